@@ -138,7 +138,7 @@ export interface ConsumeOptions {
 export interface WorkItem {
   messageId: string;
   body: string;
-  /** From 1; a redelivery's predecessor may have had effects. */
+  /** From 1. Above 1 it is a redelivery, and an earlier delivery may have had effects. */
   deliveryCount: number;
   publishedAtMs: number;
   /** Removes the item, even after its lease was lost. Only the first of ack, nak and term counts. */

@@ -27,7 +27,7 @@ export class CommandTags {
     return `${body.slice(0, -1)}${BEFORE}${this.#tagOf(body)}${BEHIND}`;
   }
 
-  /** Byte for byte. */
+  /** Compares byte for byte. */
   isTagged(body: string): boolean {
     const at = body.length - MEMBER_LENGTH;
     if (at < 1 || !body.startsWith(BEFORE, at) || !body.endsWith(BEHIND)) return false;

@@ -2,7 +2,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
 import { withLargeFrames } from './large-frames.ts';
 
-/** Of a command or an item, in UTF-8 bytes. */
+/** The largest body of a command or item, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Larger bodies are blobs: brokers slow down with large messages, and refuse them at 1 MiB. */
 const MAX_INLINE_BYTES = 512 * 1024;

@@ -5,7 +5,7 @@ import type { TokenStream } from './bus.ts';
 const MAX_PART_BYTES = 512 * 1024 - 256;
 /** A whole answer with images. A larger frame is dropped, as if it were lost. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** Of incomplete frames per subscription. Past it the oldest is dropped, as if it were lost. */
+/** Bytes of incomplete frames per subscription. Past it the oldest frame is dropped, as if it were lost. */
 const MAX_WAITING_BYTES = 128 * 1024 * 1024;
 
 /*

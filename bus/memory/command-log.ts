@@ -13,7 +13,7 @@ import { vacuumer } from './vacuum.ts';
 
 /** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;
-/** Of one page: short, since the database runs on our event loop. */
+/** Limits of one page: short, since the database runs on our event loop. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** Sequences per statement of a purge. */
@@ -25,7 +25,7 @@ interface Append {
   sizeBytes: number;
 }
 
-/** Of one message id, in the dedupe window. */
+/** A message id in the dedupe window. */
 interface Appended {
   sequence: number;
   /** Null once it is stored. */
@@ -68,7 +68,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     this.#vacuum = vacuumer(deps, 'bus_log');
   }
 
-  /** Refills the dedupe window, but for purged commands. */
+  /** Refills the dedupe window from the table; ids of purged commands are forgotten. */
   async recall(): Promise<void> {
     const { rows } = await this.#deps.database.query<{ sequence: number; message_id: string; stored_at_ms: number }>(
       'select sequence, message_id, stored_at_ms from bus_log where stored_at_ms > $1 order by sequence',
@@ -222,7 +222,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     return rows[0] === undefined ? null : toCommand(rows[0]);
   }
 
-  /** Its command is there, or, without a fingerprint, the log reaches that far. */
+  /** Its command is in the log, or, without a fingerprint, the log reaches that far. */
   async #contains({ sequence, fingerprint }: LogPosition): Promise<boolean> {
     if (sequence === 0) return true;
     if (fingerprint === null) return sequence <= this.#state.last;
@@ -261,7 +261,7 @@ function toCommand(row: CommandRow): StoredCommand {
 }
 
 async function loadState({ database, clock }: ComponentDeps): Promise<LogState> {
-  // Once per log.
+  // Written once per log.
   await database.query(`insert into bus_meta (key, value) values ('created', $1) on conflict (key) do nothing`, [ulid(clock.nowMs())]);
   const meta = await database.query<{ key: string; value: string }>('select key, value from bus_meta');
   const value = new Map(meta.rows.map((row) => [row.key, row.value]));

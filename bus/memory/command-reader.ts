@@ -16,9 +16,9 @@ export interface CommandReaderOptions {
   onRestart: () => void;
   /** Whether the position is of this log. Asked once: a table does not change under its reader. */
   contains(position: LogPosition): Promise<boolean>;
-  /** Committed; 0 for none. */
+  /** The partition's last committed sequence, 0 for none. */
   lastOfPartition(): number;
-  /** In order; empty only when there are none. */
+  /** A page of commands in order; empty only when there are none. */
   readPage(afterSequence: number, limit: number): Promise<StoredCommand[]>;
   log: Log;
 }

@@ -18,7 +18,7 @@ export class DedupeWindow<Value> {
   find(messageId: string): Value | null {
     this.#deleteOld();
     const entry = this.#entries.get(messageId);
-    // The clock may have been set back, which breaks the order of ages.
+    // The clock may have been set back; then the oldest entries are not the first.
     return entry !== undefined && entry.atMs > this.#clock.nowMs() - DEDUPE_WINDOW_MS ? entry.value : null;
   }
 

@@ -2,7 +2,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** Past a few hundred rows the cost per row no longer falls, and each statement blocks the event loop. */
 const MAX_BATCH_ITEMS = 512;
-/** Bodies are at most 512 KiB: eight of the largest. */
+/** Bodies are at most 512 KiB, so eight of the largest fit. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** One second at some 20,000 rows a second. More are refused. */
 const MAX_WAITING_ITEMS = 20_000;

@@ -11,7 +11,7 @@ export interface ComponentDeps {
   limits: MemoryBusLimits;
 }
 
-/** First the readers of all components stop, then their writes. */
+/** How a component closes: first all readers stop, then all writes. */
 export interface Closable {
   /** Stops readers, refuses new ones; resolves when no handler is running. Writes still pass: running handlers need them. */
   stopReaders(): Promise<void>;

@@ -14,7 +14,7 @@ import { type WorkRow, WorkStore } from './work-store.ts';
 const MAX_AGE_MS = 24 * 3_600_000;
 /** Each item has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
-/** Of bodies cached in memory; others are read from the table on delivery. */
+/** Bodies cached in memory; others are read from the table on delivery. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
 /** In exactly one of `ready`, `leased` and `delayed` until removed. */
@@ -35,7 +35,7 @@ interface Consumer {
 }
 
 interface KindQueue {
-  /** In any state. */
+  /** Items in any state. */
   items: number;
   /** In order of delivery. A set: a late ack removes from the middle. */
   ready: Set<Entry>;
@@ -73,7 +73,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #cachedBytes = 0;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
-  /** @param rows of an earlier process: ready at once, as redeliveries, since it may have begun them */
+  /** @param rows left by an earlier process: ready at once, as redeliveries, since their delivery may have begun */
   constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
     this.#store = store;

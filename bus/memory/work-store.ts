@@ -11,7 +11,7 @@ export interface WorkRow {
   messageId: string;
   sizeBytes: number;
   publishedAtMs: number;
-  /** Of the next delivery, or the one in flight. */
+  /** Number of the next delivery, or of the one in flight. */
   delivery: number;
 }
 
@@ -84,7 +84,7 @@ export class WorkStore {
   async #flush(writes: Write[]): Promise<void> {
     const inserts = writes.filter((write) => write.type === 'insert');
     const removed = new Set(writes.filter((write) => write.type === 'remove').map(({ id }) => id));
-    // A statement may change a row once. The last redelivery wins, a removal over it.
+    // A statement may change a row only once. The last redelivery wins, and a removal over it.
     const redeliveries = new Map(writes.filter((write) => write.type === 'redeliver').map(({ id, delivery }) => [id, delivery]));
     for (const id of removed) redeliveries.delete(id);
     await this.#database.query(

@@ -23,7 +23,7 @@ export type ReadyFrame =
 const NEWLINE = 10;
 const DOT = 46;
 const ZERO = 48;
-/** Of an attempt, sequence or status. */
+/** The most digits of an attempt, sequence or status. */
 const MAX_DIGITS = 9;
 const ID_FIELD = 'id: ';
 /** Event lines are not empty, so it occurs only between events. */
@@ -100,7 +100,7 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   );
 }
 
-/** Of the `id:` line at `lineAt`; null without one, or for another call's. */
+/** The numbers of the `id:` line at `lineAt`; null without one, or for another call's. */
 function readAddress(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
   if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
   const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;

@@ -27,7 +27,7 @@ export const interestReply = z.object({
   from: z.string(),
   question: z.number().int(),
   calls: z.array(z.string()).max(MAX_CALLS_PER_HEARTBEAT),
-  /** Of the replying partition owner; absent from gateways and older releases. */
+  /** Epoch of the replying partition owner; absent from gateways and older releases. */
   epoch: z.number().int().optional(),
 });
 export type InterestReply = z.infer<typeof interestReply>;

@@ -28,7 +28,7 @@ const createSession = z.object({
   metadata,
   labels: z.array(z.string()),
   allowGreeting: z.boolean(),
-  /** Of the bundle that the session's turns run on. */
+  /** Hash of the bundle that the session's turns run on. */
   bundleHash: z.string(),
 });
 
@@ -44,7 +44,7 @@ const postMessage = z.object({
   bundleHash: z.string(),
 });
 
-/** Changes the record. Absent fields stay; metadata and labels are removed after additions. */
+/** Changes the record. Absent fields stay; removals from metadata and labels apply after additions. */
 const patchSession = z.object({
   ...header,
   type: z.literal('session.patch'),
@@ -62,7 +62,7 @@ const patchSession = z.object({
 const deleteSession = z.object({
   ...header,
   type: z.literal('session.delete'),
-  /** Refused while a turn or run is in progress; absent: false. */
+  /** No effect while a turn or run is in progress; absent: false. */
   unlessBusy: z.boolean().optional(),
 });
 
@@ -121,7 +121,7 @@ const toolsListed = z.object({
   callId: z.string(),
   /** Hash of the stored list, by server. */
   lists: z.record(z.string(), z.string()),
-  /** By server. */
+  /** Why a server has no list. */
   unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
   /** The deadline ended the listing before every server had replied; absent from workers of the previous release: false. */
   timedOut: z.boolean().optional(),

@@ -9,7 +9,7 @@ import { streams } from './streams.ts';
 
 /** Brokers slow down with larger messages. */
 const PART_BYTES = 256 * 1024;
-/** In flight, per blob. */
+/** Parts in flight, per blob. */
 const WINDOW_PARTS = 4;
 const PARTS_HEADER = 'Switchyard-Parts';
 /** Ids become part of a subject. */

@@ -1,7 +1,7 @@
 import type { NatsConnection, PublishOptions } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Without a PONG. Past it messages are dropped: the broker or the network is stuck. */
+/** Bytes without a PONG. Past it messages are dropped: the broker or the network is stuck. */
 const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
 const CONFIRM_EVERY_BYTES = 1024 * 1024;
 const MAX_MESSAGE_BYTES = 512 * 1024;

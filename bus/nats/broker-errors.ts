@@ -1,7 +1,7 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
 import { AuthorizationError, ClosedConnectionError, InvalidArgumentError, PermissionViolationError, RequestError } from '@nats-io/transport-node';
 
-/** A full stream, among others. */
+/** Store failed: a full stream, among other causes. */
 const STORE_FAILED = 10077;
 /** The broker's disk or memory limit is reached. */
 const NO_RESOURCES: readonly number[] = [10023, 10028, 10047];
@@ -21,7 +21,7 @@ export function verdictOn(error: unknown): Verdict {
   return 'again';
 }
 
-/** No storage; nats-server also says so of a stream that another process is creating. */
+/** Out of storage; nats-server also reports it for a stream that another process is creating. */
 export function lacksResources(error: unknown): boolean {
   return error instanceof JetStreamApiError && NO_RESOURCES.includes(error.code);
 }

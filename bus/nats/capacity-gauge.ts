@@ -10,7 +10,7 @@ const LOOK_BUDGET_MS = 2_000;
 /** Capacity of the command and work streams, and queueing delays. Answers from the last look, and refreshes a stale one in the background. */
 export class CapacityGauge {
   readonly #link: NatsLink;
-  /** That this process may ask about. */
+  /** The streams that this process may ask about. */
   readonly #names: readonly string[];
   readonly #queueingDelays = new Map<WorkKind, QueueingDelay>();
   #isBelowCapacity = true;

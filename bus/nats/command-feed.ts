@@ -10,7 +10,7 @@ import { Pull } from './pull.ts';
 import { nanosOf, streams } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** Of one pull; at most twice this is in memory while the handler is busy. */
+/** Size of one pull; at most twice this is in memory while the handler is busy. */
 const PULL_COMMANDS = 512;
 const PULL_BYTES = 2 * 1024 * 1024;
 /** After this the broker deletes a consumer without pulls. */
@@ -21,7 +21,7 @@ const REMOVE_BUDGET_MS = 5_000;
 export interface CommandFeedOptions {
   link: NatsLink;
   subject: string;
-  /** 0: from the log's first command. */
+  /** The sequence to start after; 0: from the log's first command. */
   after: number;
   /** Aborts when the link goes down, and ends the feed. */
   session: AbortSignal;

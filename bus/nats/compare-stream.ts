@@ -8,7 +8,7 @@ export interface StreamComparison {
   differences: StreamDifference[];
 }
 
-/** By these (nats-server 2.10 or before) the broker copies messages past its users' permissions. */
+/** With these settings, known to nats-server since 2.10 or before, the broker itself copies messages, past its users' permissions. */
 const COPYING_FIELDS = ['sources', 'mirror', 'republish', 'subject_transform'] as const satisfies readonly (keyof StreamConfig)[];
 
 /**

@@ -6,7 +6,7 @@ import type { BusUser } from '../subjects.ts';
 import { isRefusal } from './broker-errors.ts';
 import { connectCorked } from './corked-transport.ts';
 
-/** Of one attempt. */
+/** Per attempt. */
 const DIAL_TIMEOUT_MS = 3_000;
 const DIAL_AGAIN_MS = 200;
 /** Two unanswered pings: a silent broker is noticed within 15 s. */

@@ -45,7 +45,7 @@ export class NatsLink {
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
-  /** Of the current session; null while not up. */
+  /** The current session; null while not up. */
   #up: AbortController | null = null;
   #tokensUp = true;
   #wasAway = false;
@@ -56,7 +56,7 @@ export class NatsLink {
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
   readonly #pending = new SlotMap<(reason: unknown) => void>();
-  /** Retried actions in flight, and the waits for 0. */
+  /** Retried actions in flight; `#idle` resolves at 0. */
   #running = 0;
   readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
@@ -91,7 +91,7 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
   }
 
-  /** Both connections. */
+  /** Both connections are usable. */
   get isReady(): boolean {
     return this.#up !== null && this.#tokensUp;
   }

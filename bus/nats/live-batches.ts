@@ -5,7 +5,7 @@ const RETAINED = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
 /** In place of the call id. */
 const BATCH = '_batch';
-/** Sent before the end of the tick. */
+/** A batch of this size is sent before the end of the tick. */
 const MAX_BATCH_BYTES = 64 * 1024;
 
 /* On the wire, per frame: length of the call id (1 byte), call id, length of the frame (2 bytes, big-endian), frame. */

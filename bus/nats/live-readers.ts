@@ -18,7 +18,7 @@ interface OriginSubscription {
 }
 
 interface LiveReadersDeps {
-  /** At the broker. */
+  /** Subscribes at the broker. */
   listen(pattern: string, handler: (subject: string, message: Uint8Array) => void): Listening;
   log: Log;
 }

@@ -21,7 +21,7 @@ export class LogFingerprint {
     return this.#findings;
   }
 
-  /** What was noted is of the old log. */
+  /** The log was created anew: what was noted is of the old one. */
   restarted(): void {
     this.#newest = null;
     this.#restartedAt = this.#findings;

@@ -67,7 +67,7 @@ function readingTokens(): string[] {
   return [`${API}.CONSUMER.CREATE.${name}.*.${addresses.tokens.pattern}`, `${API}.CONSUMER.MSG.NEXT.${name}.*`, `${API}.CONSUMER.DELETE.${name}.*`];
 }
 
-/** Its acks in both forms (delivery-subject.ts). */
+/** The consumer of a kind of work, and its acks in both forms (delivery-subject.ts). */
 function consuming({ name, subject }: { name: string; subject: string }): string[] {
   const stream = streams.work.name;
   return [
@@ -78,7 +78,7 @@ function consuming({ name, subject }: { name: string; subject: string }): string
   ];
 }
 
-/** Of the gateway's admitted kind. */
+/** Queue length of the gateway's admitted kind. */
 function lookingAtQueues(user: BusUser): string[] {
   const kind = admittedKinds[user];
   return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];

@@ -5,7 +5,7 @@ import { nanosOf } from './streams.ts';
 
 /** How long the broker keeps a request; it is all that an idle reader costs. */
 const EXPIRES_MS = 120_000;
-/** Of the broker's idle heartbeats. */
+/** Interval of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
 /** Past it the consumer counts as lost. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
@@ -53,7 +53,7 @@ export class Pull {
     if (options.session.aborted) this.#break('the connection is lost');
   }
 
-  /** Outstanding messages. */
+  /** Messages outstanding. */
   get asked(): number {
     return this.#asked;
   }
@@ -68,7 +68,7 @@ export class Pull {
     if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    // undefined: no limit.
+    // An undefined max_bytes is omitted.
     const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
@@ -104,7 +104,7 @@ export class Pull {
     } else if (!this.#broken && code !== 100) this.#onStatus(code, message);
   }
 
-  /** A request ended with a rest, or the consumer is lost. */
+  /** A request ended before it was served in full, or the consumer is lost. */
   #onStatus(code: number, { headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);

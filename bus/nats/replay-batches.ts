@@ -2,15 +2,15 @@ import { RETAINED_WITHIN_MS } from '../bus.ts';
 import { DRIVER_PREFIX } from '../large-frames.ts';
 import { type LiveAddress, liveAddressOf } from './live-batches.ts';
 
-/** Age of a published batch; the rest is for the broker and a busy process. */
+/** Age at which a batch is published; the rest is for the broker and a busy process. */
 const BATCHED_MS = RETAINED_WITHIN_MS / 2;
 /** Resolution of `BATCHED_MS`: all batches at once would delay live frames. */
 const TICK_MS = 50;
 /** Larger frames are messages of their own. */
 export const MAX_BATCHED_BYTES = 4 * 1024;
-/** Published at once. */
+/** A batch of this size is published at once. */
 const MAX_BATCH_BYTES = 32 * 1024;
-/** For half a second at 50 text frames a second. */
+/** Initial buffer: half a second at 50 text frames a second. */
 const FIRST_BYTES = 1024;
 /** Buffers on the free list. */
 const MAX_FREE = 1_024;

@@ -10,7 +10,7 @@ import {
 } from '@nats-io/transport-node';
 import { SlotMap } from '#shared/slot-map.ts';
 
-/** No responders. */
+/** The broker's status for no responders. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {

@@ -3,7 +3,7 @@ import { busUsers, permissionsOf } from './permissions.ts';
 import { defaultSettings } from './settings.ts';
 
 export interface ServerConfigOptions {
-  /** Of streams; null: set on the command line. */
+  /** Where streams are stored; null: set on the command line. */
   storeDir?: string | null;
   /** `host:port`; null: set on the command line. */
   listen?: string | null;
@@ -13,7 +13,7 @@ export interface ServerConfigOptions {
   syncAlways?: boolean;
 }
 
-/** For the broker's own files. */
+/** Space for the broker's own files. */
 const HEADROOM = 1.1;
 
 /** The server's environment variable. It begins with a letter, since the server parses digits as a number. */

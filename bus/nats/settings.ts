@@ -1,14 +1,14 @@
 /** The same in every process. Streams keep those of their creation, or of the operator's last update. */
 export interface NatsSettings {
-  /** To reach the broker on opening. */
+  /** Time to reach the broker on opening. */
   connectBudgetMs: number;
-  /** Of retries of one store, settle or look-up, with the same message id. */
+  /** Time for retries of one store, settle or look-up, with the same message id. */
   storeBudgetMs: number;
   /** Dedupe window; at least 100 ms. */
   dedupeMs: number;
-  /** For replay. */
+  /** How long frames can be replayed. */
   tokenMaxAgeMs: number;
-  /** Longer than what references a blob. */
+  /** Longer than anything that references a blob. */
   blobMaxAgeMs: number;
   /** Item deadlines are long past by then. */
   workMaxAgeMs: number;

@@ -10,7 +10,7 @@ export class SocketReads implements AsyncIterableIterator<Uint8Array> {
     else wake({ value: bytes, done: false });
   }
 
-  /** Never ends. */
+  /** Never ends, even on a closed connection. */
   next(): Promise<IteratorResult<Uint8Array>> {
     const value = this.#unread.shift();
     if (value !== undefined) return Promise.resolve({ value, done: false });

@@ -10,7 +10,7 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Resolves once the broker has stored the message, or found it stored already. */
 export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
 
-/** Retries keep the message id, so that a message with a lost ack is stored once. They don't keep the order. */
+/** Retries keep the message id, so that a message with a lost ack is stored once. Order is not kept across retries. */
 export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;

@@ -3,7 +3,7 @@ import type { WorkKind } from '../bus.ts';
 import { addresses, type BusUser } from '../subjects.ts';
 import type { NatsSettings } from './settings.ts';
 
-/** A stream and its users. */
+/** A stream of the broker: what it captures, and which users publish to it or read it. */
 export interface StreamUse {
   name: string;
   subjects: readonly string[];
@@ -40,7 +40,7 @@ export type StreamDeclaration = Pick<
   'name' | 'subjects' | 'storage' | 'retention' | 'discard' | 'max_age' | 'max_bytes' | 'duplicate_window' | 'allow_direct'
 >;
 
-/** Declared at the start and after each reconnect; null: all streams. */
+/** The streams that a user declares at the start and after each reconnect; null: all. */
 export function declarationsFor(user: BusUser | null, settings: NatsSettings): StreamDeclaration[] {
   const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings)]

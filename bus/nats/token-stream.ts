@@ -14,7 +14,7 @@ import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './rep
 import { nanosOf, streams } from './streams.ts';
 import { leaveNow } from './tick-end.ts';
 
-/** Per pull. */
+/** Messages per pull. */
 const REPLAY_MESSAGES = 1_000;
 /** Far above any answer. Past it the rest is dropped, as if it were lost. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
@@ -83,7 +83,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         const callback = (error: Error | null, message: Msg) => {
           if (error !== null) return reject(error);
           const info = parseDelivery(message.reply ?? '');
-          // A status: the rest has just expired.
+          // A status instead of a message: the rest has just expired.
           if (info === null) return resolve();
           if (isReplayBatch(message.data)) frames.push(...framesIn(message.data));
           else frames.push(message.data);

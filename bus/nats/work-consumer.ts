@@ -16,11 +16,11 @@ import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';
 
-/** Of all workers of a kind; past it the broker delivers no more. */
+/** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
 const MAX_IN_HAND = 10_000;
-/** Of all workers of a kind; each has a few. */
+/** Pull requests of all workers of a kind; each has a few. */
 const MAX_WAITING_PULLS = 5_000;
-/** Of a dispatched kind's slots, for queued items. The others are for dispatches. */
+/** Share of a dispatched kind's slots that are pulled for queued items. The others are for dispatches. */
 const SHARE_ASKED_AHEAD = 1 / 8;
 /** Requests within this time share a flush. */
 const SAME_QUESTION_MS = 100;
@@ -54,7 +54,7 @@ export class WorkConsumer implements Subscription {
   /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
-  /** The last flush. */
+  /** The last flush, shared by requests within `SAME_QUESTION_MS`. */
   #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
 
   constructor(options: WorkConsumerOptions) {
@@ -126,7 +126,7 @@ export class WorkConsumer implements Subscription {
       filter_subject: subject,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
-      // A worker counts from reading an item, up to PAUSE_MS after it was sent, and its lease must end before a redelivery.
+      // A worker counts its lease from reading an item, up to PAUSE_MS after it was sent; the lease must end before a redelivery.
       ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
       max_deliver: -1,
       max_ack_pending: MAX_IN_HAND,

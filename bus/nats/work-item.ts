@@ -14,9 +14,9 @@ export interface WorkItemOptions {
   body: string;
   delivery: number;
   storedAtMs: number;
-  /** For acks of this delivery. */
+  /** Reply subject for acks of this delivery. */
   reply: string;
-  /** The earliest possible, by `performance.now()`. */
+  /** The earliest possible delivery, by `performance.now()`. */
   deliveredAt: number;
   ackWaitMs: number;
   budgetMs: number;
