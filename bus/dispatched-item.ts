@@ -25,8 +25,8 @@ export interface DispatchedItemOptions {
 }
 
 /**
- * Of the publisher's wait. The worker's heartbeat and the reply that extends its lease are different messages, each every third of that wait: one may be that
- * much older than the other.
+ * Share of the publisher's wait. The worker's heartbeat and the reply that extends its lease are different messages, each every third of that wait: one may
+ * be that much older than the other.
  */
 const LEASE_SHARE = 2 / 3;
 

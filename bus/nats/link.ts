@@ -17,8 +17,8 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 const FLUSH_TIMEOUT_MS = 2_000;
 /**
- * From finding a stream missing to creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's with
- * them: what that has acknowledged is lost.
+ * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
+ * with them: what that has acknowledged is lost.
  */
 const DELETION_SETTLES_MS = 1_500;
 

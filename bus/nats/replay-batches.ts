@@ -35,8 +35,8 @@ export interface ReplayBatchesDeps {
 }
 
 /**
- * Stores live frames, those of a subject and half a second as one message: it costs the broker many times a text token. Frames are copied, so that small
- * objects don't live long enough for the garbage collector to move them.
+ * Stores live frames, those of a subject and half a second as one message: a message costs the broker many times what a text token does. Frames are copied,
+ * so that small objects don't live long enough for the garbage collector to move them.
  */
 export class ReplayBatches {
   readonly #deps: ReplayBatchesDeps;

@@ -13,7 +13,7 @@ interface Tick {
 /** For microtasks: `queueMicrotask` makes three more objects. */
 const settled = Promise.resolve();
 
-/** Null before the first write of a tick. */
+/** This tick; null before its first write. */
 let tick: Tick | null = null;
 
 /**
@@ -24,7 +24,7 @@ export function atTickEnd(task: () => void): void {
   current().tasks.push(task);
 }
 
-/** Until the end of this tick. Call before each write. */
+/** Corks the socket until the end of this tick. Call before each write. */
 export function corkForTick(socket: Socket): void {
   const { corked, first, isLeaving } = current();
   if (!corked.includes(socket)) {
