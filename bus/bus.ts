@@ -1,12 +1,10 @@
 /**
- * What travels between processes. Commands and work are durable once their promise resolves; notices, answers, control and
- * tokens may be lost at any moment and everything that reads them heals. Two drivers, one conformance suite (conformance.ts).
+ * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands and work are durable once their promise resolves.
+ * Notices and tokens may be lost at any moment; their readers must recover. Bodies of commands and work are well-formed text of at most 32 MiB; over 512 KiB
+ * they travel as blobs, transparently.
  *
- * Bodies of commands and work are well-formed text of any size up to 32 MiB: over 512 KiB they travel as blobs, unseen by both ends.
- *
- * Promises reject, and `read`, `consume` and `subscribe` throw: `bus.closed` after `close`, `bus.full` when what is stored or waits
- * to be stored has reached its limit, `bus.body_too_large`, and whatever the store or the broker threw (the outcome is unknown
- * then: the same call with the same message id is safe).
+ * Promises reject, and `read`, `consume` and `subscribe` throw: `bus.closed` after `close`, `bus.full` past a limit, `bus.body_too_large`, and errors of the
+ * store or broker. After those the outcome is unknown; a retry with the same message id is safe.
  */
 export interface Bus {
   readonly commands: CommandLog;
@@ -16,88 +14,77 @@ export interface Bus {
   readonly blobs: BlobStore;
   /** False while the broker can't be reached. */
   isReady(): boolean;
-  /**
-   * What this process has said so far in this turn of its event loop leaves at once, and not with all else that it says in it. For what
-   * somebody waits for to begin: what goes by itself costs a write.
-   */
+  /** Sends what this tick has published so far now, not at the end of the tick. Costs a write: for the start of what a client waits for. */
   flush(): void;
   /**
-   * False once the command log or the work queue is four fifths full. Whoever lets new work in from outside asks first and refuses
-   * it then, so that there is always room for the results of what was let in.
-   * @param kind what is let in becomes an item of this kind, and is counted as one: false also while those that wait now are more than are
-   *   taken up in a few seconds (shared/admission.ts)
+   * False from four fifths of the limits of the command log or the work queue. Checked before admitting new work, so that results of admitted work always
+   * fit.
+   * @param kind the kind of item that the work becomes: false also while such items would wait more than a few seconds (shared/admission.ts)
    */
   hasCapacity(kind?: WorkKind): boolean;
-  /**
-   * The broker was away and is back: notices, answers and tokens may have been lost meanwhile. Handlers must not throw. An embedded
-   * bus is never away.
-   */
+  /** The broker was away and is back: notices, replies and tokens may be lost. Handlers must not throw. Never called by an embedded bus. */
   onReconnect(handler: () => void): Subscription;
   /**
-   * Stops reading, waits for handlers in hand, then closes. Until the last of them has returned they may still append, publish
-   * and settle; afterwards notices and tokens are silently lost, and everything else is refused.
+   * Stops readers, waits for running handlers, then closes. Until then handlers may append, publish and settle; afterwards notices and tokens are silently
+   * dropped, everything else is refused.
    */
   close(): Promise<void>;
 }
 
 export interface Subscription {
-  /** Takes nothing new and resolves once the handler in hand, if any, has returned: a handler that awaited its own end would wait for ever. */
+  /** Takes nothing new; resolves once the running handler has returned. A handler that awaits it deadlocks. */
   stop(): Promise<void>;
 }
 
-/** A subscription to what has no memory. */
 export interface Listening extends Subscription {
   /**
-   * Resolves once whatever is published from then on arrives, by whichever process: who subscribes and then reads a store waits for it
-   * in between. Never rejects; a broker that is away says so by `onReconnect`.
+   * Resolves once messages published from then on arrive, from any process: await it before reading a store, to leave no gap. Never rejects; see
+   * `onReconnect`.
    */
   ready(): Promise<void>;
 }
 
-/** One log of commands for all partitions; a sequence is a position in the whole log and is never used twice. */
+/** One log for all partitions. A sequence is a position in the whole log and is never reused. */
 export interface CommandLog {
   /**
-   * Stores a command. A message id seen within the last 120 s is a duplicate and stores nothing.
-   * @returns the sequence of the command, or of the one it repeats
+   * A message id seen within the last 120 s is a duplicate and stores nothing.
+   * @returns the sequence of the command, or of the stored one that it duplicates
    */
   append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }>;
   /**
-   * Reads a partition in order from behind a place (sequence 0: from the start), then follows it. The handler gets all that is at
-   * hand, at least one and at most `maxBatch`; the next call waits for its promise. There are no acks: the reader keeps its cursor.
-   * What a handler throws back is handed again after a pause, whole or without what it had taken before, until it is taken.
-   * A command whose body was large and is lost arrives as LOST_BODY (large-bodies.ts).
+   * Reads a partition in order from after a position (sequence 0: from the start), then follows it. The handler gets 1 to `maxBatch` commands; the next batch
+   * waits for its promise. There are no acks: the reader keeps its cursor. A rejected batch is redelivered after a back-off, whole or without what was
+   * already processed, until accepted. A command that has lost its large body arrives with LOST_BODY (large-bodies.ts).
    *
-   * Whenever the place is (re)found, at the start and after each reconnect, the command that stands there is looked at. Another one, or
-   * none, means that the log was lost or rolled back and has grown anew: `onRestart` is called, and reading goes on from the log's
-   * first command. What had been taken before may come again then, under lower sequences. A place that was merely purged, because the
-   * owner of the partition has moved its cursor on, is no such case as long as the newest command that this bus has seen still stands.
+   * At the start and after each reconnect the command at the position is compared with its fingerprint. Another command, or none, means that the log was lost
+   * or rolled back: `onRestart` is called, and reading starts at the log's first command; commands may then repeat under lower sequences. A purged position
+   * (the owner has advanced its cursor) is no restart as long as the newest command that this bus has seen is still in the log.
    */
   read(partition: number, after: LogPosition, handler: (commands: StoredCommand[]) => Promise<void>, options?: ReadOptions): Subscription;
-  /** The command at a sequence of the log, of whatever partition, or null when it was purged or has yet to come. */
+  /** Of any partition; null when it was purged or does not exist yet. */
   at(sequence: number): Promise<StoredCommand | null>;
-  /** The sequence of the partition's newest command that the log still holds, 0 when it holds none. */
+  /** The partition's newest sequence in the log, 0 for none. */
   lastOf(partition: number): Promise<number>;
-  /** `created` names this log: another value means that it was lost and begun anew, so old cursors mean nothing. */
+  /** `created` identifies this log: another value means that it was lost and created anew, and all cursors are invalid. */
   state(): Promise<{ created: string; firstSequence: number; lastSequence: number }>;
   /**
-   * Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing; one past the end drops all.
-   * @param standing drops only if the command of this place stands there. Both are done on one connection: a log that was lost or rolled
-   *   back in between, and holds other commands under those sequences, is left alone
-   * @throws `service.unreachable` when that can't be said; it is not tried again
+   * Drops everything below the sequence, in all partitions. 1 or less drops nothing; past the end, all.
+   * @param standing purge only if this command is in the log, checked on the same connection: a log that was lost or rolled back in between is not purged
+   * @throws `service.unreachable` when the check fails; not retried
    */
   purge(belowSequence: number, standing?: LogPosition): Promise<void>;
 }
 
-/** The last command that a reader has taken. Purges keep it for as long as it is the lowest of all cursors. */
+/** A reader's last processed command. Purges keep it while it is the lowest of all cursors. */
 export interface LogPosition {
   sequence: number;
-  /** The mark of its command (position-fingerprint.ts): tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
+  /** See position-fingerprint.ts. Null: only whether the log reaches the sequence is checked. */
   fingerprint: string | null;
 }
 
 export interface ReadOptions {
   maxBatch?: number;
-  /** The log is not the one that the place was of. Called before the handler gets its first command of the new one. */
+  /** The given position is not of this log. Called before the handler gets a command of the new log. */
   onRestart?: () => void;
 }
 
@@ -105,102 +92,93 @@ export interface StoredCommand {
   sequence: number;
   messageId: string;
   body: string;
-  /** When the log took it, by the log's own clock. */
+  /** By the log's own clock. */
   storedAtMs: number;
 }
 
-/** The kinds of work, each with its own subject and consumers. */
 export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
-/** The kinds whose publishers keep their items and hear of what is done with them, so that they can be offered. */
+/** Their publishers keep the items and learn of their progress, so they can be dispatched. */
 export type DispatchedKind = Extract<WorkKind, 'router.call'>;
 
 /**
- * At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery.
- * What was offered comes at most once, unless its worker sent it back.
+ * At least once: items are redelivered after the death of a worker, a lost lease or a nak, so handlers must be idempotent. Dispatched items are delivered at
+ * most once, except after a nak.
  */
 export interface WorkQueue {
   /**
-   * Stores an item. A message id seen within the last 120 s is a duplicate and stores nothing.
-   * @param earlierDeliveries how often it was handed to somebody before it was stored: its first delivery is the next
+   * A message id seen within the last 120 s is a duplicate and stores nothing.
+   * @param earlierDeliveries dispatches before it was stored; its first delivery gets the next number
    */
   publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries?: number): Promise<{ duplicate: boolean }>;
   /**
-   * Hands an item to a consumer with a free slot, and stores it nowhere: at most once, and without a word about it. A consumer that dies
-   * takes it along, and so does a broker. For work that its publisher keeps until it hears of it: hearing nothing, it publishes the item
-   * under the same message id. A consumer whose slots are full stores the item in the publisher's stead.
+   * Sends an item to a consumer with a free slot, unstored and unacknowledged: at most once. Its publisher keeps it, and without a sign of progress publishes
+   * it under the same message id. A consumer without a free slot stores the item on the publisher's behalf.
    * @param messageId one token of a subject
    * @param body at most 512 KiB
    */
   dispatch(kind: DispatchedKind, messageId: string, body: string): void;
-  /** The handler gets the message id of each item that was offered here and came to nobody, as far as that is known: nobody consumes its kind, or the broker is away. */
+  /** The handler gets the message id of each item dispatched here that is known to have reached no consumer: no subscriber, or no broker. */
   onRefused(handler: (messageId: string) => void): Subscription;
-  /**
-   * Hands items to the handler, at most `concurrency` at once. A handler that returns or throws without having settled its
-   * item leaves it to be delivered again when the lease lapses.
-   */
+  /** At most `concurrency` handlers run at once. An item left unsettled by its handler is redelivered when its lease expires. */
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
-  /**
-   * When the queue was begun, epoch milliseconds by its own clock: an item that was stored before was lost with the queue before it. 0 for one
-   * that is lost with everything else alone.
-   */
+  /** When the queue was created, epoch milliseconds by its own clock: earlier items were lost with the previous one. 0 when it can't be lost alone. */
   begunAtMs(): Promise<number>;
-  /** The queue was lost and has begun anew, within seconds: whatever was stored in it is gone. Handlers must not throw. */
+  /** The queue was lost, with all its items, and created anew; reported within seconds. Handlers must not throw. */
   onRestart(handler: () => void): Subscription;
-  /** How many items of each kind are stored and not yet settled, those in hand included. One question, for those who watch. */
+  /** Stored and unsettled items per kind, those in flight included; for monitoring. */
   depths(): Promise<Record<WorkKind, number>>;
 }
 
 export interface ConsumeOptions {
   concurrency: number;
-  /** How long an item stays with a worker that says nothing. */
+  /** How long a lease lasts without `working`. */
   ackWaitMs: number;
 }
 
 export interface WorkItem {
   messageId: string;
   body: string;
-  /** 1 at the first delivery. Anything higher marks a redelivery: look before acting. */
+  /** From 1. Above 1 it is a redelivery, and an earlier delivery may have had effects. */
   deliveryCount: number;
   publishedAtMs: number;
-  /** Done: the item is gone for good, even when its lease was lost. Of ack, nak and term only the first call counts. */
+  /** Removes the item, even after its lease was lost. Only the first of ack, nak and term counts. */
   ack(): Promise<void>;
-  /** Not now: deliver it again after the delay. Does nothing when the lease is lost. */
+  /** Redelivers after the delay. Does nothing when the lease is lost. */
   nak(delayMs: number): Promise<void>;
-  /** Never: drop it. The reason goes to the log. */
+  /** Drops the item. The reason is logged. */
   term(reason: string): Promise<void>;
-  /** Still at it: starts the lease anew. @throws `bus.lease_lost` */
+  /** Restarts the lease. @throws `bus.lease_lost` */
   working(): Promise<void>;
 }
 
-/** Plain publish and subscribe, without memory: notices (`evt.*`), owners (`part.*`), answers (`ans.*`), control (`ctl.*`). */
+/** Publish and subscribe without storage: notices (`evt.*`), take-overs (`part.*`), replies (`ans.*`), control (`ctl.*`). */
 export interface NoticeBoard {
   publish(subject: string, body: string): void;
-  /** `*` in the pattern stands for one token. Handlers run after the publisher's turn, in publish order per subject, and must not throw. */
+  /** `*` stands for one token. Handlers run asynchronously, in publish order per subject, and must not throw. */
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
 /**
- * When a frame is kept. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS` while nothing is amiss; later when the publisher stands
- * still or its broker is away, and never when it dies before. `no more` need not be kept, nor what is to be kept soon of its subject: nobody
- * will look back.
+ * When a frame is stored for replay. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS`, later while the publisher is stalled or its broker away,
+ * never when the publisher dies first. `no more`: neither this frame nor the subject's pending ones need be stored.
  */
 export type Retention = 'at once' | 'soon' | 'no more';
 export const RETAINED_WITHIN_MS = 1_000;
 
-/** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
+/** Frames of model calls: live to subscribers, and stored for two minutes for replay. */
 export interface TokenStream {
-  /** Fire and forget, live at once however it is kept. The bytes belong to the bus afterwards: do not write into them again. */
+  /** Fire and forget; live at once, whatever the retention. Takes ownership of the bytes. */
   publish(subject: string, frame: Uint8Array, retention?: Retention): void;
-  /** Frames are shared between readers: read only. */
+  /** Frames are shared between subscribers: read only. */
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /**
-   * All frames kept of one subject, in order. Empty when there are none, or none any more.
-   * @param upTo `now` waits for as long as it takes to keep what was published before, where that is not done at once
+   * The subject's stored frames, in order; empty for none or expired ones.
+   * @param upTo `now` first waits until everything published before is stored
    */
   replay(subject: string, upTo?: 'kept' | 'now'): Promise<Uint8Array[]>;
 }
 
-/** Large bodies in transit, kept for 24 hours. */
+/** Large bodies in transit, stored for 24 hours; null for an unknown or expired blob. */
 export interface BlobStore {
   put(bytes: Uint8Array): Promise<string>;
   get(id: string): Promise<Uint8Array | null>;

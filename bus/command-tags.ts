@@ -1,19 +1,19 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Bus } from './bus.ts';
 
-/** 128 bits of a SHA-256: more can't be guessed either, and each byte is stored with each command. */
+/** 128 bits can't be guessed, and each byte is stored with each command. */
 const TAG_BYTES = 16;
 const TAG_LENGTH = Math.ceil((TAG_BYTES * 4) / 3);
-/** The tag is the last member of the command's object, so that releases that know none read over it. */
+/** The last member of the command's object, so that releases without tags ignore it. */
 const BEFORE = ',"tag":"';
 const BEHIND = '"}';
 const MEMBER_LENGTH = BEFORE.length + TAG_LENGTH + BEHIND.length;
-/** Keeps this key apart from others that are made of the same secret. */
+/** Separates this key from others of the same secret. */
 const PURPOSE = 'switchyard command tag 1';
 
 /**
- * Tags by which the owner of a partition knows that a command comes from a process that holds HOUSE_SECRET: a gateway, a host or the
- * operator. NATS checks who may publish on `cmd.*`, and nothing of what a message says.
+ * Tags that prove that a command comes from a process with HOUSE_SECRET: a gateway, a host or the operator. NATS checks only who may publish on `cmd.*`, not
+ * the content.
  */
 export class CommandTags {
   readonly #key: KeyObject;
@@ -27,7 +27,7 @@ export class CommandTags {
     return `${body.slice(0, -1)}${BEFORE}${this.#tagOf(body)}${BEHIND}`;
   }
 
-  /** Whether the body is, byte for byte, one that was tagged with this secret. */
+  /** Compares byte for byte. */
   isTagged(body: string): boolean {
     const at = body.length - MEMBER_LENGTH;
     if (at < 1 || !body.startsWith(BEFORE, at) || !body.endsWith(BEHIND)) return false;
@@ -40,7 +40,7 @@ export class CommandTags {
   }
 }
 
-/** The same bus, whose commands are tagged: for gateways and hosts, not for workers. */
+/** For gateways and hosts, not for workers. */
 export function withTaggedCommands(bus: Bus, tags: CommandTags): Bus {
   const { commands } = bus;
   return {

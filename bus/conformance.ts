@@ -30,12 +30,12 @@ const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> 
 };
 
 /**
- * What every driver of the bus must do, seen through the port alone. Every driver runs every case.
+ * The conformance suite of the bus port; every driver runs every case.
  *
- * @param open a bus of the kind asked for, on an empty store; called once per case
+ * @param open opens a bus of the kind on an empty store; called once per case
  */
 export function busConformance(name: string, open: (kind: BusKind) => Promise<BusUnderTest>): void {
-  // Every wait inside has a bound of its own; the case must not be cut short before that one says what it waited for.
+  // Waits inside have shorter limits and name what they waited for.
   describe(name, { timeout: 2 * TIMEOUT_MS }, () => {
     for (const kind of ['ordinary', 'brief', 'small'] as const) {
       describe(`opened ${kind}`, () => {

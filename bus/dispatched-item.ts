@@ -9,36 +9,36 @@ export interface DispatchedItemOptions {
   messageId: string;
   body: string;
   publishedAtMs: number;
-  /** How long its publisher waits for a sign of life of whoever has it. */
+  /** How long the publisher waits for a heartbeat. */
   ackWaitMs: number;
-  /** When it came at the earliest, by `performance.now()`. */
+  /** The earliest possible delivery, by `performance.now()`. */
   deliveredAt: number;
   /** @throws `bus.closed` */
   assertOpen(): void;
-  /** Resolves once the bus has answered, with the time at which it was asked, by `performance.now()`. @throws when it does not */
+  /** Asks the bus for a reply; resolves with when it was asked, by `performance.now()`. @throws without a reply */
   reach(): Promise<number>;
   /** Stores it, as an item that was delivered once. */
   store(): Promise<unknown>;
-  /** Its consumer stops: what is put off is stored at once. */
+  /** The consumer is stopping: a delayed nak stores at once. */
   stopping: AbortSignal;
   log: Log;
 }
 
 /**
- * Of the time that its publisher waits. The sign of life that the publisher hears and the word by which a holder prolongs his lease are not
- * the same message: each comes every third of that time, so that the one may be that much older than the other.
+ * Share of the publisher's wait. The worker's heartbeat and the reply that extends its lease are different messages, each every third of that wait: one may
+ * be that much older than the other.
  */
 const LEASE_SHARE = 2 / 3;
 
-/** How long an item may be held without a word of the bus. */
+/** How long an item may be in flight without a reply of the bus. */
 export function dispatchedLeaseMs(ackWaitMs: number): number {
   return LEASE_SHARE * ackWaitMs;
 }
 
 /**
- * What a handler holds of an item that nobody has stored: to acknowledge it costs nothing, and to send it back means to store it. Its
- * publisher gives it to somebody else when it hears nothing for as long as a lease, so the holder counts one all the same, prolonged only by
- * what the bus has answered: one that was paused, or is out of reach, learns from it that the item may be somebody else's.
+ * The `WorkItem` of a dispatched item, stored nowhere: ack costs nothing, nak stores it. Without heartbeats for a lease's length the publisher gives the item
+ * to another worker. So the worker counts a lease too, extended only by replies of the bus: a paused or cut-off worker learns from it that the item may have
+ * another one.
  */
 export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
@@ -54,7 +54,7 @@ export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
     ack: () => settling.once(async () => {}),
     nak: (delayMs) =>
       settling.once(async () => {
-        // Its publisher gives it to somebody else by himself.
+        // The publisher redelivers it by itself.
         if (!hasLease()) return;
         if (delayMs > 0) await pauseFor(delayMs, stopping);
         await store();

@@ -5,7 +5,7 @@ import { withLargeBodies } from './large-bodies.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-/** A bus that holds nothing but blobs, and gives the test the handlers that it was handed. */
+/** A bus with blobs only, that records the handlers it was given. */
 function innerBus() {
   const blobs = new Map<string, Uint8Array>();
   const appended: string[] = [];
@@ -63,7 +63,7 @@ function stored(bodies: string[]): StoredCommand[] {
   return bodies.map((body, index) => ({ sequence: index + 1, messageId: `m${index}`, body, storedAtMs: index }));
 }
 
-/** An item that writes down how it was settled. */
+/** Records how it was settled. */
 function itemOf(body: string): { item: WorkItem; settled: string[] } {
   const settled: string[] = [];
   const settle = (how: string) => async () => {

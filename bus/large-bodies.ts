@@ -2,33 +2,28 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
 import { withLargeFrames } from './large-frames.ts';
 
-/** The largest body of a command or an item of work, in UTF-8 bytes. */
+/** The largest body of a command or item, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** What travels in the message itself; anything larger is a blob, because brokers slow down with large messages, and refuse them at 1 MiB. */
+/** Larger bodies are blobs: brokers slow down with large messages, and refuse them at 1 MiB. */
 const MAX_INLINE_BYTES = 512 * 1024;
-/** Characters of fetched bodies that a reader's handler gets at once. A batch of references could stand for gigabytes. */
+/** Characters of fetched bodies per batch: a batch of references could stand for gigabytes. */
 const MAX_HANDED_CHARACTERS = 32 * 1024 * 1024;
-/** How long work whose blob could not be read just now is put off. */
+/** Delay of the nak when a blob could not be read. */
 const RETRY_MS = 1_000;
 
 /**
- * The body of a command whose blob is gone: lost, or older than 24 hours. It is handed over all the same, in its place and with
- * its message id, because a log that stopped there would halt its partition. It fits no command's schema, so the reader treats it
- * as it treats any command that it can't read.
+ * The body of a command with a blob that is lost or older than 24 hours. The command is still delivered, since skipping it would halt its partition. It fits
+ * no schema, so it is handled like any unprocessable command.
  */
 export const LOST_BODY = '{"lost":true}';
 
-/*
- * On the wire:  `blob:<id>` a reference   `text:<body>` a body that begins like one of these two   anything else: the body itself.
- * The first five characters decide, and no body travels with such a beginning unmarked, so nothing can be mistaken.
- */
+/* On the wire:  `blob:<id>` a reference   `text:<body>` a body that begins like one of these two   anything else: the body itself. */
 const BLOB = 'blob:';
 const TEXT = 'text:';
 
 /**
- * Lets commands and work carry bodies of up to 32 MiB over a bus whose messages are small, and tokens large frames. Bodies are
- * well-formed text.
- * Storing a blob takes time: of two appends that don't wait for each other, one of them large, either may come first.
+ * Lets commands and work carry bodies of up to 32 MiB as blobs, and tokens large frames in parts. Bodies are well-formed text. Storing a blob takes time: of
+ * two concurrent appends, one of them large, either may come first.
  */
 export function withLargeBodies(inner: Bus): Bus {
   return {
@@ -53,16 +48,16 @@ function commandsOver(bus: Bus): CommandLog {
   return {
     async append(partition, messageId, body) {
       const packed = pack(bus, body);
-      // Not awaited when there is no need: small commands keep the order in which they were appended.
+      // Awaited only for blobs, to keep the order of small commands.
       return bus.commands.append(partition, messageId, typeof packed === 'string' ? packed : await packed);
     },
     read(partition, after, handler, options = {}) {
-      // When the handler fails half-way through a batch, the whole batch comes again. What it had taken already is left out.
+      // A batch that fails half-way is redelivered whole; what was already processed is skipped.
       let read = after.sequence;
       const counting: ReadOptions = {
         ...options,
         onRestart: () => {
-          // The log has begun anew: its sequences mean something else now.
+          // Sequences of the new log have no relation to `read`.
           read = 0;
           options.onRestart?.();
         },
@@ -111,7 +106,7 @@ function workOver(bus: Bus): WorkQueue {
       return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed, earlierDeliveries);
     },
     dispatch(kind, messageId, body) {
-      // A blob would have to be stored first, and then it may as well be published.
+      // With a blob to store, it may as well be published.
       if (body.length * 3 > MAX_INLINE_BYTES && Buffer.byteLength(body) > MAX_INLINE_BYTES) throw tooLarge(Buffer.byteLength(body), MAX_INLINE_BYTES);
       bus.work.dispatch(kind, messageId, prefixed(body));
     },
@@ -136,7 +131,7 @@ function workOver(bus: Bus): WorkQueue {
   };
 }
 
-/** Named one by one: an item may be of a class, whose methods a spread would lose. */
+/** No spread: it would drop the methods of a class instance. */
 function withBody(item: WorkItem, body: string): WorkItem {
   return {
     messageId: item.messageId,
@@ -152,7 +147,7 @@ function withBody(item: WorkItem, body: string): WorkItem {
 
 /** @throws `bus.body_too_large` */
 function pack(bus: Bus, body: string): string | Promise<string> {
-  // A character takes at most three bytes, so nearly every body is known to be small without being counted.
+  // At most three bytes per character: most bodies need no counting.
   if (body.length * 3 > MAX_INLINE_BYTES) {
     const sizeBytes = Buffer.byteLength(body);
     if (sizeBytes > MAX_BODY_BYTES) throw tooLarge(sizeBytes, MAX_BODY_BYTES);
@@ -169,7 +164,7 @@ function prefixed(body: string): string {
   return isPrefixed(body) ? TEXT + body : body;
 }
 
-/** The body that a message stands for, or null when its blob is gone. */
+/** Null when the blob is lost or expired. */
 async function unpack(bus: Bus, packed: string): Promise<string | null> {
   if (packed.startsWith(TEXT)) return packed.slice(TEXT.length);
   if (!packed.startsWith(BLOB)) return packed;

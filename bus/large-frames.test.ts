@@ -5,7 +5,7 @@ import { DRIVER_PREFIX, MAX_FRAME_BYTES, withLargeFrames } from './large-frames.
 
 const SUBJECT = 'tok.gw1.call1';
 
-/** A stream that keeps its messages, and loses, reorders and repeats what a test wants. */
+/** A token stream that stores its messages, after `change` has dropped, reordered or repeated some. */
 function wire(change: (messages: Uint8Array[]) => Uint8Array[] = (messages) => messages) {
   const sent: Uint8Array[] = [];
   const inner: TokenStream = {
@@ -20,7 +20,7 @@ function wire(change: (messages: Uint8Array[]) => Uint8Array[] = (messages) => m
   return { sent, stream };
 }
 
-/** What is heard live and what is read back, which must be the same. */
+/** Live and replayed frames, which must be equal. */
 async function received({ stream }: ReturnType<typeof wire>): Promise<string[]> {
   const live: Uint8Array[] = [];
   stream.subscribe(SUBJECT, (_subject, frame) => live.push(frame));
@@ -29,7 +29,7 @@ async function received({ stream }: ReturnType<typeof wire>): Promise<string[]> 
   return live.map(hashOf);
 }
 
-/** Stands for the bytes: comparing millions of them one by one takes seconds. */
+/** Compared instead of the bytes: millions of them take seconds. */
 function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }

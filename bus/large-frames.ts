@@ -1,28 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import type { TokenStream } from './bus.ts';
 
-/** What travels in one message. A little less than brokers are asked to take (large-bodies.ts), to leave room for the head of a part. */
+/** A little under the limit for bodies (large-bodies.ts), to leave space for the header. */
 const MAX_PART_BYTES = 512 * 1024 - 256;
-/** The largest frame: a whole answer with images. Past it nothing is sent, as if it were lost. */
+/** A whole answer with images. A larger frame is dropped, as if it were lost. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** Bytes of frames of which parts are still to come, per subscription; past it the frame that has waited longest is given up, as if it were lost. */
+/** Bytes of incomplete frames per subscription. Past it the oldest frame is dropped, as if it were lost. */
 const MAX_WAITING_BYTES = 128 * 1024 * 1024;
 
 /*
  * On the wire:  a zero byte, `<frame> <part> <parts>\n` (8 hex digits, numbers from 1), bytes     a part
  *               anything else                                                                    a whole frame
- * A whole frame that begins with a zero byte, or with the one that is left to the drivers, travels as the only part of itself, so nothing
- * can be mistaken.
+ * A whole frame that begins with a zero byte or with DRIVER_PREFIX is sent as its own only part, so the first byte is unambiguous.
  */
 const PART_PREFIX = 0;
-/** No message that drivers are given begins with it: what they send between themselves may. */
+/** Reserved for what drivers exchange between themselves. */
 export const DRIVER_PREFIX = 1;
 const NEWLINE = 10;
-/** Mark, frame, two numbers of up to 6 digits, and what separates them. */
+/** Prefix, frame id, two numbers of up to 6 digits, separators. */
 const MAX_HEAD_BYTES = 32;
 const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
 
-/** Lets tokens carry frames of any size over a bus whose messages are small. A frame of which a part is lost is lost. */
+/** Lets tokens carry frames of any size, in parts. A lost part loses its frame. */
 export function withLargeFrames(inner: TokenStream): TokenStream {
   return {
     publish(subject, frame, retention) {
@@ -60,13 +59,13 @@ interface Waiting {
   sizeBytes: number;
 }
 
-/** Puts frames together again. Parts of one frame come in order, since one worker sends them; two workers may speak at once on a subject. */
+/** Reassembles frames. A frame's parts come in order, from one worker; frames of two workers may interleave. */
 class FrameJoiner {
-  /** By subject and frame, the one that has waited longest first. */
+  /** By subject and frame id, oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   #waitingBytes = 0;
 
-  /** @returns the frame that the part makes whole, or null */
+  /** @returns the frame that this part completes, or null */
   add(subject: string, bytes: Uint8Array): Uint8Array | null {
     const headEnd = bytes.subarray(0, MAX_HEAD_BYTES).indexOf(NEWLINE);
     const [, name, part, parts] = HEAD.exec(Buffer.from(bytes.subarray(1, Math.max(1, headEnd))).toString('latin1')) ?? [];
@@ -76,7 +75,7 @@ class FrameJoiner {
     if (count === 1) return rest;
     const key = `${subject} ${name}`;
     const waiting = this.#waiting.get(key) ?? { parts: [], sizeBytes: 0 };
-    // A part is missing, so the frame will never be whole.
+    // A part is missing.
     if (index !== waiting.parts.length + 1) {
       this.#discard(key);
       return null;

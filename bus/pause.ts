@@ -1,4 +1,4 @@
-/** Waits, at most until the signal aborts, and keeps no process alive. Never rejects. */
+/** Resolves after the time or on abort; never rejects. The timer is unref'ed. */
 export function pauseFor(ms: number, until: AbortSignal | null = null): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

@@ -4,20 +4,20 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { NoticeBoard } from './bus.ts';
 import { addresses, patternOf } from './subjects.ts';
 
-/** How long an abort is remembered for a call that has not begun here: longer than an item waits in its queue when all is well. */
+/** How long an abort of a call that has not begun here is remembered: longer than items normally queue. */
 export const RETAIN_MS = 60_000;
-/** Aborts remembered. They are rare, but every worker hears those of all others. */
+/** Every worker receives the aborts of all others. */
 const MAX_RETAINED = 10_000;
 
 const abortMessage = z.looseObject({ abort: z.literal(true) });
 
-/** What a worker hears on `ctl.*`: one standing subscription for all its calls. */
+/** A worker's aborts on `ctl.*`, by one subscription for all its calls. */
 export class ReceivedAborts {
   readonly #clock: Clock;
   readonly #subscription: { stop(): Promise<void> };
-  /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
+  /** Lists: an item redelivered while its first delivery is ending is the same call twice. */
   readonly #followed = new ObjectMap<readonly (() => void)[]>();
-  /** Until when each is remembered, the oldest first. */
+  /** Expiry by call id, oldest first. */
   readonly #retained = new Map<string, number>();
 
   constructor({ notices, clock }: { notices: NoticeBoard; clock: Clock }) {
@@ -27,7 +27,7 @@ export class ReceivedAborts {
     });
   }
 
-  /** Tells of aborts of a call that begins, at once when one has come in the last minute. @returns what ends it: the call is over */
+  /** Calls `onAbort` on an abort of the call, at once if one came in the last minute. @returns unsubscribes */
   follow(callId: string, onAbort: () => void): () => void {
     const others = this.#followed.get(callId);
     this.#followed.set(callId, others === undefined ? [onAbort] : [...others, onAbort]);

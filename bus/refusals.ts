@@ -2,17 +2,17 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Subscription } from './bus.ts';
 import { isToken } from './subjects.ts';
 
-/** @throws `bus.invalid_subject` for an id that no offer can carry: it stands in the subject at which an offer is refused */
+/** @throws `bus.invalid_subject` for an id that is not one token: the id is part of the subject on which the broker reports no responders */
 export function assertDispatchable(messageId: string): void {
   if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be offered: it is no token of a subject`);
 }
 
-/** Who wants to hear of offers that came to nobody. */
+/** Subscribers to dispatches that reached no consumer. */
 export class Refusals {
   readonly #handlers = new Set<(messageId: string) => void>();
 
   subscribe(handler: (messageId: string) => void): Subscription {
-    // One of its own for each: the same handler may be given twice.
+    // A wrapper per subscription: the same handler may be subscribed twice.
     const one = (messageId: string) => handler(messageId);
     this.#handlers.add(one);
     return {

@@ -4,30 +4,30 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem } from './bus.ts';
 
 export interface LeaseTimes {
-  /** How long an item stays with a worker that says nothing. */
+  /** How long a lease lasts without an extension. */
   ackWaitMs: number;
   extendEveryMs: number;
 }
 
-/** Of tools and callbacks: nobody watches them being made, so a dead worker may be noticed late. */
+/** For tools and callbacks: nothing waits for them live, so a worker's death may be noticed late. */
 export const effectLease: LeaseTimes = { ackWaitMs: 15_000, extendEveryMs: 5_000 };
-/** Of model calls: as short as a reader may wait before it learns that a worker died. */
+/** For model calls: as short as a reader may wait for the notice of a worker's death. */
 export const callLease: LeaseTimes = { ackWaitMs: 6_000, extendEveryMs: 2_000 };
 
-/** Of the lease, after which the item may soon be somebody else's: what went on would be done twice. */
+/** Share of the lease after which it counts as lost: soon another worker may have the item and do it twice. */
 const LOST_AFTER = 0.8;
 
-/** What could not be extended is tried again sooner: a broker that was away for a moment is back, and the lease is running. */
+/** A failed extension is retried sooner: the broker may be back, and the lease is running out. */
 const RETRIES_PER_EXTENSION = 8;
 
 interface LeaseOptions {
-  /** Called once, when the lease is lost or could not be extended in time. */
+  /** Called once: the lease is lost, or could not be extended in time. */
   onLost: () => void;
   deadlines: Deadlines;
   log: Log;
 }
 
-/** Extends the lease of an item until it is stopped. */
+/** Extends the lease of an item until stopped. */
 export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
   let isFailing = false;

@@ -1,4 +1,4 @@
-/** Lets an item be settled once: of all attempts the first counts, unless it fails. */
+/** Lets an item be settled once: the first call counts, unless it fails. */
 export class Settling {
   readonly #assertOpen: () => void;
   #settled = false;
@@ -12,7 +12,7 @@ export class Settling {
     return this.#settled;
   }
 
-  /** @throws `bus.closed`, and what `settle` throws: then the handler may try again */
+  /** @throws `bus.closed`, and what `settle` throws; then the handler may try again */
   async once(settle: () => Promise<unknown>): Promise<void> {
     this.#assertOpen();
     if (this.#settled) return;

@@ -1,11 +1,11 @@
-/** A setting of a broker's stream that is not as this release declares it. Values are as the broker has them: bytes, nanoseconds. */
+/** A setting of a broker's stream that differs from this release's declaration, in the broker's units: bytes, nanoseconds. */
 export interface StreamDifference {
   field: string;
   found: unknown;
   declared: unknown;
 }
 
-/** What became of one stream of the broker. `refused`: it was left as it is, and `reason` says why, for people. */
+/** `refused`: left unchanged; `reason` is for people. */
 export type StreamUpgrade = { name: string } & (
   | { outcome: 'unchanged' }
   | { outcome: 'created' }

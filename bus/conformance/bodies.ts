@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Bus } from '../bus.ts';
 import { Collector, START, type UnderTest } from './under-test.ts';
 
-/** Bodies that a driver could get wrong, by what is odd about them. */
+/** Edge cases, by what is odd about them. */
 const ODD_BODIES: Record<string, string> = {
   'the empty text': '',
   'an escaped U+0000 inside JSON': '{"text":"a\\u0000b"}',
@@ -17,13 +17,13 @@ const ODD_BODIES: Record<string, string> = {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** A text of about so many UTF-8 bytes, with characters of one to four bytes. */
+/** Characters of one to four bytes. */
 function textOfSize(sizeBytes: number): string {
   const piece = 'abc\u00e9\u20ac\u{1f600}"\\'; // 3 + 2 + 3 + 4 + 2 bytes
   return piece.repeat(Math.ceil(sizeBytes / Buffer.byteLength(piece)));
 }
 
-/** Compared instead of the texts themselves: a failed comparison of 30 MiB would print them. */
+/** Compared instead of the texts: a failed comparison would print 30 MiB. */
 function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

@@ -3,7 +3,7 @@ import type { Bus } from '../bus.ts';
 import { eventually, type UnderTest } from './under-test.ts';
 
 const FULL = { code: 'bus.full' };
-/** So many bodies of this share fill nine tenths, or more than everything. */
+/** Nine of these fill nine tenths. */
 const SHARE = 0.1;
 
 /** Stores bodies of a tenth of the capacity. */

@@ -3,7 +3,6 @@ import type { Bus, LogPosition, StoredCommand } from '../bus.ts';
 import { fingerprintOf } from '../position-fingerprint.ts';
 import { Collector, eventually, gate, START, type UnderTest } from './under-test.ts';
 
-/** Reads a partition into a list. */
 function collect(bus: Bus, partition: number, after: LogPosition = START): Collector<StoredCommand> {
   const collected = new Collector<StoredCommand>();
   bus.commands.read(partition, after, async (commands) => commands.forEach(collected.add));

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
 import { Collector, eventually, gate, type UnderTest } from './under-test.ts';
 
-/** Longer than any case takes: a lease that must not lapse. */
+/** A lease that no case outlasts. */
 const LONG_MS = 60_000;
 const SHORT_MS = 400;
 
-/** Consumes calls into a list, and does with each what is asked for. */
+/** Consumes router calls into a list, with a handler. */
 function consume(bus: Bus, concurrency: number, handle: (item: WorkItem) => Promise<void>, ackWaitMs = LONG_MS): Collector<WorkItem> {
   const collected = new Collector<WorkItem>();
   bus.work.consume('router.call', { concurrency, ackWaitMs }, async (item) => {
@@ -16,7 +16,7 @@ function consume(bus: Bus, concurrency: number, handle: (item: WorkItem) => Prom
   return collected;
 }
 
-/** Offers one item after another until one is handed over: a consumer has to be known at the broker before it is offered anything. */
+/** Dispatches until one item is delivered: a new consumer is not known to the broker at once. */
 async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<void> {
   let tries = 0;
   const dispatch = async () => {
@@ -140,7 +140,7 @@ export function dispatchCases(underTest: UnderTest): void {
       for (const body of ['dropped', 'acked', 'failed', 'forgotten']) bus.work.dispatch('router.call', body, body);
       await bus.work.publish('router.call', 'stored', 'stored');
 
-      // Twice the lease has passed for all of them when the stored one comes for the third time.
+      // At the third delivery of the stored item, twice the lease has passed for all.
       await eventually(
         async () => bodiesOf(collected.items),
         (all) => all.includes('stored 3'),

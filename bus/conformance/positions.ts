@@ -3,7 +3,7 @@ import type { Bus, LogPosition } from '../bus.ts';
 import { fingerprintOf, hasFingerprint } from '../position-fingerprint.ts';
 import { Collector, eventually, START, type UnderTest } from './under-test.ts';
 
-/** Reads partition 1 behind a place. What is handed over, and when the log turned out to be another one, comes into one list. */
+/** Reads partition 1 from after a position. Commands and restarts go into one list. */
 function readBehind(bus: Bus, index: LogPosition): Collector<string> {
   const collected = new Collector<string>();
   const note = async (commands: { body: string }[]) => {

@@ -10,7 +10,7 @@ function textOf(frame: Uint8Array): string {
   return Buffer.from(frame).toString();
 }
 
-/** Stands for the bytes: comparing millions of them one by one takes seconds. */
+/** Compared instead of the bytes: millions of them take seconds. */
 function hashOf(frame: Uint8Array): string {
   return createHash('sha256').update(frame).digest('hex');
 }
@@ -132,7 +132,7 @@ export function tokenCases(underTest: UnderTest): void {
       const kept = (await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf);
       expect(kept[0]).toBe('first');
       expect(kept).not.toContain('last');
-      // A call that goes on all the same is kept again.
+      // A call that continues is stored again.
       bus.tokens.publish('tok.gw1.call1', bytesOf('after'), 'soon');
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual([...kept, 'after']);
     });

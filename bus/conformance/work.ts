@@ -2,12 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
 import { Collector, eventually, gate, type UnderTest } from './under-test.ts';
 
-/** Longer than any case takes: a lease that must not lapse. */
+/** A lease that no case outlasts. */
 const LONG_MS = 60_000;
-/** A lease whose lapse is awaited. */
+/** A lease that cases let expire. */
 const SHORT_MS = 800;
 
-/** Consumes calls into a list and acks each. */
 function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Collector<WorkItem> {
   const collected = new Collector<WorkItem>();
   bus.work.consume('router.call', { concurrency: 8, ackWaitMs }, async (item) => {
@@ -106,7 +105,7 @@ export function workCases(underTest: UnderTest): void {
       });
       for (const body of ['acked', 'dropped', 'forgotten']) await bus.work.publish('router.call', body, body);
 
-      // Twice the lease has passed for all of them when the forgotten one comes for the third time.
+      // At the third delivery of the unsettled item, twice the lease has passed for all.
       expect(deliveriesOf(await collected.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
     });
 
@@ -199,7 +198,7 @@ export function workCases(underTest: UnderTest): void {
       });
       await bus.work.publish('router.call', 'slow', 'slow');
       await collected.atLeast(1);
-      // While this one comes three times, the lease of the slow one is lost.
+      // During three deliveries of this item, the slow one's lease expires.
       await bus.work.publish('router.turn', 'measure', 'measure');
       await other.atLeast(3);
       done.open();

@@ -6,14 +6,14 @@ import type { Closable, ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
 const RETAIN_MS = 24 * 3_600_000;
-/** One row. The database works on our event loop and in memory it never gives back: 30 MiB at once took a second and 400 MB. */
+/** One row. The embedded database runs on our event loop and never returns memory: 30 MiB at once took a second and 400 MB. */
 const PART_BYTES = 1024 * 1024;
-/** All blobs on disk. Past it new ones are refused. */
+/** Past it new blobs are refused. */
 const MAX_STORED_BYTES = 2 * 1024 * 1024 * 1024;
-/** Expired parts that one `put` clears away before it writes its own. More than it writes, so the expired ones die out. */
+/** Expired rows that one `put` deletes: more than it writes, so that they can't accumulate. */
 const SWEEP_PARTS = 64;
 
-/** Blobs as rows of 1 MiB. Expired ones are never given out; they are cleared away by the next `put`. */
+/** Blobs as rows of 1 MiB. Expired ones are never returned, and deleted by the next `put`. */
 export async function openBlobStore(deps: ComponentDeps): Promise<BlobStore & Closable> {
   const { database, clock } = deps;
   const vacuum = vacuumer(deps, 'bus_blobs', SWEEP_PARTS);
@@ -50,7 +50,7 @@ export async function openBlobStore(deps: ComponentDeps): Promise<BlobStore & Cl
     storedBytes += bytes.byteLength;
     const id = ulid(clock.nowMs());
     const parts = Math.max(1, Math.ceil(bytes.byteLength / PART_BYTES));
-    // The first part goes in last: `get` begins with it, so a blob that was never finished does not exist.
+    // Part 0 is written last and read first, so an unfinished blob does not exist.
     for (let part = parts - 1; part >= 0; part -= 1) {
       await database.query({ name: 'bus_blobs_put', text: 'insert into bus_blobs (id, part, parts, bytes, expires_at_ms) values ($1, $2, $3, $4, $5)' }, [
         id,

@@ -11,12 +11,12 @@ import { fromStoredText, toStoredText } from './stored-text.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
-/** Commands that a handler gets at once when it doesn't say. As many as one commit of an actor host takes. */
+/** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;
-/** What a reader fetches from the table at once; the database works on our event loop, so each read is kept short. */
+/** Limits of one page: short, since the database runs on our event loop. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** Sequences that one statement of a purge covers. */
+/** Sequences per statement of a purge. */
 const PURGE_STEP = 5_000;
 
 interface Append {
@@ -25,7 +25,7 @@ interface Append {
   sizeBytes: number;
 }
 
-/** What is remembered of a message id: where it is, and when that will be so. */
+/** A message id in the dedupe window. */
 interface Appended {
   sequence: number;
   /** Null once it is stored. */
@@ -40,7 +40,7 @@ interface LogState {
   lastOf: Map<number, number>;
 }
 
-/** The command log as one table. Readers in this process get new commands from memory, in the turn in which their commit is known. */
+/** The command log as one table. Readers get new commands from memory, in the tick that learns of their commit. */
 export async function openCommandLog(deps: ComponentDeps): Promise<CommandLog & Bounded & Closable> {
   const state = await loadState(deps);
   const log = new MemoryCommandLog(deps, state);
@@ -51,7 +51,7 @@ export async function openCommandLog(deps: ComponentDeps): Promise<CommandLog & 
 class MemoryCommandLog implements CommandLog, Bounded, Closable {
   readonly #deps: ComponentDeps;
   readonly #state: LogState;
-  /** The last sequence given out. Those of a statement that failed are not used again. */
+  /** Sequences of a failed statement are not reused. */
   #assigned: number;
   readonly #seen: DedupeWindow<Appended>;
   readonly #commit: GroupCommit<Append>;
@@ -68,7 +68,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     this.#vacuum = vacuumer(deps, 'bus_log');
   }
 
-  /** Fills the dedupe window from what an earlier process stored. Ids of commands purged since are forgotten. */
+  /** Refills the dedupe window from the table; ids of purged commands are forgotten. */
   async recall(): Promise<void> {
     const { rows } = await this.#deps.database.query<{ sequence: number; message_id: string; stored_at_ms: number }>(
       'select sequence, message_id, stored_at_ms from bus_log where stored_at_ms > $1 order by sequence',
@@ -82,7 +82,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     assertPartition(partition);
     const earlier = this.#seen.find(messageId);
     if (earlier !== null) {
-      // It may be in flight still: a repeat is answered only once the first is stored, and fails with it.
+      // The first may be in flight: the repeat resolves or fails with it.
       if (earlier.stored !== null) await earlier.stored;
       return { sequence: earlier.sequence, duplicate: true };
     }
@@ -151,14 +151,14 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     return { created: this.#state.created, firstSequence: this.#state.first, lastSequence: this.#state.last };
   }
 
-  /** A sequence beyond the end of the log drops all there is: sequences are never skipped by a purge. */
+  /** Past the end it drops all, but skips no sequences. */
   async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     this.#assertOpen();
     if (standing !== null && !hasFingerprint(await this.#find(standing.sequence), standing.fingerprint)) return;
     const below = Math.min(belowSequence, this.#state.last + 1);
     while (this.#state.first < below && this.#closing !== 'all') {
       const step = Math.min(this.#state.first + PURGE_STEP, below);
-      // The last sequence is kept beside the rows, in the same statement: without it an empty log would begin at 1 again.
+      // `last_sequence` in the same statement: an emptied log must not begin at 1 again.
       const { rows } = await this.#deps.database.query<{ count: number; bytes: number }>(
         {
           name: 'bus_log_purge',
@@ -204,7 +204,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
         appends.map(({ command }) => command.storedAtMs),
       ],
     );
-    // From here to the end nothing is awaited: what the log says of itself and what its readers were offered change as one.
+    // No await from here on: the log's state and its readers change atomically.
     for (const { partition, command, sizeBytes } of appends) {
       const previous = this.#state.lastOf.get(partition) ?? 0;
       this.#state.lastOf.set(partition, command.sequence);
@@ -222,7 +222,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
     return rows[0] === undefined ? null : toCommand(rows[0]);
   }
 
-  /** Whether a place is of this log: its command stands there, or, without an id to compare, the log reaches so far. */
+  /** Its command is in the log, or, without a fingerprint, the log reaches that far. */
   async #contains({ sequence, fingerprint }: LogPosition): Promise<boolean> {
     if (sequence === 0) return true;
     if (fingerprint === null) return sequence <= this.#state.last;
@@ -230,7 +230,7 @@ class MemoryCommandLog implements CommandLog, Bounded, Closable {
   }
 
   async #readPage(partition: number, afterSequence: number, limit: number): Promise<StoredCommand[]> {
-    // The first row always comes; the others only while the bytes before them are few.
+    // Always at least one row; more only below the byte limit.
     const { rows } = await this.#deps.database.query<CommandRow>(
       {
         name: 'bus_log_page',
@@ -261,7 +261,7 @@ function toCommand(row: CommandRow): StoredCommand {
 }
 
 async function loadState({ database, clock }: ComponentDeps): Promise<LogState> {
-  // Written once, whoever opens: a name that no other log ever had.
+  // Written once per log.
   await database.query(`insert into bus_meta (key, value) values ('created', $1) on conflict (key) do nothing`, [ulid(clock.nowMs())]);
   const meta = await database.query<{ key: string; value: string }>('select key, value from bus_meta');
   const value = new Map(meta.rows.map((row) => [row.key, row.value]));

@@ -12,7 +12,7 @@ function turn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
-/** A partition whose commits the test makes, and whose pages come when the test says so. */
+/** A partition with commits and pages under the test's control. */
 function partition() {
   const table: StoredCommand[] = [];
   const pages = new Collector<{ after: number; answer(): void }>();
@@ -29,7 +29,7 @@ function partition() {
   return {
     pages,
     collected,
-    /** What the table holds. The page sees it; the reader is told by `announce`, which may come later. */
+    /** Stores commands in the table; `announce` delivers them to the reader, possibly later. */
     store: (...sequences: number[]) => table.push(...sequences.map(command)),
     announce,
     commit: (...sequences: number[]) => {
@@ -37,9 +37,9 @@ function partition() {
       for (const sequence of sequences) announce(sequence);
     },
     purge: () => table.splice(0),
-    /** How often the reader was told that its place is of another log. */
+    /** Calls of `onRestart`. */
     restarts,
-    /** Whether the place that a reader begins at is of this log. */
+    /** Sets whether the reader's position is of this log. */
     setHeld: (hasLease: boolean) => {
       held = hasLease;
     },

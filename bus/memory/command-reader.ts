@@ -1,40 +1,38 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
 
-/** What a reader holds in memory while its handler is busy. Past either limit it reads on from the table when it gets there. */
+/** Queue limits while the handler is busy; past one, reading continues from the table. */
 const MAX_QUEUED_COMMANDS = 1_024;
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
-/** Pause before a batch that was thrown back is handed again, doubled each time up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
 export interface CommandReaderOptions {
   partition: number;
-  /** The place to read on from behind. */
   after: LogPosition;
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
-  /** Whether a place is of this log. Asked once, at the start: a table does not change under its reader. */
+  /** Whether the position is of this log. Asked once: a table does not change under its reader. */
   contains(position: LogPosition): Promise<boolean>;
-  /** The last command of the partition that is committed, 0 when there is none. */
+  /** The partition's last committed sequence, 0 for none. */
   lastOfPartition(): number;
-  /** Commands of the partition behind a sequence, in order, from the table; empty only when there are none. */
+  /** A page of commands in order; empty only when there are none. */
   readPage(afterSequence: number, limit: number): Promise<StoredCommand[]>;
   log: Log;
 }
 
 /**
- * Follows one partition. Two sources, one order:
+ * Follows one partition from two sources in one order:
  *
- *   behind ──page from the table reaches the partition's last command──▶ following: commands arrive by `deliver` at their commit
- *      ▲                                                                     │
- *      └──────────── the queue is full: the offer is passed over ────────────┘
+ *   behind ──a page from the table reaches the partition's last command──▶ following: commands arrive by `deliver` at their commit
+ *      ▲                                                                        │
+ *      └────────────── the queue is full: `deliver` ignores the command ────────┘
  *
- * There is no switch to get wrong: `#reached` is the last sequence read or queued, and an offer is taken only when nothing of
- * the partition lies between the two. Otherwise it is left in the table, `#reached` stays below the partition's last command,
- * and the next read goes to the table. A page can run ahead of the offers that were committed while it was read; those are
- * at or below `#reached` then, and are dropped.
+ * `#reached` is the last sequence read or queued. `deliver` queues a command only when the partition has none between it and `#reached`. Otherwise the
+ * command stays in the table, `#reached` stays below the partition's last command, and the next read goes to the table. Commands delivered while a page that
+ * contains them was read are at or below `#reached`, and are ignored.
  */
 export class CommandReader implements Subscription {
   readonly #options: CommandReaderOptions;
@@ -51,7 +49,7 @@ export class CommandReader implements Subscription {
     this.#ended = this.#run();
   }
 
-  /** Called for every command of the partition, in order, in the turn in which its commit is known. `previous` is the partition's last command before it. */
+  /** Called for the partition's every command, in order, in the tick that learns of its commit. `previous` is the partition's sequence before it. */
   deliver(command: StoredCommand, previous: number): void {
     const full = this.#queue.length >= MAX_QUEUED_COMMANDS || this.#queuedCharacters >= MAX_QUEUED_CHARACTERS;
     if (command.sequence > this.#reached && previous <= this.#reached && !full) {
@@ -79,7 +77,7 @@ export class CommandReader implements Subscription {
 
   async #findPosition(): Promise<void> {
     if (await this.#options.contains(this.#options.after)) return;
-    // What was offered meanwhile is in the table, too, and comes in its turn.
+    // What was delivered meanwhile is read from the table.
     this.#queue = [];
     this.#queuedCharacters = 0;
     this.#reached = 0;
@@ -100,12 +98,12 @@ export class CommandReader implements Subscription {
       page = await this.#options.readPage(this.#reached, this.#options.maxBatch);
     });
     if (this.#stop.signal.aborted) return [];
-    // An empty page means that everything up to `last`, committed before the page was asked for, has been purged.
+    // Empty: everything up to `last` has been purged since the query.
     this.#reached = Math.max(this.#reached, page.at(-1)?.sequence ?? last);
     return page;
   }
 
-  /** Does something until it succeeds or the reader is stopped: a batch that was thrown back is handed again, so nothing is lost. */
+  /** Retries until success or stop. */
   async #retrying(failure: string, action: () => Promise<void>): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; !this.#stop.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {

@@ -1,11 +1,11 @@
 import type { Clock } from '#shared/clock.ts';
 
-/** How long a message id is remembered, the same as the broker's. */
+/** The same as the broker's. */
 export const DEDUPE_WINDOW_MS = 120_000;
-/** About 4,000 messages a second for the whole window. Past it the oldest ids are forgotten early; readers bear a repeat anyway. */
+/** 4,000 messages a second. Past it the oldest ids are forgotten; readers are idempotent anyway. */
 const MAX_IDS = 500_000;
 
-/** Message ids of the last 120 seconds and what became of them. A repeat does not prolong its id. */
+/** Message ids of the last 120 seconds. A repeat does not extend an id's age. */
 export class DedupeWindow<Value> {
   readonly #clock: Clock;
   readonly #entries = new Map<string, { value: Value; atMs: number }>();
@@ -14,16 +14,16 @@ export class DedupeWindow<Value> {
     this.#clock = clock;
   }
 
-  /** What was remembered for an id, or null when it is unknown or too old. */
+  /** Null for an unknown or expired id. */
   find(messageId: string): Value | null {
     this.#deleteOld();
     const entry = this.#entries.get(messageId);
-    // The clock may have been set back between two entries, so age is checked on the entry itself, too.
+    // The clock may have been set back; then the oldest entries are not the first.
     return entry !== undefined && entry.atMs > this.#clock.nowMs() - DEDUPE_WINDOW_MS ? entry.value : null;
   }
 
   add(messageId: string, value: Value, atMs: number = this.#clock.nowMs()): void {
-    // Deleted first: a Map keeps the place of a key that it knows, and the order of places is the order of age.
+    // Deleted first: a Map keeps the order of known keys.
     this.#entries.delete(messageId);
     this.#entries.set(messageId, { value, atMs });
     this.#deleteOld();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gate } from '../conformance/under-test.ts';
 import { GroupCommit } from './group-commit.ts';
 
-/** A commit whose statements end when the test says so. */
+/** A group commit with statements that the test ends. */
 function heldCommit(sizeOf: (item: string) => number = () => 1) {
   const batches: string[][] = [];
   const gates: ReturnType<typeof gate>[] = [];

@@ -1,17 +1,16 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Rows of one statement: past a few hundred the cost per row no longer falls, and each statement holds up the event loop. */
+/** Past a few hundred rows the cost per row no longer falls, and each statement blocks the event loop. */
 const MAX_BATCH_ITEMS = 512;
-/** Bytes of one statement. Bodies are at most 512 KiB, so eight of the largest fit. */
+/** Bodies are at most 512 KiB, so eight of the largest fit. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** What may wait for its statement; at some 20,000 rows a second this is one second of work. More is refused. */
+/** One second at some 20,000 rows a second. More are refused. */
 const MAX_WAITING_ITEMS = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export interface GroupCommitOptions<Item> {
-  /** Writes a batch in one statement, and tells this process what the commit changed. What it throws, every caller in the batch gets. */
+  /** Writes a batch in one statement, then updates memory. An error rejects the whole batch. */
   flush(items: Item[]): Promise<void>;
-  /** Bytes that the item adds to its statement. */
   sizeOf(item: Item): number;
 }
 
@@ -23,8 +22,8 @@ interface Waiting<Item> {
 }
 
 /**
- * Writes many small things in few statements: while one statement is in flight, what arrives collects for the next. No timer
- * is involved, so a lone caller pays for its own statement only. Batches keep the order of `add` and never overlap.
+ * Group commit: what arrives while a statement is in flight becomes the next one. Without a timer, a lone caller waits for its own statement only. Batches
+ * keep the order of `add` and never overlap.
  */
 export class GroupCommit<Item> {
   readonly #options: GroupCommitOptions<Item>;
@@ -36,7 +35,7 @@ export class GroupCommit<Item> {
     this.#options = options;
   }
 
-  /** @throws `bus.full` when too much waits already. For callers that bring something new; who settles something adds regardless. */
+  /** For new entries; settling skips the check. @throws `bus.full` */
   assertCapacity(): void {
     if (this.#waiting.length < MAX_WAITING_ITEMS && this.#waitingBytes < MAX_WAITING_BYTES) return;
     throw new SwitchyardError('bus.full', 'too much waits to be stored', { details: { waiting: this.#waiting.length } });
@@ -48,12 +47,11 @@ export class GroupCommit<Item> {
       const sizeBytes = this.#options.sizeOf(item);
       this.#waiting.push({ item, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;
-      // One microtask later, so that what the same turn of the event loop adds goes into the same statement.
+      // A microtask later: one statement for all of this tick's synchronous adds.
       this.#running ??= Promise.resolve().then(() => this.#run());
     });
   }
 
-  /** Resolves when nothing waits and nothing is in flight. */
   async idle(): Promise<void> {
     while (this.#running !== null) await this.#running;
   }

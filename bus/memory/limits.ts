@@ -1,14 +1,14 @@
-/** What the embedded bus stores at most. Past a limit new things are refused: somebody has stopped reading, or working. */
+/** Past a limit of the embedded bus, new entries are refused. */
 export interface MemoryBusLimits {
   /** Unpurged commands. */
   logBytes: number;
-  /** Work that is not done. */
+  /** Unsettled items. */
   workBytes: number;
 }
 
 export const DEFAULT_LIMITS: MemoryBusLimits = { logBytes: 1024 * 1024 * 1024, workBytes: 512 * 1024 * 1024 };
 
-/** From here on nothing new is let in from outside, so that the results of what was let in still fit. */
+/** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
 
 export function isBelowCapacity(stored: number, limit: number): boolean {

@@ -12,7 +12,7 @@ import { openMemoryBus } from './memory-bus.ts';
 
 const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs'];
 
-// Making a database takes seconds, so all cases share one and each begins by dropping the tables.
+// Creating a database takes seconds: all cases share one, and drop its tables first.
 let database: Database;
 
 beforeAll(async () => {
@@ -21,7 +21,6 @@ beforeAll(async () => {
 
 afterAll(() => database.close());
 
-/** A clock that moves only when it is told to. */
 function movableClock(): { nowMs(): number; advance(ms: number): void } {
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   return {
@@ -83,7 +82,7 @@ describe('memory bus: on its own', () => {
     await emptyStore();
   });
 
-  /** The database, with statements of one kind failing while `fails` says so. */
+  /** The database, with failing statements of one kind while `fails` is true. */
   function failing(pattern: RegExp, fails: () => boolean): Database {
     const isMeant = (statement: string | { text: string }) => pattern.test(typeof statement === 'string' ? statement : statement.text);
     return {
@@ -105,7 +104,7 @@ describe('memory bus: on its own', () => {
     await vanished.commands.append(1, 'm1', 'a');
     await begun.atLeast(1);
 
-    // No close: the lease of ten minutes still stands when the next process opens the store.
+    // Not closed: the lease of ten minutes is still running when the next process opens the store.
     const next = await open();
     const again = new Collector<WorkItem>();
     next.work.consume('router.call', { concurrency: 2, ackWaitMs: 600_000 }, async (item) => {

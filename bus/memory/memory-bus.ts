@@ -13,14 +13,14 @@ import type { ComponentDeps } from './types.ts';
 import { openWorkQueue } from './work-queue.ts';
 
 export interface MemoryBusOptions {
-  /** The embedded database. The bus keeps its tables there and leaves closing it to whoever opened it. */
+  /** The embedded database. The bus creates its tables there, and never closes it. */
   database: Database;
   clock: Clock;
   log?: Log;
   limits?: Partial<MemoryBusLimits>;
 }
 
-/** The layout of the tables below. A store that a newer version has written is refused. */
+/** A store that a newer version has written is refused. */
 const LAYOUT_VERSION = 1;
 
 const LAYOUT = [
@@ -33,19 +33,17 @@ const LAYOUT = [
   `create table if not exists bus_blobs (
     id text not null, part int not null, parts int not null, bytes bytea not null, expires_at_ms bigint not null, primary key (id, part))`,
   'create index if not exists bus_blobs_expiry on bus_blobs (expires_at_ms)',
-  // Bodies live for seconds: compressing them would cost more than it saves.
+  // Bodies are soon deleted: compressing them costs more than it saves.
   'alter table bus_log alter column body set storage external',
   'alter table bus_work alter column body set storage external',
   'alter table bus_blobs alter column bytes set storage external',
 ];
 
 /**
- * The embedded bus, for one process. What is durable is in tables that it creates by itself, and survives the end of the process
- * however it came; notices and tokens live in memory. One database holds one open bus: a second one would give out the same sequences.
- * Commands and work are committed without a disk flush (the embedded database never does one): they survive a crash of the
- * process, not of the machine.
+ * The embedded bus, for one process. One open bus per database: two would assign the same sequences. Commands, work and blobs are in tables, notices and
+ * tokens in memory. The embedded database never flushes to disk: commits survive a crash of the process, not of the machine.
  *
- * @throws `storage.schema_refused` when a newer version has laid out the tables
+ * @throws `storage.schema_refused` when a newer version has created the tables
  */
 export async function openMemoryBus({ database, clock, log = silentLog, limits = {} }: MemoryBusOptions): Promise<Bus> {
   await prepareTables(database);
@@ -59,7 +57,7 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {
-    // Handlers in hand may still append, publish and ack, so nothing is refused before the last of them has returned.
+    // Running handlers may append, publish and ack: refuse nothing before the last has returned.
     await Promise.all(parts.map((part) => part.stopReaders()));
     await Promise.all(parts.map((part) => part.shut()));
   }
@@ -71,10 +69,9 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     tokens,
     blobs,
     isReady: () => closing === null,
-    // Nothing leaves the process.
     flush: () => {},
     hasCapacity: (kind) => commands.hasCapacity() && work.hasCapacity() && (kind === undefined || work.admits(kind)),
-    // It is never away, so it never comes back.
+    // It is never away.
     onReconnect: () => ({ stop: async () => {} }),
     close: () => {
       closing ??= close();

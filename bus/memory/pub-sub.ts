@@ -4,7 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Listening } from '../bus.ts';
 import { type Listener, SubjectIndex } from './subject-index.ts';
 
-/** Messages that handlers may have caused while others were handed out. Past it new ones are lost, as they may be. */
+/** Past it new messages are dropped. */
 const MAX_PENDING = 100_000;
 
 interface Pending<Message> {
@@ -14,13 +14,13 @@ interface Pending<Message> {
 }
 
 /**
- * Publish and subscribe in one process, without memory. Handlers never run inside `publish`: they run right after the publisher's
- * turn, in publish order, each message to those who listened when it was published.
+ * In-process publish and subscribe, unstored. Handlers run right after the publisher's synchronous code, in publish order, for the subscribers at the
+ * publish.
  */
 export class PubSub<Message> {
   readonly #index = new SubjectIndex<Message>();
   readonly #log: Log;
-  /** Bound, so that handlers run in the bus's own context, not in that of whoever published first. */
+  /** Bound: not in the async context of the first publisher. */
   readonly #drain = AsyncResource.bind(() => this.#handOut());
   #pending: Pending<Message>[] = [];
   #scheduled = false;
@@ -40,7 +40,7 @@ export class PubSub<Message> {
     else this.#lose(subject);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // What a handler publishes waits for the next turn of the event loop: two that answer each other must not starve the rest.
+    // Next tick, so that two handlers that reply to each other can't starve the rest.
     if (this.#draining) setImmediate(this.#drain);
     else queueMicrotask(this.#drain);
   }
@@ -58,7 +58,7 @@ export class PubSub<Message> {
     };
   }
 
-  /** Nothing is handed out any more, and what is published is lost. */
+  /** Drops what is pending and what comes later. */
   close(): void {
     this.#closed = true;
     this.#pending = [];

@@ -1,4 +1,3 @@
-/** A subscription: the pattern it was made with, and whether it still stands. */
 export interface Listener<Message> {
   pattern: string;
   handler: (subject: string, message: Message) => void;
@@ -8,11 +7,11 @@ export interface Listener<Message> {
 const NONE: readonly never[] = [];
 
 /**
- * Who listens to a subject. A message costs two look-ups however many listen: by its subject, and by its prefix up to the last
- * token, since nearly every wildcard stands there (`tok.<origin>.*`, `ctl.*`). Only other patterns are tested one by one.
+ * Finds a subject's subscribers in two look-ups: by subject, and by prefix up to the last token, where nearly every wildcard is (`tok.<origin>.*`, `ctl.*`).
+ * Other patterns are tested one by one.
  */
 export class SubjectIndex<Message> {
-  // The arrays are never changed, only replaced: what `match` returned stays as it was when the message was published.
+  // Arrays are replaced, never changed: a result of `match` stays as it was at the publish.
   readonly #bySubject = new Map<string, readonly Listener<Message>[]>();
   readonly #byPrefix = new Map<string, readonly Listener<Message>[]>();
   readonly #byPattern = new Map<string, readonly Listener<Message>[]>();
@@ -48,7 +47,6 @@ export class SubjectIndex<Message> {
   }
 }
 
-/** Whether a subject fits a pattern in which a token `*` stands for any one token. */
 function matches(pattern: string, subject: string): boolean {
   const patternTokens = pattern.split('.');
   const subjectTokens = subject.split('.');

@@ -4,13 +4,12 @@ import type { Listening, Retention, TokenStream } from '../bus.ts';
 import { PubSub } from './pub-sub.ts';
 import type { Closable, ComponentDeps } from './types.ts';
 
-/** How long a reader can look back. */
 const REPLAY_MS = 120_000;
-/** All frames kept. Sized never to be reached in a small deployment: 1,000 calls of 64 KiB; past it the oldest frames go first. */
+/** 1,000 calls of 64 KiB. Past it the oldest frames are dropped. */
 const MAX_RETAINED_BYTES = 64 * 1024 * 1024;
-/** What a kept frame costs beside its bytes: an entry and its places in two arrays. */
+/** An object and two array slots. */
 const FRAME_OVERHEAD_BYTES = 128;
-/** Frames already dropped that the list may still have places for, before it is copied to a shorter one. */
+/** Dropped slots before a list is compacted. */
 const COMPACT_AFTER = 4_096;
 
 interface RetainedFrame {
@@ -21,12 +20,12 @@ interface RetainedFrame {
 
 interface RetainedSubject {
   subject: string;
-  /** Frames in order; those before `first` are dropped already, and null. */
+  /** Those before `first` are dropped, and null. */
   frames: (Uint8Array | null)[];
   first: number;
 }
 
-/** Tokens in process: handed out live, and kept for two minutes. */
+/** Tokens in process: live delivery, and replay for two minutes. */
 export function openTokenStream({ clock, log }: ComponentDeps): TokenStream & Closable {
   return new MemoryTokenStream(clock, new PubSub<Uint8Array>(log));
 }
@@ -35,7 +34,7 @@ class MemoryTokenStream implements TokenStream, Closable {
   readonly #clock: Clock;
   readonly #live: PubSub<Uint8Array>;
   readonly #subjects = new Map<string, RetainedSubject>();
-  /** All kept frames of all subjects, oldest first; those before `#oldest` are dropped already. */
+  /** Of all subjects, oldest first; those before `#oldest` are dropped, and null. */
   #order: (RetainedFrame | null)[] = [];
   #oldest = 0;
   #retainedBytes = 0;
@@ -87,7 +86,7 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#dropOld(nowMs);
   }
 
-  /** Looks only at the oldest frames, so it costs as much as it drops. */
+  /** Looks at the oldest frames only: the cost is that of what it drops. */
   #dropOld(nowMs: number): void {
     for (let entry = this.#order[this.#oldest]; entry != null; entry = this.#order[this.#oldest]) {
       if (entry.atMs > nowMs - REPLAY_MS && this.#retainedBytes <= MAX_RETAINED_BYTES) break;
@@ -101,7 +100,7 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#oldest = 0;
   }
 
-  /** The oldest frame of all is the oldest of its subject. */
+  /** The oldest of all is also the oldest of its subject. */
   #dropFirstOf(retained: RetainedSubject): void {
     retained.frames[retained.first] = null;
     retained.first += 1;

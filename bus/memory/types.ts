@@ -3,7 +3,7 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { MemoryBusLimits } from './limits.ts';
 
-/** What every part of the embedded driver is made with. */
+/** Dependencies of every component of the embedded driver. */
 export interface ComponentDeps {
   database: Database;
   clock: Clock;
@@ -11,16 +11,15 @@ export interface ComponentDeps {
   limits: MemoryBusLimits;
 }
 
-/** How a part ends: first its readers, once those of all parts have stopped its writes. */
+/** How a component closes: first all readers stop, then all writes. */
 export interface Closable {
-  /** Takes no new readers, stops the ones it has, and resolves when no handler is running. Writes still pass: handlers in hand need them. */
+  /** Stops readers, refuses new ones; resolves when no handler is running. Writes still pass: running handlers need them. */
   stopReaders(): Promise<void>;
-  /** Refuses every later call with `bus.closed` and resolves when all writes in flight have ended. */
+  /** Refuses later calls with `bus.closed`; resolves when no write is in flight. */
   shut(): Promise<void>;
 }
 
-/** A part whose store can fill up. */
 export interface Bounded {
-  /** False once it is four fifths full. */
+  /** False from four fifths of the limits. */
   hasCapacity(): boolean;
 }

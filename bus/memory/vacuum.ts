@@ -1,12 +1,11 @@
 import type { ComponentDeps } from './types.ts';
 
-/** Dead rows that may gather before they are cleared; clearing this many takes some 10 ms. */
+/** A vacuum of this many takes some 10 ms. */
 const VACUUM_AFTER_ROWS = 5_000;
 
 /**
- * Clears dead rows of a table that lives on insert and delete. The embedded database has no background process that would do
- * it: without this its files would grow for ever.
- * @returns a function that counts deleted rows and clears when enough have gathered; it never throws, since the deletion itself went well
+ * Vacuums a table: the embedded database has no autovacuum, and its files would grow without bound.
+ * @returns counts deleted rows, and vacuums past the limit; never throws, since the deletion itself succeeded
  */
 export function vacuumer(
   { database, log }: ComponentDeps,

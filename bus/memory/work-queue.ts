@@ -10,18 +10,18 @@ import { isBelowCapacity } from './limits.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
-/** An item this old is dropped undelivered: every item has a deadline that is long past by then. */
+/** Older items are dropped; every deadline is long past by then. */
 const MAX_AGE_MS = 24 * 3_600_000;
-/** What may be stored at once, whatever its size: each item has an entry in memory. Past it new ones are refused. */
+/** Each item has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
-/** Bodies kept in memory beside their rows, so that a delivery needs no statement. Others are read when their turn comes. */
+/** Bodies cached in memory; others are read from the table on delivery. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
-/** An item in this process: in exactly one of `ready`, `leased` and `delayed` until it is gone. */
+/** In exactly one of `ready`, `leased` and `delayed` until removed. */
 interface Entry {
   row: WorkRow;
   body: string | null;
-  /** When its lease lapses or its delay is over, by `performance.now()`; of no meaning while it is ready. */
+  /** When the lease expires or the delay ends, by `performance.now()`; unused while ready. */
   dueAt: number;
   removed: boolean;
 }
@@ -35,24 +35,23 @@ interface Consumer {
 }
 
 interface KindQueue {
-  /** All that are there, wherever they are. */
+  /** Items in any state. */
   items: number;
-  /** In the order of delivery. A set, because an item whose late ack arrives leaves from the middle. */
+  /** In order of delivery. A set: a late ack removes from the middle. */
   ready: Set<Entry>;
-  /** The one that was given something longest ago comes first. */
+  /** Least recently served first. */
   consumers: Consumer[];
   /** Deliveries since the start. */
   delivered: number;
   queueingDelay: QueueingDelay;
 }
 
-/** The part of the embedded queue that only its own bus sees. */
 interface Admitting {
-  /** False while what comes now would wait long. */
+  /** False while new items would wait too long. */
   admits(kind: WorkKind): boolean;
 }
 
-/** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
+/** The work queue: items in a table, leases in memory, since only this process delivers. */
 export async function openWorkQueue(deps: ComponentDeps): Promise<WorkQueue & Admitting & Bounded & Closable> {
   const store = new WorkStore(deps);
   const rows = await store.recover(deps.clock.nowMs() - MAX_AGE_MS);
@@ -74,7 +73,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #cachedBytes = 0;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
-  /** @param rows what an earlier process left: due again at once, and marked as redelivered, because it may have begun them */
+  /** @param rows left by an earlier process: ready at once, as redeliveries, since their delivery may have begun */
   constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
     this.#store = store;
@@ -118,7 +117,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   dispatch(kind: DispatchedKind, messageId: string, body: string): void {
     assertDispatchable(messageId);
     const { consumers, ready } = this.#kind(kind);
-    // What waits in the queue comes first.
+    // Queued items go first.
     const consumer = ready.size > 0 ? null : nextConsumer(consumers);
     if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
     else if (consumers.length > 0) this.#storeDispatched(kind, messageId, body);
@@ -132,7 +131,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
-    // Bound, because a delivery begins in whatever turn freed the item: the handler runs in its consumer's context, not in a publisher's.
+    // Bound: deliveries begin in the context of whatever freed the slot or item.
     const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inFlight: new Set(), stopping: new AbortController() };
     consumers.push(consumer);
     this.#deliver(kind);
@@ -146,7 +145,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** It is stored in the same database as the effects. */
+  /** It can't be lost without the effects, in the same database. */
   async begunAtMs(): Promise<number> {
     return 0;
   }
@@ -185,7 +184,6 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     await this.#store.idle();
   }
 
-  /** Hands out what is ready while a consumer has a free slot. */
   #deliver(kindName: string): void {
     const kind = this.#kind(kindName);
     const { ready, consumers } = kind;
@@ -200,7 +198,6 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     }
   }
 
-  /** @param handle never rejects */
   #handOver(kindName: string, consumer: Consumer, handle: () => Promise<void>): void {
     const handled = Promise.resolve()
       .then(handle)
@@ -211,7 +208,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     consumer.inFlight.add(handled);
   }
 
-  /** What is offered is in nobody's books: neither counted nor found again. Never rejects. */
+  /** Never rejects. Dispatched items are neither counted nor stored. */
   async #handleDispatched(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
     const { clock, log } = this.#deps;
     const item = dispatchedItem({
@@ -234,13 +231,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     }
   }
 
-  /** Whoever offered it hears nothing of it when it is lost, and stores it in the end. */
+  /** If the store fails, the publisher publishes it later, for want of progress. */
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
     const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
 
-  /** One delivery, up to the handler's return. Never rejects. */
+  /** Never rejects. Resolves with the handler's return. */
   async #handle(entry: Entry, consumer: Consumer): Promise<void> {
     const { id, kind, messageId, publishedAtMs, delivery } = entry.row;
     try {
@@ -249,14 +246,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
-      // Null: a late ack of an earlier delivery has removed the row meanwhile.
+      // Null: removed by a late ack of an earlier delivery.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
       this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
     }
   }
 
-  /** What the handler holds. Only the first of ack, nak and term counts. */
   #item(entry: Entry, body: string, delivery: number, ackWaitMs: number): WorkItem {
     const { kind, messageId, publishedAtMs } = entry.row;
     const hasLease = () => this.#leased.has(entry) && entry.row.delivery === delivery;
@@ -272,7 +268,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       body,
       deliveryCount: delivery,
       publishedAtMs,
-      // Also after the lease was lost: the work is done, whoever else has begun it.
+      // Also after a lost lease: the work is done.
       ack: () => once(() => this.#remove(entry)),
       term: (reason) =>
         once(() => {
@@ -288,7 +284,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** All that is due now: lapsed leases and delays that are over. Returns the earliest instant left. */
+  /** Returns the next due instant. */
   #onDue(): number {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
@@ -298,7 +294,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         const { kind, messageId, delivery } = entry.row;
         this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
         this.#sendBack(entry, 0).catch((error) => {
-          // In memory the count is right; on disk it is too low by one until the next delivery, or until the next start adds one.
+          // Right in memory; on disk one too low until the next delivery or start.
           this.#deps.log.error({ err: error, kind, message_id: messageId }, 'a redelivery could not be counted');
         });
       }
@@ -331,7 +327,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     try {
       await this.#store.remove(entry.row.id);
     } catch (error) {
-      // The row is still there, so the item is, too.
+      // The row still exists.
       entry.removed = false;
       entry.row.delivery += 1;
       this.#makeReady(entry);
@@ -379,7 +375,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 }
 
-/** The consumer that is next: of those with a free slot the one with the fewest in hand, in turn. Null: all are busy. */
+/** The fewest items in flight, in turn; null: no slot is free. */
 function nextConsumer(consumers: Consumer[]): Consumer | null {
   const free = consumers.filter((consumer) => consumer.inFlight.size < consumer.concurrency);
   if (free.length === 0) return null;

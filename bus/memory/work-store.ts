@@ -11,17 +11,15 @@ export interface WorkRow {
   messageId: string;
   sizeBytes: number;
   publishedAtMs: number;
-  /** The number of the delivery that is next, or under way. */
+  /** Number of the next delivery, or of the one in flight. */
   delivery: number;
 }
 
 type Write = { type: 'insert'; row: WorkRow; body: string } | { type: 'redeliver'; id: number; delivery: number } | { type: 'remove'; id: number };
 
 /**
- * The work table. New items, done ones and redeliveries of one moment share a statement.
- *
- * A delivery is not written down when it begins, because the process that would deliver is the one that stores: instead every
- * item that is still there when the table is opened is counted as begun once more.
+ * The work table, by group commit. The start of a delivery is not stored: since only this process delivers, `recover` counts one more delivery for every
+ * item.
  */
 export class WorkStore {
   readonly #database: Database;
@@ -37,7 +35,7 @@ export class WorkStore {
     this.#vacuum = vacuumer(deps, 'bus_work');
   }
 
-  /** Drops what is older than the instant, counts a delivery for the rest and returns it, oldest first. */
+  /** Deletes older items, counts a delivery for the rest and returns them, oldest first. */
   async recover(olderThanMs: number): Promise<WorkRow[]> {
     await this.#database.query('delete from bus_work where published_at_ms < $1', [olderThanMs]);
     const { rows } = await this.#database.query<{ id: number; kind: string; message_id: string; size: number; published_at_ms: number; delivery: number }>(
@@ -56,7 +54,7 @@ export class WorkStore {
       .sort((a, b) => a.id - b.id);
   }
 
-  /** @throws `bus.full` when too much waits to be stored already. */
+  /** @throws `bus.full` */
   assertCapacity(): void {
     this.#commit.assertCapacity();
   }
@@ -73,7 +71,7 @@ export class WorkStore {
     return this.#commit.add({ type: 'remove', id });
   }
 
-  /** The body of an item, or null when there is no such item. */
+  /** Null: no such item. */
   async body(id: number): Promise<string | null> {
     const { rows } = await this.#database.query<{ body: string }>({ name: 'bus_work_body', text: 'select body from bus_work where id = $1' }, [id]);
     return rows[0] === undefined ? null : fromStoredText(rows[0].body);
@@ -86,7 +84,7 @@ export class WorkStore {
   async #flush(writes: Write[]): Promise<void> {
     const inserts = writes.filter((write) => write.type === 'insert');
     const removed = new Set(writes.filter((write) => write.type === 'remove').map(({ id }) => id));
-    // One row may change only once in a statement. Of several redeliveries the last counts, and a removal is stronger.
+    // A statement may change a row only once. The last redelivery wins, and a removal over it.
     const redeliveries = new Map(writes.filter((write) => write.type === 'redeliver').map(({ id, delivery }) => [id, delivery]));
     for (const id of removed) redeliveries.delete(id);
     await this.#database.query(

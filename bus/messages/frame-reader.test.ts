@@ -3,7 +3,7 @@ import { sseFrame, textFrame } from './frame.ts';
 import { DELTA_END, DELTA_START, FrameReader } from './frame-reader.ts';
 
 const CALL = 'gen-gw1-01ARZ3NDEKTSV4RRFFQ69G5FAV-tag';
-/** A model may be named like the end of a head: in JSON its quotes are escaped. */
+/** A model name that looks like the end of a head; JSON escapes its quotes. */
 const HEAD = `{"id":"${CALL}","model":${JSON.stringify('odd","choices":[ \u00e9\u{1f600}')}`;
 
 const event = (text: string, head = HEAD) => `data: ${head}${DELTA_START}{"content":${JSON.stringify(text)}}${DELTA_END}`;

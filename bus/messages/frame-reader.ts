@@ -1,46 +1,46 @@
 import { type ReadyFrame, readFrame } from './frame.ts';
 
-/** What stands behind the head of a chunk, up to its delta, and behind the delta, when a delta is all that the chunk says. */
+/** Between a chunk's head and its delta, and after the delta, when the chunk has nothing else. */
 export const DELTA_START = ',"choices":[{"index":0,"delta":';
 export const DELTA_END = ',"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}\n\n';
 
-/** No string of JSON holds it, since a quote in a string has a backslash before it. So the first one ends the head. */
+/** Can't occur in a JSON string, where quotes are escaped: the first match ends the head. */
 const HEAD_END = ',"choices":[';
 const DATA_START = '\ndata: {';
 const TEXT_START = `${DELTA_START}{"content":`;
 const AFTER_TEXT = Buffer.from(`}${DELTA_END}`, 'latin1');
 const ZERO = 48;
 
-/** A text whose bytes can't be made, since no frame that says its head has been read. */
+/** A text frame of an attempt that has no template yet. */
 interface HeadlessFrame {
   kind: 'headless';
   attempt: number;
   seq: number;
 }
 
-/** What stands around the texts of one attempt, as bytes. */
+/** The bytes around the texts of one attempt. */
 interface ChunkTemplate {
   attempt: number;
-  /** Up to the sequence. */
+  /** Up to the sequence number. */
   beforeSeq: Uint8Array;
-  /** From the sequence to the text. */
+  /** From the sequence number to the text. */
   beforeText: Uint8Array;
 }
 
 /**
- * Reads the frames of one call, and makes texts the events that clients see. All chunks of an attempt have one head (the call, the model,
- * the provider), so the frames of texts leave it out, and it is taken from the first of content.
+ * Expands the frames of one call to SSE events. All chunks of an attempt have the same head (call, model, provider): text frames omit it, and it is taken
+ * from a content frame.
  */
 export class FrameReader {
   readonly #callId: string;
-  /** Of the newest attempt that has said its head. */
+  /** Of the newest attempt with a known head. */
   #template: ChunkTemplate | null = null;
 
   constructor(callId: string) {
     this.#callId = callId;
   }
 
-  /** Null when the bytes are not a frame of this call. */
+  /** Null: not a frame of this call. */
   read(bytes: Uint8Array): ReadyFrame | HeadlessFrame | null {
     const frame = readFrame(this.#callId, bytes);
     if (frame === null) return null;
@@ -54,7 +54,7 @@ export class FrameReader {
     return frame;
   }
 
-  /** Finds the head of an attempt anywhere among frames: the first of them may be gone, and the head is said again from time to time. */
+  /** Finds an attempt's head in any frame: the first may be lost, and workers repeat the head now and then. */
   seekHead(attempt: number, frames: readonly Uint8Array[]): void {
     for (const bytes of frames) {
       if (this.#template?.attempt === attempt) return;
@@ -69,7 +69,7 @@ export class FrameReader {
   }
 }
 
-/** From the end of the first `id:` line to where a text would stand; null when the first event is no chunk. */
+/** From the end of the first `id:` line to where a text begins; null when the first event is no chunk. */
 function beforeTextIn(sse: Uint8Array): Uint8Array | null {
   const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
   const start = bytes.indexOf('\n');
@@ -78,7 +78,7 @@ function beforeTextIn(sse: Uint8Array): Uint8Array | null {
   return apart(Buffer.concat([bytes.subarray(start, headEnd), Buffer.from(TEXT_START, 'latin1')]));
 }
 
-/** A copy in memory of its own: it is kept as long as the call lives, and a view would keep all that it is a view of. */
+/** A view would hold its whole source buffer until the call ends. */
 function apart(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }

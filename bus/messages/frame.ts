@@ -1,20 +1,20 @@
 /**
- * What a worker sends on `tok.<origin>.<call>`. The bytes for the client are made once, in the worker; a gateway looks at the first
- * byte and at the numbers and writes the rest as it is. Of a text it writes what stands around it too (frame-reader.ts).
+ * What a worker sends on `tok.<origin>.<call>`. The worker makes the client's bytes once. A gateway reads the first byte and the numbers, and writes the rest
+ * unchanged; around a text it also writes the template (frame-reader.ts).
  *
- *   o  `o` + SSE bytes                              opens the stream without showing content (role, debug)
- *   c  `c` + SSE bytes                              shows content: from here on no other provider may take over
- *   t  `t<attempt>.<seq>\n` + JSON string           shows content too, a text and nothing else; a `c` with the same head went before it
- *   d  `d` + SSE bytes                              finish, usage, [DONE]: the last frame of a stream that went well
+ *   o  `o` + SSE bytes                              opens the stream without content (role, debug)
+ *   c  `c` + SSE bytes                              content: the commit point, no fallback from here on
+ *   t  `t<attempt>.<seq>\n` + JSON string           content that is one text; sent only after a `c` with the same head
+ *   d  `d` + SSE bytes                              finish, usage, [DONE]: the last frame of a stream that succeeded
  *   e  `e` + status + `\n` + JSON body + `\n` + SSE bytes   the last frame of a stream that failed: the body if no header was sent yet, else the bytes
  *   b  `b` + status + `\n` + JSON body              the only frame of a call that wants its answer whole
  *
- * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the work item; seq counts from 1 in it. The
- * second event of a frame has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
+ * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the item; seq counts from 1 in it. The second event of a frame
+ * has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
  */
 export type Frame = ReadyFrame | { kind: 'text'; attempt: number; seq: number; json: Uint8Array };
 
-/** A frame whose bytes for the client are there. */
+/** A frame that contains its bytes for the client. */
 export type ReadyFrame =
   | { kind: 'open' | 'content' | 'done'; attempt: number; seq: number; sse: Uint8Array }
   | { kind: 'error'; attempt: number; seq: number; status: number; body: Uint8Array; sse: Uint8Array }
@@ -23,29 +23,29 @@ export type ReadyFrame =
 const NEWLINE = 10;
 const DOT = 46;
 const ZERO = 48;
-/** No attempt, sequence or status needs more. */
+/** The most digits of an attempt, sequence or status. */
 const MAX_DIGITS = 9;
 const ID_FIELD = 'id: ';
-/** No line of an event is empty, so this stands nowhere else. */
+/** Event lines are not empty, so it occurs only between events. */
 const EVENT_END = '\n\n';
 const BETWEEN_EVENTS = /\n\n(?!$)/g;
 const KINDS = { 116: 'text', 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
 const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
-/** A frame of ready SSE bytes. `events` is one or more whole events, each closed by an empty line. */
+/** `events` is one or more whole events, each closed by an empty line. */
 export function sseFrame(kind: 'open' | 'content' | 'done', callId: string, attempt: number, seq: number, events: string): Uint8Array {
   const address = `${callId}.${attempt}.${seq}`;
   return Buffer.from(`${LETTERS[kind]}id: ${address}\n${numbered(events, address)}`, 'utf8');
 }
 
-/** A text of the answer without all that is the same for the whole answer. `json` is one JSON string. */
+/** A text without the template of its attempt. `json` is one JSON string. */
 export function textFrame(attempt: number, seq: number, json: string): Uint8Array {
   return Buffer.from(`t${attempt}.${seq}\n${json}`, 'utf8');
 }
 
-/** The events with an id each, but for the first, which has that of the frame. */
+/** Adds an id to each event but the first, which has the frame's. */
 function numbered(events: string, address: string): string {
-  // Most frames hold one: a token.
+  // Most frames hold one event.
   if (events.indexOf(EVENT_END) === events.length - EVENT_END.length) return events;
   let index = 1;
   return events.replace(BETWEEN_EVENTS, () => {
@@ -54,7 +54,7 @@ function numbered(events: string, address: string): string {
   });
 }
 
-/** What follows the first so many events of a frame's bytes, without copying; nothing when there are no more. */
+/** The bytes after the first `events` events, as a view; empty for none. */
 export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
   const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
   let at = 0;
@@ -66,17 +66,16 @@ export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
   return bytes.subarray(at);
 }
 
-/** The end of a stream that failed. `body` is one line of JSON. */
+/** `body` is one line of JSON. */
 export function errorFrame(callId: string, attempt: number, seq: number, status: number, body: string, events: string): Uint8Array {
   return Buffer.from(`e${status}\n${body}\nid: ${callId}.${attempt}.${seq}\n${events}`, 'utf8');
 }
 
-/** The whole answer, or the whole error, of a call that wants a body. */
 export function bodyFrame(status: number, body: string): Uint8Array {
   return Buffer.from(`b${status}\n${body}`, 'utf8');
 }
 
-/** Takes a frame apart without copying: the parts are views into it. Null when the bytes are not a frame of this call. */
+/** The frame's bytes are views, not copies. Null when they are not a frame of this call. */
 export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   const kind = KINDS[bytes[0] as keyof typeof KINDS];
   if (kind === undefined) return null;
@@ -101,14 +100,13 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   );
 }
 
-/** The two numbers of the `id:` line that begins at a place; null when there is no such line, or another call's. */
+/** The numbers of the `id:` line at `lineAt`; null without one, or for another call's. */
 function readAddress(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
   if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
   const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;
   return readNumbers(bytes, attemptAt, bytes.indexOf(NEWLINE, attemptAt));
 }
 
-/** `<attempt>.<seq>` between two places. */
 function readNumbers(bytes: Uint8Array, from: number, end: number): { attempt: number; seq: number } | null {
   const attemptEnd = bytes.indexOf(DOT, from);
   const attempt = readNumber(bytes, from, attemptEnd);
@@ -116,7 +114,7 @@ function readNumbers(bytes: Uint8Array, from: number, end: number): { attempt: n
   return attempt === null || seq === null || attempt < 1 || seq < 1 ? null : { attempt, seq };
 }
 
-/** Whether `id: <call>.` stands at a place; ids are ASCII. */
+/** Ids are ASCII. */
 function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): boolean {
   const callAt = lineAt + ID_FIELD.length;
   for (let index = 0; index < ID_FIELD.length; index += 1) if (bytes[lineAt + index] !== ID_FIELD.charCodeAt(index)) return false;
@@ -124,7 +122,7 @@ function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): bool
   return bytes[callAt + callId.length] === DOT;
 }
 
-/** The decimal number between two places; null when there is none, when it holds anything but digits, or has more of them than we send. */
+/** Null when it is empty, has a non-digit, or more digits than we send. */
 function readNumber(bytes: Uint8Array, from: number, end: number): number | null {
   if (end <= from || end - from > MAX_DIGITS) return null;
   let number = 0;

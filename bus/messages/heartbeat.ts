@@ -1,33 +1,33 @@
 import { z } from 'zod';
 
-/** Calls that one message names; a worker with more sends several. */
+/** A worker with more calls sends several messages. */
 export const MAX_CALLS_PER_HEARTBEAT = 1_000;
 
 /**
- * On `hb.<origin>`, every two seconds: a worker lives, runs these calls of the origin, and asks who still holds them. Calls of clients
- * are asked about at the gateway that let them in, those of actors at the owner of their session's partition.
+ * On `hb.<origin>` every two seconds: a live worker names its calls of the origin and asks which have interest. Clients' calls are asked about at the gateway
+ * that accepted them, actors' at the owner of their session's partition.
  */
 export const heartbeat = z.object({
   v: z.literal(1),
-  /** Where the answer goes: `held.<worker>`. */
+  /** The reply goes to `held.<worker>`. */
   workerId: z.string(),
-  /** Counts a worker's questions, so that it can tell which of them an answer answers. */
+  /** Matches replies to questions of a worker. */
   question: z.number().int(),
   calls: z.array(z.string()).max(MAX_CALLS_PER_HEARTBEAT),
 });
 export type Heartbeat = z.infer<typeof heartbeat>;
 
 /**
- * On `held.<worker>`: which of the calls that a heartbeat named have readers here. Who was asked says so even when it holds none of them;
- * everybody else, as a gateway where a client has resumed a call of another, speaks up only for those that it holds.
+ * On `held.<worker>`: which of a heartbeat's calls have readers here. The asked origin always replies. Others (a gateway where a client resumed another's
+ * call) reply only for calls that they read.
  */
 export const interestReply = z.object({
   v: z.literal(1),
-  /** The origin that answers. */
+  /** The replying origin. */
   from: z.string(),
   question: z.number().int(),
   calls: z.array(z.string()).max(MAX_CALLS_PER_HEARTBEAT),
-  /** Under which the owner of a partition answers. Gateways have none, and older releases did not say it. */
+  /** Epoch of the replying partition owner; absent from gateways and older releases. */
   epoch: z.number().int().optional(),
 });
 export type InterestReply = z.infer<typeof interestReply>;

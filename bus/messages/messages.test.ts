@@ -18,7 +18,7 @@ interface Shape {
 
 const shapeOf = (schema: z.ZodType): Shape => z.toJSONSchema(schema, { unrepresentable: 'any' }) as Shape;
 
-/** A message, or each of its kinds. */
+/** A message's shape, or that of each of its kinds. */
 const kindsOf = ({ oneOf, anyOf, ...shape }: Shape): Shape[] => (oneOf ?? anyOf)?.flatMap(kindsOf) ?? [shape];
 
 function fieldsIn(shape: Shape): string[] {
@@ -32,7 +32,7 @@ describe('messages', () => {
   });
 
   it.each(Object.entries(messages))('DESIGN 11: %s has no field for a credential: keys are named by id, and resolved where they are used', (_, schema) => {
-    // The caller's own request is passed on as it is; it has no field of that name either.
+    // The caller's own request is opaque; it has no field of that name either.
     const names = fieldsIn(shapeOf(schema));
 
     expect(names.length).toBeGreaterThan(2);

@@ -18,7 +18,7 @@ const call = {
   reply: null,
 };
 
-/** A call with one field that is anything at all, or is missing. */
+/** A call with one field missing or arbitrary. */
 const changed = fc
   .tuple(
     fc.constantFrom(...Object.keys(call)),

@@ -3,8 +3,8 @@ import { chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
 
 /**
- * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. No credential travels: `keyId` names
- * the key that asked, the worker resolves what it needs by itself.
+ * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. It carries no credential: the worker resolves provider keys by
+ * itself.
  */
 export const routerCall = z.object({
   v: z.literal(1),
@@ -12,35 +12,32 @@ export const routerCall = z.object({
   callId: z.string(),
   /** Frames go to `tok.<origin>.<callId>`. */
   origin: z.string(),
-  /** `frames`: every chunk as it comes. `body`: one terminal frame with the whole answer. `none`: no frame, only the command of `reply`. */
+  /** `frames`: every chunk as it comes. `body`: one terminal frame with the whole answer. `none`: no frame, only the command to `reply`. */
   want: z.enum(['frames', 'body', 'none']),
   /** Epoch milliseconds after which the call is not begun, and ends with `router.timeout` if it runs. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
-  /** Whether the call goes on when nobody reads its frames any more; the calls of others end with their last reader. */
+  /** Whether the call goes on without readers; other calls end with their last reader. */
   detached: z.boolean().default(false),
-  /** Whether the item may have been on the bus before, as after a take-over: its worker looks at the effect's row first. */
+  /** May have been published before, as after a take-over: the worker first checks the effect's row. */
   republished: z.boolean().default(false),
-  /** Id of the calling key in the router's configuration. */
+  /** The calling key, in the router's configuration. */
   keyId: z.string(),
-  /** W3C trace context of the caller; null when it has none. */
+  /** W3C trace context of the caller; null when there is none. */
   traceparent: z.string().nullable(),
-  /** Ceiling on the tokens that the call may bring, lowered further to what an endpoint gives; null for calls without one. */
+  /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
-  /** Where the result goes as a command, for calls of actors; null for calls of clients. */
-  // `turnId`: the turn or the run that waits for it. `epoch`: that of the owner who published the item; older releases did not say it.
+  /** Where the result goes as a command; null for calls of clients. */
+  // `turnId`: the turn or run that waits. `epoch`: of the publishing owner; absent from older releases.
   reply: z.object({ sessionId: z.string(), turnId: z.string(), epoch: z.number().int().optional() }).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;
 
-/** A client's call without its request: it has no ceiling on its tokens, and nobody to whom its result is reported. */
+/** Without its request; `maxTokens` and `reply` are always null. */
 export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 
-/**
- * Whether a message is a call as a gateway sends it for a client, with a request as most are. The schema says the same of it, and takes ten
- * times as long; whatever else comes is left to it.
- */
+/** Whether a message is a client's call with a plain request. Agrees with the schema at a tenth of its time; everything else is left to the schema. */
 export function isPlainClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } = value as Partial<
@@ -63,13 +60,10 @@ export function isPlainClientCall(value: unknown): value is RouterCall {
   );
 }
 
-/** What stands in JSON as it is. */
+/** Characters that JSON does not escape. */
 const UNESCAPED = /^[ !#-[\]-~]*$/;
 
-/**
- * The text of a client's call, made of that of its request: what `JSON.stringify` makes of both, at a fraction of what it takes. Each request
- * is sent so.
- */
+/** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
   const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"`;

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
 /**
- * Commands to a session, on `cmd.<partition>`. The message id is `commandId`: the session's seen row remembers it, so a second
- * delivery changes nothing and is answered like the first.
+ * Commands to a session, on `cmd.<partition>`. `commandId` is the message id and the id of the processed command: a repeat changes nothing and gets the
+ * stored reply.
  */
 const header = {
   v: z.literal(1),
   sessionId: z.string(),
   commandId: z.string(),
-  /** When the sender made the command, epoch milliseconds by its clock. */
+  /** By the sender's clock. */
   sentAtMs: z.number(),
-  /** The gateway that waits for the answer on `ans.<gateway>`; null when nobody does. */
+  /** Gateway to reply to on `ans.<gateway>`; null for none. */
   answerTo: z.string().nullable(),
   traceparent: z.string().nullable(),
 };
@@ -28,7 +28,7 @@ const createSession = z.object({
   metadata,
   labels: z.array(z.string()),
   allowGreeting: z.boolean(),
-  /** Hash of the configuration bundle that the session's turns run on. */
+  /** Hash of the bundle that the session's turns run on. */
   bundleHash: z.string(),
 });
 
@@ -38,14 +38,13 @@ const postMessage = z.object({
   source: z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']),
   text: z.string(),
   metadata,
-  /** Whether the message asks for a turn. */
   triggersTurn: z.boolean(),
-  /** 32 hex: the trace of the turn that the message begins. */
+  /** 32 hex digits: the trace of the turn that it begins. */
   traceId: z.string(),
   bundleHash: z.string(),
 });
 
-/** Changes the session's record. What is absent stays as it is; in metadata and labels what is taken away goes last. */
+/** Changes the record. Absent fields stay; removals from metadata and labels apply after additions. */
 const patchSession = z.object({
   ...header,
   type: z.literal('session.patch'),
@@ -55,29 +54,29 @@ const patchSession = z.object({
   unsetMetadata: z.array(z.string()),
   upsertLabels: z.array(z.string()),
   removeLabels: z.array(z.string()),
-  /** The newest offset that the client has shown, -1 for none; it may not lie beyond the log. */
+  /** The newest offset that the client has shown, -1 for none; refused past the end of the log. */
   clientOffset: z.number().optional(),
 });
 
-/** Ends the session for good: its events go, a tombstone stays. */
+/** Deletes the events and leaves a tombstone. */
 const deleteSession = z.object({
   ...header,
   type: z.literal('session.delete'),
-  /** Leaves a session as it is in which a turn or a run is in progress by the time the command is applied; absent: false. */
+  /** No effect while a turn or run is in progress; absent: false. */
   unlessBusy: z.boolean().optional(),
 });
 
-/** Begins a run whose row the gateway has written; everything about it stands there. The command's id is the run's. */
+/** Begins a run; the gateway has written its row. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
 
 const callCompleted = z.object({
   ...header,
   type: z.literal('call.completed'),
-  /** The turn or the run that waits for the call. */
+  /** The turn or run that waits. */
   turnId: z.string(),
   callId: z.string(),
   text: z.string(),
-  /** Functions that the model wants called; `arguments` is its text, which need not be JSON. */
+  /** `arguments` is the model's text, which need not be JSON. */
   toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).default([]),
   model: z.string(),
   provider: z.string(),
@@ -93,18 +92,18 @@ const callFailed = z.object({
   failure: z.object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()) }),
 });
 
-/** What came of one tool call. Its command's id is the effect's, as with every result. */
+/** The command id of every result is the effect's. */
 const toolCompleted = z.object({
   ...header,
   type: z.literal('tool.completed'),
   turnId: z.string(),
   callId: z.string(),
   outcome: z.discriminatedUnion('type', [
-    /** The tool answered. `isError`: it says itself that it failed, which is the model's to deal with. */
+    /** `isError`: the tool's own failure, passed on to the model. */
     z.object({ type: z.literal('result'), data: z.unknown(), metadata, isError: z.boolean() }),
     /**
-     * It did not. `outcome_unknown`: it may have happened, and is not tried again. `refused`: the arguments break its schema, or the
-     * server says that there is no such tool. `unreachable`, `auth_failed`: the server is of no use to this run.
+     * `outcome_unknown`: may have been carried out, so not retried. `refused`: the arguments break its schema, or the server does not know the tool.
+     * `unreachable`, `auth_failed`: this run can't use the server.
      */
     z.object({
       type: z.literal('failed'),
@@ -114,45 +113,45 @@ const toolCompleted = z.object({
   ]),
 });
 
-/** The tools that a run may use, as its servers list them now. */
+/** The tools that a run may use. */
 const toolsListed = z.object({
   ...header,
   type: z.literal('tools.listed'),
   turnId: z.string(),
   callId: z.string(),
-  /** By server: the hash under which its list is stored. */
+  /** Hash of the stored list, by server. */
   lists: z.record(z.string(), z.string()),
-  /** By server: why it has none. */
+  /** Why a server has no list. */
   unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
-  /** The item's deadline ended the listing before every server had answered; absent from workers of the release before: false. */
+  /** The deadline ended the listing before every server had replied; absent from workers of the previous release: false. */
   timedOut: z.boolean().optional(),
 });
 
-/** One item of a delivery is done with. Its command's id is the effect's. */
+/** Result of one round of a delivery. */
 const deliveryReported = z.object({
   ...header,
   type: z.literal('delivery.reported'),
   deliveryId: z.string(),
   callId: z.string(),
-  /** How often it has been posted by now, as its row counts. */
+  /** Tries so far, by its row. */
   attempts: z.number(),
-  /** `failed`: to be tried again. `exhausted`: it is not, and has become a dead letter. */
+  /** `failed`: to be retried. `exhausted`: now a dead letter. */
   outcome: z.enum(['delivered', 'failed', 'exhausted']),
-  /** Why, for people; null when it was delivered. */
+  /** For people; null when delivered. */
   reason: z.string().nullable(),
-  /** The receiver's wish, bounded; null when it has none. */
+  /** The receiver's retry-after, bounded; null for none. */
   retryAfterMs: z.number().nullable(),
 });
 
-/** The time to post a delivery again has come. */
+/** The next round is due. */
 const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string() });
 
-/** An item that should long have brought its result may be lost with its stream. */
+/** No result for so long that the item may be lost with its stream. */
 const effectOverdue = z.object({
   ...header,
   type: z.literal('effect.overdue'),
   callId: z.string(),
-  /** The turn, the run or the delivery that waits for it. */
+  /** The turn, run or delivery that waits. */
   turnId: z.string(),
   kind: z.enum(['tool-call', 'tool-list', 'delivery']),
 });
@@ -178,7 +177,7 @@ export const sessionCommand = z.discriminatedUnion('type', [
   runDeadline,
 ]);
 export type SessionCommand = z.infer<typeof sessionCommand>;
-/** What workers report of the work that they were given; all others are requests. */
+/** What workers report; all others are requests. */
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
   'call.completed',
   'call.failed',
@@ -188,18 +187,15 @@ export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
 ]);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
-/**
- * A turn is `trn_<ulid>`, its calls are `<turn>-1`, `<turn>-2` …, and the message that a call may bring is known before it is
- * written: token readers name it already while it is being made.
- */
+/** The id of the message that a turn's call may bring: `trn_<ulid>-1` gives `evt_<ulid>-1`. Token readers name it before it is written. */
 export function replyEventId(callId: string): string {
   return callId.replace(/^trn_/, 'evt_');
 }
 
-/** What a command's sender learns: the value its reply is made of, or why it was refused. Kept in the seen row. */
+/** A command's value, or its refusal; stored with the processed command. */
 export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
 
-/** On `ans.<gateway>`. `repeat`: the command had been applied before, this is the answer it got then. */
+/** On `ans.<gateway>`. `repeat`: applied before; this is the stored reply. */
 export interface ReplyMessage {
   v: 1;
   commandId: string;
@@ -208,8 +204,8 @@ export interface ReplyMessage {
 }
 
 /**
- * On `evt.<session>`: the log grew to include offsets first … last. `events` are the stored events as JSON texts, null when they are too
- * large for a notice. `isDeleted`: the session is gone and nothing comes any more; there are no events then.
+ * On `evt.<session>`: the log grew by offsets first … last. `events` are JSON texts, null when too large for a notice. `isDeleted`: no events, and none to
+ * come.
  */
 export interface NoticeMessage {
   v: 1;

@@ -1,4 +1,4 @@
-/** The version that a message says it is of, null when it says none. One that we do not know is left for a consumer that does. */
+/** The message's `v`; null without one. An unknown version is left to a consumer that knows it. */
 export function versionOf(body: unknown): number | null {
   return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
 }

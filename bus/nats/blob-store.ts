@@ -7,16 +7,15 @@ import type { NatsLink } from './link.ts';
 import { storeMessage } from './store-message.ts';
 import { streams } from './streams.ts';
 
-/** One message. Brokers slow down with larger ones. */
+/** Brokers slow down with larger messages. */
 const PART_BYTES = 256 * 1024;
-/** Parts of one blob on their way at once. */
+/** Parts in flight, per blob. */
 const WINDOW_PARTS = 4;
-/** In how many parts the blob was cut. */
 const PARTS_HEADER = 'Switchyard-Parts';
-/** An id becomes part of a subject. What does not look like one of ours was never put. */
+/** Ids become part of a subject. */
 const BLOB_ID = /^[0-9A-Z]{26}$/;
 
-/** Blobs as messages `blob.<id>.<part>`, which the broker forgets when they are old. */
+/** Blobs as messages `blob.<id>.<part>`, expired by the broker. */
 export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => number): BlobStore {
   async function putPart(id: string, part: number, parts: number, bytes: Uint8Array): Promise<void> {
     const subject = `blob.${id}.${part}`;
@@ -27,7 +26,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
     );
   }
 
-  /** A replica that lags behind may not have it yet, so only the stream itself is believed when it says that there is nothing. */
+  /** Null is trusted only from the leader: a direct get may reach a lagging replica. */
   async function getPart(id: string, part: number): Promise<{ bytes: Uint8Array; parts: number } | null> {
     const query = { last_by_subj: `blob.${id}.${part}` };
     const { manager } = link;
@@ -45,7 +44,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
       if (bytes.byteLength > MAX_BODY_BYTES) throw new SwitchyardError('bus.body_too_large', `a blob holds at most ${MAX_BODY_BYTES} bytes`);
       const id = ulid(nowMs());
       const parts = Math.max(1, Math.ceil(bytes.byteLength / PART_BYTES));
-      // The first part goes in last: `get` begins with it, so a blob that was never finished does not exist.
+      // Part 0 is written last and read first, so an unfinished blob does not exist.
       await inWindows(parts - 1, (index) => putPart(id, index + 1, parts, bytes.subarray((index + 1) * PART_BYTES, (index + 2) * PART_BYTES)));
       await putPart(id, 0, parts, bytes.subarray(0, PART_BYTES));
       return id;
@@ -67,7 +66,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
   };
 }
 
-/** Does something for each of the places 0 to count − 1, a few at a time. */
+/** At most `WINDOW_PARTS` at a time. */
 async function inWindows(count: number, action: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const walk = async () => {

@@ -1,14 +1,12 @@
 import type { NatsConnection, PublishOptions } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** What may be on its way to the broker without its having answered. Past it more is lost, as it may be: the broker or the network is stuck. */
+/** Bytes without a PONG. Past it messages are dropped: the broker or the network is stuck. */
 const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
-/** So often the broker is asked to answer. */
 const CONFIRM_EVERY_BYTES = 1024 * 1024;
-/** The largest message of any kind. */
 const MAX_MESSAGE_BYTES = 512 * 1024;
 
-/** Publishes without an answer, and without filling this process's memory when nobody takes it. */
+/** Publishes without acks, within a byte budget for a stuck broker. */
 export class BoundedPublisher {
   readonly #connection: NatsConnection;
   readonly #isUp: () => boolean;
@@ -23,10 +21,7 @@ export class BoundedPublisher {
     this.#log = log;
   }
 
-  /**
-   * @param options the subject at which the broker says that nobody listens, for one
-   * @returns false when it is lost already
-   */
+  /** @returns false when it is dropped */
   publish(subject: string, bytes: Uint8Array, options?: PublishOptions): boolean {
     if (!this.#isUp()) return false;
     if (bytes.byteLength > MAX_MESSAGE_BYTES) {
@@ -55,7 +50,7 @@ export class BoundedPublisher {
       this.#unconfirmedBytes -= bytes;
       this.#lost = 0;
     };
-    // Rejected when the connection is lost, and what was on its way with it.
+    // Rejects when the connection is lost, with what was in flight.
     this.#connection.flush().then(confirmed, confirmed);
   }
 

@@ -1,15 +1,12 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
 import { AuthorizationError, ClosedConnectionError, InvalidArgumentError, PermissionViolationError, RequestError } from '@nats-io/transport-node';
 
-/** The broker could not store: this code covers a full stream, but other reasons, too. */
+/** Store failed: a full stream, among other causes. */
 const STORE_FAILED = 10077;
-/** The disk or the memory that the broker may use is full. */
+/** The broker's disk or memory limit is reached. */
 const NO_RESOURCES: readonly number[] = [10023, 10028, 10047];
 
-/**
- * What to do about an error of the broker: `full` give up, the stream holds what it may; `missing` declare the streams anew, then again;
- * `again` it may pass; `never` it won't.
- */
+/** How to handle an error of the broker. `full`: a limit is reached. `missing`: declare the streams, then retry. `again`: transient. `never`: permanent. */
 export type Verdict = 'full' | 'missing' | 'again' | 'never';
 
 export function verdictOn(error: unknown): Verdict {
@@ -24,7 +21,7 @@ export function verdictOn(error: unknown): Verdict {
   return 'again';
 }
 
-/** Whether the broker has no room for a stream, or says so of one that another process is just creating. */
+/** Out of storage; nats-server also reports it for a stream that another process is creating. */
 export function lacksResources(error: unknown): boolean {
   return error instanceof JetStreamApiError && NO_RESOURCES.includes(error.code);
 }
@@ -33,17 +30,17 @@ export function isStreamMissing(error: unknown): boolean {
   return error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound;
 }
 
-/** Whether the broker refused who we say we are. */
+/** Credentials refused. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof AuthorizationError;
 }
 
-/** Whether our user may not do this. */
+/** Permission denied. */
 function isDenied(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof PermissionViolationError);
 }
 
-/** Nobody listens there: the stream is not declared, or the broker has no JetStream. */
+/** The stream does not exist, or the broker has no JetStream. */
 function hasNoResponders(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof RequestError && one.isNoResponders());
 }

@@ -54,7 +54,7 @@ async function restart(how: 'stop' | 'kill'): Promise<void> {
   await brokerIsBack();
 }
 
-/** This file's own connection has to come back, too, before anything can be asked of it. */
+/** This file's own connection has to be back before requests. */
 async function brokerIsBack(): Promise<void> {
   await eventually(
     () =>
@@ -66,7 +66,7 @@ async function brokerIsBack(): Promise<void> {
   );
 }
 
-/** Reads a partition. What is handed over, and when the log turned out to be another one, comes into one list. */
+/** Reads a partition. Commands and restarts go into one list. */
 function follow(bus: Bus, partition: number, index: LogPosition = START): Collector<string> {
   const arrivals = new Collector<string>();
   const note = async (commands: StoredCommand[]) => {
@@ -209,7 +209,7 @@ describe('a broker that is away', () => {
     await bus.commands.append(1, 'm1', 'a');
     await server.kill();
     await isReady(bus, false);
-    // No timer fires: whatever waits for one, as for a broker that may yet answer, never ends.
+    // No timer fires: what waits for one never ends.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => {
       vi.useRealTimers();
@@ -220,7 +220,7 @@ describe('a broker that is away', () => {
   });
 
   it('takes leases with it: who is still at it is told so when its lease is over', async () => {
-    // Longer than the test may take: it is the lease alone that ends the waiting.
+    // Longer than the test: only the lease can end the wait.
     const bus = await openBus({ storeBudgetMs: 600_000 });
     const begun = new Collector<WorkItem>();
     const done = gate();
@@ -267,7 +267,7 @@ describe('a broker that is away', () => {
 });
 
 describe('a log that is rolled back under a live reader', () => {
-  /** Three commands, a copy of the store, two more that the reader takes; then the store is put back as it was at the copy. */
+  /** Three commands, a copy of the store, two more commands that the reader takes; then the copy is restored. */
   async function rolledBack(bus: Bus, { before }: { before: () => Promise<void> }): Promise<Collector<string>> {
     await appendAll(bus, 1, ['a', 'b', 'c']);
     const read = follow(bus, 1);
@@ -300,7 +300,7 @@ describe('a log that is rolled back under a live reader', () => {
     const bus = await openBus();
     const read = await rolledBack(bus, {
       before: async () => {
-        // On another port, so that the reader sees nothing of the regrowth.
+        // On another port: the reader must not see the log grow.
         const elsewhere = await startNatsServer({ folder: server.folder });
         const other = await openBus({}, elsewhere.url);
         await appendAll(other, 1, ['p', 'q', 'r', 's']);
@@ -331,7 +331,7 @@ describe('a log that is rolled back under a live reader', () => {
     await appendAll(bus, 1, ['a']);
     const read = follow(bus, 1);
     await read.atLeast(1);
-    // Each has files of its own, so that the deletion takes the broker a while after it has said that the stream is missing.
+    // Each has its own files, so that the deletion goes on for a while after the broker has reported it.
     const consumers = Array.from({ length: 50 }, (_, index) => ({ durable_name: `kept-${index}`, filter_subject: 'cmd.2', ack_policy: 'explicit' as const }));
     for (const consumer of consumers) await manager.consumers.add('CMD', consumer);
     await manager.streams.delete('CMD');
@@ -348,7 +348,7 @@ describe('a reader', () => {
     const read = follow(bus, 1);
     await appendAll(bus, 1, ['a']);
     await read.atLeast(1);
-    // Its owner has moved its cursor on to the end of the log, which is a command of another partition.
+    // The owner has advanced its cursor to the end of the log, a command of another partition.
     const end = await appendAll(bus, 2, ['elsewhere']);
     await bus.commands.at(end);
     await bus.commands.purge(end);
@@ -407,12 +407,12 @@ describe('a reader', () => {
     const before = (await manager.streams.info('CMD')).state.consumer_count;
     server.signal('SIGSTOP');
     const reader = bus.commands.read(1, START, async () => {});
-    // What is asked for goes out in turns of the event loop; the broker hears it later.
+    // Requests leave over several ticks.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     const stopping = reader.stop();
     server.signal('SIGCONT');
     await stopping;
-    // On the reader's own connection, so the broker answers it after all that came before.
+    // On the reader's connection: the broker replies after all that came before.
     await bus.commands.state();
 
     expect((await manager.streams.info('CMD')).state.consumer_count).toBe(before);
@@ -431,7 +431,7 @@ describe('work', () => {
     await arrivals.atLeast(1);
     const createdAt = async () => (await manager.consumers.info('WORK', 'delivery').catch(() => null))?.created ?? null;
     const before = await createdAt();
-    // Version 2.9 at times trips over its own files here, and has deleted it all the same.
+    // nats-server 2.9 sometimes reports an error of its own files after deleting it.
     await manager.consumers.delete('WORK', 'delivery').catch(() => {});
     await eventually(createdAt, (created) => created !== null && created !== before);
     await bus.work.publish('delivery', 'w2', 'b');

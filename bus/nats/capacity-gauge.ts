@@ -3,19 +3,15 @@ import type { WorkKind } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 import { streams, workConsumers } from './streams.ts';
 
-/** From here on nothing new is let in from outside, so that the results of what was let in still fit. */
+/** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
 const LOOK_BUDGET_MS = 2_000;
 
-/**
- * Whether the streams of commands and work have room, and whether work is taken up as it comes. Answers from the last look, and looks
- * again in the background when that is old.
- */
+/** Capacity of the command and work streams, and queueing delays. Answers from the last look, and refreshes a stale one in the background. */
 export class CapacityGauge {
   readonly #link: NatsLink;
-  /** The ones that this process may ask about. */
+  /** The streams that this process may ask about. */
   readonly #names: readonly string[];
-  /** Of the kinds that somebody here asks about. */
   readonly #queueingDelays = new Map<WorkKind, QueueingDelay>();
   #isBelowCapacity = true;
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -26,20 +22,20 @@ export class CapacityGauge {
     this.#names = names.filter((name) => name === streams.commands.name || name === streams.work.name);
   }
 
-  /** @param kind what is let in then is counted as an item of this kind */
+  /** @param kind what the admitted work becomes */
   hasCapacity(kind?: WorkKind): boolean {
     const queueingDelay = kind === undefined ? null : this.#queueingDelayOf(kind);
     if (performance.now() - this.#lookedAt > LOOK_EVERY_MS) void this.look();
     return this.#isBelowCapacity && (queueingDelay === null || queueingDelay.admits(performance.now()));
   }
 
-  /** The broker has just refused something for want of room. */
+  /** A store was just refused for lack of space. */
   markFull(): void {
     this.#isBelowCapacity = false;
     this.#lookedAt = performance.now();
   }
 
-  /** Never rejects: while the broker is away the last answer stands. */
+  /** Never rejects: while the broker is away the last result stays. */
   look(): Promise<void> {
     this.#looking ??= Promise.allSettled([
       this.#lookAtStreams(),
@@ -68,7 +64,7 @@ export class CapacityGauge {
     this.#isBelowCapacity = infos.every(({ config, state }) => state.bytes < CAPACITY_SHARE * config.max_bytes);
   }
 
-  /** Without a consumer nobody has worked here yet: nothing is known then. */
+  /** Rejects without a consumer, before the first worker. */
   async #lookAtQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
     const info = await this.#link.retryWhileTransient('describe a consumer of work', LOOK_BUDGET_MS, () =>
       this.#link.manager.consumers.info(streams.work.name, workConsumers[kind].name),

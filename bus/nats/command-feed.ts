@@ -10,31 +10,30 @@ import { Pull } from './pull.ts';
 import { nanosOf, streams } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** What is asked for at once, and so what a reader holds in memory while its handler is busy: at most this much twice. */
+/** Size of one pull; at most twice this is in memory while the handler is busy. */
 const PULL_COMMANDS = 512;
 const PULL_BYTES = 2 * 1024 * 1024;
-/** A consumer that nobody pulls from is cleared away by the broker after this: what a dead process leaves behind. */
+/** After this the broker deletes a consumer without pulls. */
 const INACTIVE_MS = 120_000;
 
-/** For the broker to remove a consumer, which it does by itself after some minutes. */
 const REMOVE_BUDGET_MS = 5_000;
 
 export interface CommandFeedOptions {
   link: NatsLink;
   subject: string;
-  /** The sequence to begin behind; 0: at the log's first command. */
+  /** The sequence to start after; 0: from the log's first command. */
   after: number;
-  /** The time that the link is up; the feed ends with it. */
+  /** Aborts when the link goes down, and ends the feed. */
   session: AbortSignal;
-  /** Whoever opens it wants it no more. */
+  /** Aborts when the feed is no longer wanted. */
   until: AbortSignal;
   budgetMs: number;
   log: Log;
 }
 
 /**
- * The commands of one partition behind a sequence, in order and without a gap, until it breaks: when the connection is lost, the
- * consumer vanishes, or a message was lost on its way. It never mends itself, because whoever reads must look at its place first.
+ * The commands of a partition after a sequence, without a gap, until the connection, the consumer or a message is lost. It never recovers by itself: the
+ * reader must check its position first.
  */
 export class CommandFeed {
   readonly #options: CommandFeedOptions;
@@ -47,7 +46,7 @@ export class CommandFeed {
   #broken = false;
   #wake: (() => void) | null = null;
 
-  /** @throws what the broker threw */
+  /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
     const { link, subject, after, session, until, budgetMs } = options;
     const name = `r-${ulid()}`;
@@ -64,7 +63,7 @@ export class CommandFeed {
     try {
       await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     } catch (error) {
-      // Who stops waiting for the broker's word may have a consumer all the same.
+      // It may have been created all the same.
       await removeConsumer(link, name, session);
       throw error;
     }
@@ -90,24 +89,23 @@ export class CommandFeed {
     this.#ask();
   }
 
-  /** True once nothing more comes. What has come before still stands. */
+  /** What was received before stays valid. */
   get isBroken(): boolean {
     return this.#broken;
   }
 
-  /** All that is at hand, at most `maxCommands`. */
   dequeue(maxCommands: number): StoredCommand[] {
     const dequeued = this.#commands.splice(0, maxCommands);
     for (const { body } of dequeued) this.#bytes -= body.length;
     if (this.#pull.asked === 0) {
-      // Its consumer may be gone by now, and the broker would not say so.
+      // The consumer may be deleted, which a pull would not report.
       if (this.#pull.sinceAskedMs > INACTIVE_MS / 2) this.#break();
       else this.#ask();
     }
     return dequeued;
   }
 
-  /** Resolves when something came, or nothing more will. */
+  /** Also resolves when the feed breaks. */
   untilReceived(): Promise<void> {
     if (this.#commands.length > 0 || this.#broken) return Promise.resolve();
     return new Promise((resolve) => {
@@ -115,7 +113,7 @@ export class CommandFeed {
     });
   }
 
-  /** Also wakes whoever waits for an arrival. */
+  /** Also resolves `untilReceived`. */
   async close(): Promise<void> {
     this.#break();
     await this.#pull.drain();
@@ -133,7 +131,7 @@ export class CommandFeed {
     if (this.#broken) return;
     const info = parseDelivery(message.reply ?? '');
     this.#received += 1;
-    // A gap in the consumer's own count means that a message was lost between the broker and here.
+    // A gap: a message was lost on the way.
     if (info === null || info.consumerSequence !== this.#received || info.streamSequence <= this.#reached) this.#break();
     else this.#queue(info, message);
   }
@@ -153,7 +151,7 @@ export class CommandFeed {
   }
 }
 
-/** Never rejects: when it can't be told, or its connection is lost meanwhile, the broker clears it away by itself. */
+/** Never rejects: the broker deletes it by itself later. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
   const remove = () => link.manager.consumers.delete(streams.commands.name, name);
   if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});

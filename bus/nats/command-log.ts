@@ -15,7 +15,7 @@ import { streams } from './streams.ts';
 import type { Closable } from './types.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** Commands that a handler gets at once when it doesn't say. As many as one commit of an actor host takes. */
+/** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;
 
 export interface CommandLogDeps {
@@ -25,7 +25,7 @@ export interface CommandLogDeps {
   log: Log;
 }
 
-/** The command log as a stream. Its readers hold a consumer each at the broker, without acks: their place is the caller's to keep. */
+/** The command log as a stream. A reader has a consumer without acks; its caller stores the position. */
 export class NatsCommandLog implements CommandLog, Closable {
   readonly #deps: CommandLogDeps;
   readonly #fingerprint = new LogFingerprint();
@@ -55,7 +55,7 @@ export class NatsCommandLog implements CommandLog, Closable {
       partition,
       after,
       maxBatch,
-      // Bound: commands arrive in the context of a connection, and the handler runs in that of its reader.
+      // Bound: commands arrive in a connection's async context.
       handler: AsyncResource.bind(handler),
       onRestart,
       findPosition: (position, foundAt, until) => this.#findPosition(position, foundAt, until),
@@ -84,11 +84,11 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async state(): Promise<{ created: string; firstSequence: number; lastSequence: number }> {
     const { created, state } = await this.#info();
-    // Of a log that never held anything the broker says that it begins at 0.
+    // A stream that never held anything begins at 0.
     return { created, firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq, lastSequence: state.last_seq };
   }
 
-  /** Never asks the broker to purge below 1: version 2.9 takes that as "everything". Nor beyond the end: that would skip sequences. */
+  /** Purges neither below 1, which nats-server 2.9 takes as "everything", nor past the end, which would skip sequences. */
   async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     const { link, budgetMs } = this.#deps;
     link.assertOpen();
@@ -97,7 +97,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     const { firstSequence, lastSequence } = await this.state();
     const below = Math.min(Math.floor(belowSequence), lastSequence + 1);
     if (below <= 1 || below <= firstSequence) return;
-    // Tried once: behind a reconnect there may be another log, of which nothing is known.
+    // Not retried: after a reconnect it may be another log.
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while the command log was looked at');
     await link.manager.streams.purge(streams.commands.name, { seq: below });
   }
@@ -123,7 +123,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     return this.#fingerprint.confirms(position, foundAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
-  /** Asked of the stream itself, not by direct get: any replica answers that, and one that lags would make commands seem lost. */
+  /** Asks the leader, not by direct get: a lagging replica would make commands seem lost. */
   async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;

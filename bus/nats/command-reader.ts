@@ -4,7 +4,7 @@ import { pauseFor } from '../pause.ts';
 import { fingerprintOf } from '../position-fingerprint.ts';
 import type { CommandFeed } from './command-feed.ts';
 
-/** Pause before a batch that was thrown back is handed again, or the place is looked for again, doubled each time up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -14,19 +14,17 @@ export interface CommandReaderOptions {
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
-  /** Waits for the broker, then says whether the place is of the log as it is now. `foundAt` is what an earlier look returned, 0 at first. */
+  /** Waits for the broker, then checks whether the position is of the current log. `foundAt`: what the last check returned, 0 at first. */
   findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
-  /** A command was taken. */
   note(command: StoredCommand): void;
   log: Log;
 }
 
 /**
- * Follows one partition:   finding ──the place is here, or the log begins anew──▶ following ──the feed breaks──▶ finding
+ * Follows one partition:   finding ──the position is valid, or the log begins anew──▶ following ──the feed breaks──▶ finding
  *
- * The place is the last command that the handler has taken. What was fetched but not taken when a feed breaks is dropped, because
- * the log may be another one by the time that the next is open.
+ * The position is the last processed command. What a broken feed has fetched beyond it is dropped: the next feed may be of another log.
  */
 export class CommandReader implements Subscription {
   readonly #options: CommandReaderOptions;
@@ -88,7 +86,7 @@ export class CommandReader implements Subscription {
     }
   }
 
-  /** Hands a batch until it is taken. A feed that breaks meanwhile ends that, too: the batch may be of a log that is gone. */
+  /** Redelivers a batch until accepted, or until the feed breaks: then it may be of a lost log. */
   async #hand(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; !this.#isStopped && !feed.isBroken; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {

@@ -6,7 +6,7 @@ import { declarationsFor } from './streams.ts';
 const [declared] = declarationsFor('actor-host', defaultSettings);
 if (declared === undefined) throw new Error('the actor host declares no stream');
 
-/** As the broker describes it: every setting filled in. */
+/** As the broker describes it, with every setting. */
 const found = { ...declared, max_msgs: -1, max_msg_size: -1, num_replicas: 1, no_ack: false, sealed: false, deny_purge: false };
 
 describe('compareStream', () => {

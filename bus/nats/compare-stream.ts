@@ -3,17 +3,17 @@ import type { StreamDifference } from '../stream-upgrade.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 export interface StreamComparison {
-  /** Fields by which messages are copied into the stream, out of it, or under another subject. None of ours has any. */
+  /** Fields that copy messages into the stream, out of it, or to another subject. Ours have none. */
   copying: string[];
   differences: StreamDifference[];
 }
 
-/** Settings of nats-server, known since 2.10 or before, by which the broker itself moves messages, past the permissions of its users. */
+/** With these settings, known to nats-server since 2.10 or before, the broker itself copies messages, past its users' permissions. */
 const COPYING_FIELDS = ['sources', 'mirror', 'republish', 'subject_transform'] as const satisfies readonly (keyof StreamConfig)[];
 
 /**
- * What the broker fills in for settings that no declaration names. Any other value changes what a stream keeps or confirms: `no_ack` confirms
- * nothing, and with `allow_rollup_hdrs` a publisher can delete what is stored. Replicas, placement and the like are the operator's to choose.
+ * Defaults of what no declaration names. Other values change what is stored or confirmed: `no_ack` confirms nothing, `allow_rollup_hdrs` lets publishers
+ * delete. Replicas, placement and the like are the operator's.
  */
 const LEFT_TO_BROKER: Partial<StreamConfig> = {
   max_msgs: -1,
@@ -27,7 +27,6 @@ const LEFT_TO_BROKER: Partial<StreamConfig> = {
   allow_rollup_hdrs: false,
 };
 
-/** A stream as the broker describes it, beside its declaration. */
 export function compareStream(found: Partial<StreamConfig>, { name: _, ...declaration }: StreamDeclaration): StreamComparison {
   const copying = COPYING_FIELDS.filter((field) => !isEmpty(found[field]));
   const fields = new Map<string, unknown>(Object.entries(found));

@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Listening } from '../bus.ts';
 
-/** Subscriptions without memory on one connection, which renews them by itself when it comes back. Nothing is queued here: a message is handed over as it is read. */
+/** Core NATS subscriptions, renewed after a reconnect. No queue: handlers run as a message is read. */
 export class CoreSubscriptions {
   readonly #connection: NatsConnection;
   readonly #log: Log;
@@ -17,7 +17,7 @@ export class CoreSubscriptions {
   subscribe(pattern: string, handler: (message: Msg) => void): Listening {
     if (this.#closed) throw new SwitchyardError('bus.closed', 'the bus is closed');
     let stopped = false;
-    // What is thrown would end the connection's reading for good.
+    // An error thrown here would end the connection's read loop.
     const callback = (error: Error | null, message: Msg) => {
       if (stopped || this.#closed) return;
       try {
@@ -29,7 +29,7 @@ export class CoreSubscriptions {
     };
     const subscription = this.#connection.subscribe(pattern, { callback });
     return {
-      // The broker takes what a connection sends in order, so its answer to this comes after it has taken the subscription.
+      // The broker works in order: its PONG confirms the subscription.
       ready: () => this.#connection.flush().catch(() => {}),
       stop: async () => {
         if (!stopped && !this.#connection.isClosed()) subscription.unsubscribe();

@@ -6,7 +6,7 @@ import { atTickEnd, leaveNow } from './tick-end.ts';
 
 const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"headers":true}\r\n';
 
-/** A broker that answers pings, and keeps what else it is sent. */
+/** A broker that answers pings and records the rest. */
 function serve() {
   let sent = '';
   const readers: Socket[] = [];
@@ -41,7 +41,7 @@ function open() {
 it('writes what is sent in one turn of the event loop once, also what is only sent because of it', async () => {
   const connection = await open();
   await nextTurn();
-  // What the broker writes meanwhile, its answer to the flush, is a write of its own and of another kind.
+  // The PONG is a write of its own, and not a `_writev`.
   const written = vi.spyOn(Socket.prototype, '_writev');
   connection.publish('a', 'one');
   await Promise.resolve().then(() => {});
@@ -94,7 +94,7 @@ it('does not wait for the end of the turn when it is told to hurry, and what is 
   leaveNow(() => late.publish('b', 'said'));
   await Promise.resolve().then(() => {});
   expect(uncorked).toHaveBeenCalledTimes(2);
-  // The turn goes on, and so does its cork.
+  // The tick goes on, and so does its cork.
   early.publish('c', 'rest');
   await nextTurn();
   await nextTurn();
@@ -119,7 +119,7 @@ it('brings what comes in its order, however it is cut', async () => {
   connection.subscribe('words', { callback: (_error, message) => void received.push(message.string()) });
   await connection.flush();
   const [reader] = broker.readers;
-  // Two messages and a half in one piece, and then the rest a byte at a time.
+  // Two messages and a half in one chunk, then the rest byte by byte.
   reader?.write('MSG words 1 3\r\none\r\nMSG words 1 3\r\ntwo\r\nMSG wor');
   for (const byte of 'ds 1 5\r\nthree\r\nMSG words 1 4\r\nfour\r\n') {
     await nextTurn();

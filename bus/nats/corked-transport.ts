@@ -4,16 +4,15 @@ import { SocketReads } from './socket-reads.ts';
 import { corkForTick } from './tick-end.ts';
 
 /**
- * The library's transport, but what is sent in one turn of the event loop goes to the socket together, and what comes is handed on with less
- * ado. The library writes once for each thing that happens, and on a busy process a write costs more than what led to it: twenty requests
- * that have come in together would be twenty system calls here, twenty reads at the broker and as many wakings of it.
+ * The library's transport with one write per tick and fewer objects per read. The library writes per message: twenty requests that arrive together are twenty
+ * system calls here and twenty reads at the broker.
  */
 class CorkedTransport extends NodeTransport {
   readonly #reads = new SocketReads();
 
   override setupHandlers(): void {
     super.setupHandlers();
-    // In the place of the library's own, which hands them to the generator that `iterate` is there.
+    // In place of the library's, which feeds its generator.
     this.socket.removeAllListeners('data');
     for (const bytes of this.yields.splice(0)) this.#reads.add(bytes);
     this.socket.on('data', (bytes) => this.#reads.add(bytes));
@@ -23,7 +22,7 @@ class CorkedTransport extends NodeTransport {
     return this.#reads;
   }
 
-  /** What can't be written is no news: the connection's end follows. */
+  /** A failed write is ignored: the connection's end follows. */
   override send(frame: Uint8Array): void {
     const { socket } = this;
     if (this.isClosed || socket === undefined) return;
@@ -32,7 +31,6 @@ class CorkedTransport extends NodeTransport {
   }
 }
 
-/** As the library's own `connect`. */
 export function connectCorked(options: NodeConnectionOptions): Promise<NatsConnection> {
   setTransportFactory({ factory: () => new CorkedTransport(), dnsResolveFn: nodeResolveHost });
   return NatsConnectionImpl.connect(options);

@@ -6,21 +6,19 @@ import { isStreamMissing, lacksResources } from './broker-errors.ts';
 import { compareStream } from './compare-stream.ts';
 import type { StreamDeclaration } from './streams.ts';
 
-/** Processes that start together declare the same streams: who loses a race looks again. All pauses together last less than two seconds. */
+/** Processes that start together race to create streams; the loser looks again. In all under two seconds. */
 const MAX_PASSES = 8;
-/** Pause before the next look, doubled each time up to the longest. With jitter, so that who met once does not meet again. */
+/** Back-off with jitter, doubled up to the longest. */
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 500;
-/** The broker's codes for a stream that somebody else has just created: that its name, or that its subjects are taken. */
+/** Just created by another process: name in use, subjects overlap. */
 const NAME_IN_USE: readonly number[] = [10058, 10065];
 
-/** What upgrades a stream that stands there declared in another way. */
 const UPGRADE_COMMAND = 'npm run operator -- streams';
 
 /**
- * Creates the streams that are missing, and checks those that are there. Nothing that is there is changed: that is the operator's, whose
- * command is named in a warning (docs/adr/0024).
- * @throws `bus.stream_refused` for a stream that copies messages; what the broker threw: no JetStream, no disk for the sizes
+ * Creates missing streams. Differences of existing ones are only logged, with the operator's command that removes them (docs/adr/0024).
+ * @throws `bus.stream_refused` for a stream that copies messages; the broker's errors: no JetStream, no disk
  */
 export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
   await Promise.all(declarations.map((declaration) => declareInPasses(manager, declaration, log)));
@@ -51,18 +49,18 @@ async function declareStream(manager: JetStreamManager, declaration: StreamDecla
   }
 }
 
-/** The refusal of a stream that none of our releases has declared. */
+/** For a stream that none of our releases declared. */
 export function copyingStream(name: string, copying: readonly string[]): SwitchyardError {
   const message = `the stream ${name} of the broker has ${copying.join(', ')}, which copies messages past the permissions of its users: delete it (docs/deploy.md)`;
   return new SwitchyardError('bus.stream_refused', message, { details: { stream: name, copying } });
 }
 
-/** The broker (2.9) asks for room before it sees that a stream is there already, so a lost race may look like a lack of room, too. */
+/** nats-server 2.9 checks storage before existence: a lost race may look like a lack of it. */
 function mayBeRace(error: unknown): boolean {
   return lacksResources(error) || (error instanceof JetStreamApiError && NAME_IN_USE.includes(error.code));
 }
 
-/** Null: there is no such stream. */
+/** Null: no such stream. */
 export async function streamConfigOf(manager: JetStreamManager, name: string): Promise<Partial<StreamConfig> | null> {
   try {
     return (await manager.streams.info(name)).config;

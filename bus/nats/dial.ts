@@ -6,24 +6,24 @@ import type { BusUser } from '../subjects.ts';
 import { isRefusal } from './broker-errors.ts';
 import { connectCorked } from './corked-transport.ts';
 
-/** One try of a connection. The network answers in milliseconds or is not there. */
+/** Per attempt. */
 const DIAL_TIMEOUT_MS = 3_000;
 const DIAL_AGAIN_MS = 200;
-/** A connection that answers neither of two pings is given up: a broker that vanished without a word is noticed within 15 s. */
+/** Two unanswered pings: a silent broker is noticed within 15 s. */
 const PING_EVERY_MS = 5_000;
 const MAX_UNANSWERED_PINGS = 2;
-/** Short, because a restarted broker is back in tenths of a second; with jitter, because all processes come back at once. */
+/** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
 const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
 
 export interface Account {
-  /** One address `nats://host:port`, or several with commas between them. */
+  /** One or several `nats://host:port`, separated by commas. */
   servers: string;
   user: BusUser | null;
   password: string | null;
 }
 
-/** The addresses of a setting, to be connected to and to be shown. @throws `config.invalid` for one that holds credentials */
+/** @throws `config.invalid` without an address, or for one with credentials */
 export function addressesOf(servers: string): string[] {
   const addresses = servers
     .split(',')
@@ -37,8 +37,8 @@ export function addressesOf(servers: string): string[] {
 }
 
 /**
- * Opens a connection that from then on reconnects by itself, for ever.
- * @throws `service.unreachable` at once when the broker refuses the credentials, and when it can't be reached within the budget
+ * Connects, and from then on reconnects forever.
+ * @throws `service.unreachable` when the credentials are refused, or the broker can't be reached within the budget
  */
 export async function dial(account: Account, name: string, budgetMs: number): Promise<NatsConnection> {
   const servers = addressesOf(account.servers);
@@ -53,12 +53,12 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
       if (performance.now() + DIAL_AGAIN_MS >= untilMs) {
         throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} could not be reached within ${budgetMs / 1_000} s`, { cause: error });
       }
-      await delay(DIAL_AGAIN_MS); // there is no socket that would keep the process alive meanwhile;
+      await delay(DIAL_AGAIN_MS); // refed: without a socket nothing else keeps the process alive
     }
   }
 }
 
-/** Finding the address of a name has no limit of its own. A connection that comes too late is closed. */
+/** DNS look-ups have no time limit. A late connection is closed. */
 async function within(ms: number, connecting: Promise<NatsConnection>): Promise<NatsConnection> {
   const first = await Promise.race([connecting, pauseFor(ms)]);
   if (first !== undefined) return first;
@@ -70,7 +70,7 @@ function describeUser({ user }: Account): string {
   return user === null ? 'connection: it wants a user and a password' : `user '${user}' or its password`;
 }
 
-/** Each user may listen below its own prefix only, so that nobody reads answers meant for others. */
+/** A prefix per user, so that none can read another's replies. */
 export function inboxPrefixOf(user: BusUser | null): string {
   return user === null ? '_INBOX' : `_INBOX.${user}`;
 }
@@ -81,7 +81,7 @@ function options({ user, password }: Account, servers: string[]) {
     ...(user === null ? {} : { user, pass: password ?? '' }),
     inboxPrefix: inboxPrefixOf(user),
     maxReconnectAttempts: -1,
-    // A broker that restarts with old credentials and is corrected later must not need our restart.
+    // Credentials corrected at the broker must not require our restart.
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: RECONNECT_WAIT_MS,
     reconnectJitter: RECONNECT_JITTER_MS,

@@ -9,7 +9,7 @@ import type { NatsLink } from './link.ts';
 
 const NOW_MS = 1_700_000_000_000;
 
-/** Offers over a connection that only takes down what is published. */
+/** A dispatcher over a connection that records its publishes. */
 function open({ isUp = true } = {}) {
   const published: { subject: string; text: string; reply: string }[] = [];
   let hear = (_error: Error | null, _message: Msg) => {};

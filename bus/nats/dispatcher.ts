@@ -7,10 +7,9 @@ import { addresses, isToken } from '../subjects.ts';
 import { BoundedPublisher } from './bounded-publisher.ts';
 import type { NatsLink } from './link.ts';
 
-/** Where items of a kind are offered. */
 const subjects: Record<DispatchedKind, string> = { 'router.call': addresses.dispatchedCalls.pattern };
 
-/** The subject at which items of a kind are offered; null when they are not. */
+/** Null for kinds that are not dispatched. */
 export function dispatchSubjectOf(kind: WorkKind): string | null {
   return kind in subjects ? subjects[kind as DispatchedKind] : null;
 }
@@ -22,8 +21,8 @@ interface DispatcherDeps {
 }
 
 /**
- * Offers items as plain messages to the consumers of their kind, of which the broker picks one. Nothing is waited for: the message says
- * where to tell that nobody is there, which the broker does by itself, and in the same place when it was sent and which item it is.
+ * Dispatches items over core NATS to the kind's queue group, without a reply. The reply subject carries send time and message id, and receives only the
+ * broker's no-responders status.
  */
 export class Dispatcher {
   readonly #publisher: BoundedPublisher;
@@ -35,7 +34,7 @@ export class Dispatcher {
     this.#publisher = new BoundedPublisher(link.main, () => link.isUp, log);
     this.#clock = clock;
     this.#inbox = createInbox(link.inboxPrefix);
-    // Only the broker speaks there: whoever has an item says nothing.
+    // Only the broker publishes there.
     link.main.subscribe(`${this.#inbox}.>`, {
       callback: (error, { subject }) => {
         if (error === null) this.#refusals.notify(readDispatch(subject)?.messageId ?? '');
@@ -47,7 +46,7 @@ export class Dispatcher {
   dispatch(kind: DispatchedKind, messageId: string, body: string): void {
     assertDispatchable(messageId);
     const reply = `${this.#inbox}.${this.#clock.nowMs()}.${messageId}`;
-    // Told later, as the broker would: whoever offers is not done yet.
+    // Asynchronous as with the broker: the caller is not done yet.
     if (!this.#publisher.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refusals.notify(messageId));
   }
 
@@ -56,7 +55,7 @@ export class Dispatcher {
   }
 }
 
-/** Which item was offered and when, by the subject at which its publisher listens; null when it says neither. */
+/** Parses a dispatch's reply subject; null for any other. */
 export function readDispatch(reply: Msg['reply'] = ''): { messageId: string; publishedAtMs: number } | null {
   const [sentAtMs, messageId] = reply.split('.').slice(-2);
   const publishedAtMs = Number(sentAtMs);

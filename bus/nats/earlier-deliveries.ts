@@ -1,9 +1,8 @@
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
 
-/** Says of a stored item how often it was handed to somebody before it was stored. Absent: never. */
+/** How often an item was delivered before it was stored; absent for 0. */
 const HEADER = 'Switchyard-Delivered';
 
-/** Undefined: there is nothing to say. */
 export function deliveryHeaders(times: number): MsgHdrs | undefined {
   if (times === 0) return undefined;
   const extraHeaders = headers();
@@ -11,6 +10,7 @@ export function deliveryHeaders(times: number): MsgHdrs | undefined {
   return extraHeaders;
 }
 
+/** 0 without a valid header. */
 export function earlierDeliveries(extraHeaders: MsgHdrs | undefined): number {
   const times = Number(extraHeaders?.get(HEADER) || 0);
   return Number.isSafeInteger(times) && times > 0 ? times : 0;

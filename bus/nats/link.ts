@@ -10,56 +10,53 @@ import { verdictOn } from './broker-errors.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
 
-/** One answer of the broker's API. It works on one request at a time, and a stream that is being recovered takes a while. */
+/** The broker handles API requests one by one, and recovering a stream takes a while. */
 const API_TIMEOUT_MS = 5_000;
-/** Pause before the streams are declared again, or something is stored again, doubled each time up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
 const FLUSH_TIMEOUT_MS = 2_000;
 /**
- * From when a stream is found missing until it is created again. nats-server 2.9 answers that a deleted stream is missing before it has removed
- * its files, and then removes those of a new stream of that name with them: what the new one has acknowledged by then can't be read any more.
+ * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
+ * with them: what that has acknowledged is lost.
  */
 const DELETION_SETTLES_MS = 1_500;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Declares what this process uses. Called after each connect and before anybody else may use it. */
+  /** Called after each connect, before the link is up. */
   declare(manager: JetStreamManager): Promise<void>;
 }
 
 /**
- * The two connections of a process, and whether they can be used:
+ * The two connections of a process:
  *
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
  *
- * Each time that it is up has an AbortSignal, aborted at its end: what holds anything at the broker (consumers, pulls) ends with
- * it and begins anew in the next. Tokens have a connection of their own, so that a stalled reader of theirs holds up nothing else;
- * it takes care of itself.
+ * Each up period is a session with an AbortSignal: consumers and pulls end with it, and are made anew in the next. Tokens have their own connection, which
+ * recovers by itself: a stalled token reader blocks nothing else.
  */
 export class NatsLink {
   readonly main: NatsConnection;
   readonly tokens: NatsConnection;
   readonly manager: JetStreamManager;
-  /** On the main connection. */
   readonly requests: Requests;
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
-  /** Ends with the time that the main connection is up; null while it is not. */
+  /** The current session; null while not up. */
   #up: AbortController | null = null;
   #tokensUp = true;
   #wasAway = false;
-  /** Counts connection losses: a recovery that was overtaken by the next loss changes nothing. */
+  /** A recovery stops when a further disconnect is counted. */
   #disconnects = 0;
   #closing = false;
   #closed = false;
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
   readonly #pending = new SlotMap<(reason: unknown) => void>();
-  /** What is being done persistently, and who waits for there to be nothing. */
+  /** Retried actions in flight; `#idle` resolves at 0. */
   #running = 0;
   readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
@@ -94,7 +91,7 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
   }
 
-  /** Whether both connections can be used. */
+  /** Both connections are usable. */
   get isReady(): boolean {
     return this.#up !== null && this.#tokensUp;
   }
@@ -107,7 +104,7 @@ export class NatsLink {
     return this.#tokensUp && !this.#closed;
   }
 
-  /** Resolves once the main connection is up, with the signal that ends with it. @throws `bus.closed`, or the reason of `until` when it aborts first */
+  /** Waits for the main connection; resolves with its session. @throws `bus.closed`, or the reason of `until` */
   async up(until: AbortSignal): Promise<AbortSignal> {
     while (this.#up === null) {
       if (this.#closed) throw closed();
@@ -126,10 +123,9 @@ export class NatsLink {
   }
 
   /**
-   * Does something that may be done twice, until it succeeds, the budget is used up or the broker says that it never will.
-   * The first try begins in the caller's own turn, so that calls keep their order.
-   * @param until nobody waits for it any more
-   * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
+   * Retries an idempotent action until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
+   * @param until the result is no longer needed
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
    */
   retryWhileTransient<Result>(
     what: string,
@@ -151,7 +147,7 @@ export class NatsLink {
   }
 
   /**
-   * Called when a stream was found missing on a live connection and the streams were declared again: consumers of the missing one are gone.
+   * Called after missing streams were declared again on a live connection: their consumers are lost.
    * @returns removes the handler
    */
   onRedeclare(handler: () => void): () => void {
@@ -164,7 +160,7 @@ export class NatsLink {
     if (this.#closing) throw closed();
   }
 
-  /** Refuses what comes, waits for what is under way and for what was published, and closes. */
+  /** Refuses new actions, waits for those in flight and for publishes, and closes. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
@@ -184,7 +180,7 @@ export class NatsLink {
     });
     for (;;) {
       const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
-      // Lost again already: the watch above is at it.
+      // Lost again: `#watch` recovers it.
       if (trouble === undefined && this.#disconnects === 0) this.#goUp();
       if (trouble === undefined) return;
       if (isRefusedStream(trouble)) throw trouble;
@@ -196,13 +192,13 @@ export class NatsLink {
     }
   }
 
-  /** Never rejects: it runs for as long as the connection. */
+  /** Never rejects; runs as long as the connection. */
   async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
     let connected = true;
     for await (const status of connection.status()) {
       if (status.type === 'disconnect' || status.type === 'reconnect') {
         const isConnected = status.type === 'reconnect';
-        // A connection that is refused anew at each try says each time that it is lost.
+        // Each refused reconnect reports a disconnect.
         if (isConnected === connected || this.#closed) continue;
         connected = isConnected;
         this.#options.log.warn({ address: this.address }, isConnected ? 'NATS is back' : 'the connection to NATS is lost');
@@ -210,7 +206,7 @@ export class NatsLink {
       } else this.#report(status);
     }
     if (this.#closed) return;
-    // It should reconnect for ever. Not ready is what whoever runs this process must see.
+    // Unexpected, since it reconnects forever: report not ready.
     this.#options.log.error({ address: this.address }, 'a connection to NATS has ended for good');
     onChange('disconnect');
   }
@@ -234,7 +230,7 @@ export class NatsLink {
     void this.#recover(this.#disconnects);
   }
 
-  /** Memory streams are gone when the broker was restarted, so everything is declared before anything is used. Never rejects. */
+  /** A restarted broker has lost its memory streams: declare before use. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
@@ -255,7 +251,7 @@ export class NatsLink {
 
   #goUp(): void {
     this.#up = new AbortController();
-    setMaxListeners(0, this.#up.signal); // as many as there are readers
+    setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();
     this.#announce();
   }
@@ -313,7 +309,7 @@ export class NatsLink {
     }
   }
 
-  /** An answer that can't come any more is not waited for. */
+  /** Rejects when the link goes down or `until` aborts. */
   #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(until?.reason);
@@ -337,8 +333,7 @@ export class NatsLink {
   }
 
   /**
-   * Never rejects. With a timer of its own: signals that are made of others (AbortSignal.any, AbortSignal.timeout) may be collected on
-   * Node 20 while somebody waits for them, and then never fire.
+   * Never rejects. A timer of its own: Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) that are waited for, and they never fire.
    */
   async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
     const over = new AbortController();
@@ -351,7 +346,7 @@ export class NatsLink {
     until?.removeEventListener('abort', end);
   }
 
-  /** A stream was deleted while it was in use. Concurrent callers share one declaration. Never rejects. */
+  /** A stream was deleted in use. Concurrent callers share one declaration. Never rejects. */
   #redeclare(): Promise<void> {
     this.#redeclaring ??= pauseFor(DELETION_SETTLES_MS)
       .then(() => this.#declare())
@@ -366,7 +361,7 @@ export class NatsLink {
   }
 }
 
-/** Says by itself what is wrong, and does not pass. */
+/** Permanent, with a message of its own. */
 function isRefusedStream(error: unknown): error is SwitchyardError {
   return error instanceof SwitchyardError && error.code === 'bus.stream_refused';
 }

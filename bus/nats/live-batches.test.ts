@@ -6,7 +6,7 @@ import { atTickEnd } from './tick-end.ts';
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
 
-/** Batches as they are published, and what is in those of one origin. */
+/** Published batches, and the frames of one origin. */
 function collecting() {
   const sent: { subject: string; batch: Uint8Array }[] = [];
   const received: string[] = [];

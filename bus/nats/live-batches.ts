@@ -3,19 +3,15 @@ import { atTickEnd } from './tick-end.ts';
 
 const RETAINED = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
-/** Stands for the call in the subject of a batch. */
+/** In place of the call id. */
 const BATCH = '_batch';
-/** A batch that has grown to this does not wait for the end of the turn. */
+/** A batch of this size is sent before the end of the tick. */
 const MAX_BATCH_BYTES = 64 * 1024;
 
-/*
- * On the wire: of each frame the length of its call's id (one byte) and the id, then the length of its bytes (two, the higher one first) and
- * these.
- */
+/* On the wire, per frame: length of the call id (1 byte), call id, length of the frame (2 bytes, big-endian), frame. */
 const ID_LENGTH_BYTES = 1;
 const FRAME_LENGTH_BYTES = 2;
 
-/** Where the frames of a call are live. */
 export interface LiveAddress {
   origin: string;
   callId: string;
@@ -27,20 +23,17 @@ interface Batch {
   sizeBytes: number;
 }
 
-/**
- * Makes one message of all frames that go to one origin in one turn of the event loop: what a message costs this process, the broker and
- * whoever reads it is many times what a token of text does, and a busy worker hears of many streams in a turn.
- */
+/** Sends the live frames to one origin in one tick as one message: to this process, the broker and readers, a message costs many times a text token. */
 export class LiveBatches {
   readonly #publish: (subject: string, batch: Uint8Array) => void;
-  /** By origin: what was said in this turn. Each turn has a map of its own (ADR 17). */
+  /** Of this tick, by origin (ADR 17). */
   #batches = new Map<string, Batch>();
 
   constructor(publish: (subject: string, batch: Uint8Array) => void) {
     this.#publish = publish;
   }
 
-  /** @param frame of 64 KiB at most, not written into any more */
+  /** @param frame at most 64 KiB, not modified afterwards */
   add({ origin, callId }: LiveAddress, frame: Uint8Array): void {
     let batch = this.#batches.get(origin);
     if (batch === undefined) {
@@ -54,7 +47,7 @@ export class LiveBatches {
     if (batch.sizeBytes >= MAX_BATCH_BYTES) this.flush();
   }
 
-  /** Sends what there is, before anything else is sent. */
+  /** Publishes what is batched. Called before anything else is published. */
   flush(): void {
     const batches = this.#batches;
     if (batches.size === 0) return;
@@ -84,21 +77,19 @@ function headOf({ pattern }: { pattern: string }): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }
 
-/** @param subject of a call's frames: `tok.<origin>.<call>`, or where they are live */
+/** @param subject stored or live: `tok.<origin>.<call>`, `live.<origin>.<call>` */
 export function liveAddressOf(subject: string): LiveAddress {
   const [, origin = '', callId = ''] = subject.split('.');
   return { origin, callId };
 }
 
-/** What to listen to for the live frames of an origin. */
 export function livePatternOf(origin: string): string {
   return `${LIVE}${origin}.*`;
 }
 
 /**
- * The frames of a message that came live, as views into it; before batches there was a message for each, and an older worker sends such
- * still. What was cut off is left out, as if it were lost.
- * @param each is given the subject at which the frame is kept in two parts: a frame that nobody here reads needs none
+ * The frames of a live message, as views. Older workers send one frame per message. A truncated rest is dropped.
+ * @param each gets the stored subject in two parts, to make no string for frames without a reader
  */
 export function eachFrameIn(subject: string, message: Uint8Array, each: (retainedAt: string, callId: string, frame: Uint8Array) => void): void {
   const { origin, callId } = liveAddressOf(subject);

@@ -3,7 +3,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { LiveBatches, liveAddressOf } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
 
-/** Readers, and a broker that sends each message to all who listen to its subject. */
+/** Readers, and a broker that delivers to all subscribers of a subject. */
 function reading() {
   const listening: { pattern: string; handler: (subject: string, message: Uint8Array) => void }[] = [];
   const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) => {
@@ -15,7 +15,7 @@ function reading() {
     for (const { pattern, handler } of [...listening]) if (subject.startsWith(pattern.slice(0, -1))) handler(subject, message);
   };
   const batches = new LiveBatches(send);
-  /** All in one batch. */
+  /** In one batch. */
   const say = (...frames: [subject: string, text: string][]) => {
     for (const [subject, text] of frames) batches.add(liveAddressOf(subject), Buffer.from(text));
     batches.flush();

@@ -10,7 +10,7 @@ interface Reader {
   stopped: boolean;
 }
 
-/** What is read of one origin. Lists are never changed, only replaced, so that a reader may leave while frames are handed out. */
+/** Lists are replaced, never changed: a reader may stop during a delivery. */
 interface OriginSubscription {
   readonly listening: Listening;
   ofAllCalls: readonly Reader[];
@@ -18,7 +18,7 @@ interface OriginSubscription {
 }
 
 interface LiveReadersDeps {
-  /** Hears the messages of a pattern at the broker. */
+  /** Subscribes at the broker. */
   listen(pattern: string, handler: (subject: string, message: Uint8Array) => void): Listening;
   log: Log;
 }
@@ -26,9 +26,8 @@ interface LiveReadersDeps {
 const NO_READERS: readonly Reader[] = [];
 
 /**
- * Who reads live frames. A batch holds frames of many calls, and the broker sends it to each subscription: so there is one for each origin,
- * however many of its calls are read here. With one for each call, a gateway to which the streams of another have come would be sent all
- * of them as often as there are.
+ * The readers of live frames, with one subscription per origin: with one per call, a gateway would get each batch of an origin as often as it reads calls of
+ * it.
  */
 export class LiveReaders {
   readonly #deps: LiveReadersDeps;
@@ -38,7 +37,7 @@ export class LiveReaders {
     this.#deps = deps;
   }
 
-  /** @param pattern of the subjects at which the frames are kept: of one call, or of all calls of an origin */
+  /** @param pattern of stored frames (`tok.…`): of one call, or all of an origin */
   read(pattern: string, handler: FrameHandler): Listening {
     const { origin, callId } = liveAddressOf(pattern);
     const subscription = this.#origins.get(origin) ?? this.#subscribe(origin);
@@ -73,7 +72,7 @@ export class LiveReaders {
     });
   }
 
-  /** A reader that throws has lost a frame, and nobody else has. */
+  /** A reader that throws misses a frame; others don't. */
   #deliver(reader: Reader, retainedAt: string, callId: string, frame: Uint8Array): void {
     if (reader.stopped) return;
     const subject = `${retainedAt}${callId}`;

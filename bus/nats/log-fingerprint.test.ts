@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { StoredCommand } from '../bus.ts';
 import { LogFingerprint } from './log-fingerprint.ts';
 
-/** A log whose commands are at the sequences given, with ids like `m7`. */
+/** A log with commands at these sequences, with ids like `m7`. */
 function logOf(...sequences: number[]): (sequence: number) => Promise<StoredCommand | null> {
   return async (sequence) => (sequences.includes(sequence) ? { sequence, messageId: `m${sequence}`, body: '', storedAtMs: sequence } : null);
 }

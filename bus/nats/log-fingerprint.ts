@@ -2,37 +2,34 @@ import type { LogPosition, StoredCommand } from '../bus.ts';
 import { hasFingerprint } from '../position-fingerprint.ts';
 
 /**
- * Tells a place that was purged from one that was lost. The command at a reader's place may be gone in good order: the reader's owner has
- * moved its cursor on over other partitions' commands, and a purge has followed. So this process keeps in mind the newest command that
- * it has seen of the whole log, whoever saw it. If that one still stands in its place, nothing before it was rolled back.
+ * Distinguishes a purged position from a lost one. The command at a reader's position may be purged in good order, after the owner's cursor has passed other
+ * partitions' commands. If the newest command that this process has seen of the whole log is still in its place, nothing before it was rolled back.
  */
 export class LogFingerprint {
   #newest: { sequence: number; fingerprint: string } | null = null;
   #findings = 0;
   #restartedAt = 0;
 
-  /** A command was seen at its place in the log. @param fingerprint or its message id, where the time at which it was stored is not known */
+  /** @param fingerprint the bare message id when the storage time is unknown */
   note(sequence: number, fingerprint: string): void {
     if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, fingerprint };
   }
 
-  /** A place was looked for. Returns the number of this look, for `confirms`. */
+  /** Returns the number of this check, for `confirms`. */
   nextFinding(): number {
     this.#findings += 1;
     return this.#findings;
   }
 
-  /** The log has begun anew: what was seen of the old one means nothing. */
+  /** The log was created anew: what was noted is of the old one. */
   restarted(): void {
     this.#newest = null;
     this.#restartedAt = this.#findings;
   }
 
   /**
-   * Whether a place whose command is gone is of the log as it is now.
-   * @param foundAt the look at which the place, or one before it, was last found; 0 when that was never so in this process: then what
-   *   was seen may all be of another log than the place
-   * @param at looks a command up
+   * Whether a position without a command is of the current log.
+   * @param foundAt the check that last found the position or an earlier one; 0 for none: what was noted may be of another log
    */
   async confirms({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
     const newest = this.#newest;

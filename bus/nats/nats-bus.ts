@@ -17,9 +17,9 @@ import { natsTokenStream } from './token-stream.ts';
 import { natsWorkQueue } from './work-queue.ts';
 
 export interface NatsBusOptions {
-  /** `nats://host:port`, or several with commas between them; `tls://` where the broker wants it. Without credentials. */
+  /** One or several `nats://host:port` (or `tls://`), separated by commas, without credentials. */
   servers: string;
-  /** Who this process is at the broker. It declares and uses only what is its own. Null: no authentication, and everything is declared. */
+  /** Declares and uses only this user's streams. Null: no authentication, all streams. */
   user: BusUser | null;
   password: string | null;
   log: Log;
@@ -28,12 +28,11 @@ export interface NatsBusOptions {
 }
 
 /**
- * The bus over a NATS server with JetStream, 2.9.10 or newer. Declares the streams that its user uses, at the start and whenever the
- * broker comes back, and reconnects for ever. Commands and work are stored once the broker has said so, on its disk unless that loses
- * power between two of its syncs.
+ * The bus over a NATS server with JetStream, 2.9.10 or newer. Declares its streams at the start and after each reconnect; reconnects forever. What the broker
+ * has acknowledged is stored, unless power is lost before its next disk sync.
  *
- * @throws `service.unreachable` when the broker can't be reached within the budget, refuses the credentials, or has no JetStream;
- *   `bus.stream_refused` when one of its streams copies messages; `config.invalid` for an address that holds credentials
+ * @throws `service.unreachable` when the broker can't be reached in time, refuses the credentials or has no JetStream; `bus.stream_refused` when a stream
+ * copies messages; `config.invalid` for an address with credentials
  */
 export async function openNatsBus({ servers, user, password, log, clock = systemClock, settings = {} }: NatsBusOptions): Promise<Bus> {
   const limits: NatsSettings = { ...defaultSettings, ...settings };
@@ -55,7 +54,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {
-    // Handlers in hand may still append, publish and ack, so nothing is refused before the last of them has returned.
+    // Running handlers may append, publish and ack: refuse nothing before the last has returned.
     await Promise.all([commands.stopReaders(), work.stopReaders()]);
     notices.close();
     tokens.close();

@@ -4,7 +4,7 @@ import { BoundedPublisher } from './bounded-publisher.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import type { NatsLink } from './link.ts';
 
-/** Notices as plain messages of the broker. What is published while it is away is lost. */
+/** Over core NATS: publishes are lost while the broker is away. */
 export function natsNoticeBoard(link: NatsLink, log: Log): NoticeBoard & { close(): void } {
   const publisher = new BoundedPublisher(link.main, () => link.isUp, log);
   const subscriptions = new CoreSubscriptions(link.main, log);

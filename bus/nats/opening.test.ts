@@ -24,7 +24,7 @@ async function serverWith(config?: string): Promise<NatsServer> {
 }
 
 const BUDGET_MS = 1_500;
-/** Longer than a test may take: one that tries again until the budget is used up fails. */
+/** Longer than a test: retries up to the budget fail it. */
 const ENDLESS_MS = 600_000;
 
 async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog, connectBudgetMs = BUDGET_MS): Promise<Bus> {
@@ -117,7 +117,7 @@ it('DESIGN 11: a process uses a stream that is declared in another way as it is,
   expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
 });
 
-/** The broker's own interface, without any of our checks. */
+/** The broker's API without our checks. */
 async function managerOf(server: NatsServer): Promise<JetStreamManager> {
   const connection = await connect({ servers: server.url });
   opened.push(connection);
@@ -167,7 +167,7 @@ it('DESIGN 11: a process stays unready when the broker comes back with a stream 
 
 it('lets processes that start at once declare the same streams', async () => {
   const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
-  // Just as much as the streams need. To most of them the broker says that there is no room, or that something of theirs is taken.
+  // Exactly what the streams need. The broker reports to most processes that there is no storage, or that a name or subject is in use.
   const onDisk = commandMaxBytes + workMaxBytes + blobMaxBytes;
   const server = await serverWith(`jetstream { max_memory_store: ${tokenMaxBytes}, max_file_store: ${onDisk} }`);
   const opening = Array.from({ length: 10 }, () => openNatsBus({ servers: server.url, user: null, password: null, log: silentLog }));
@@ -218,7 +218,7 @@ it('brings two processes together: commands, large bodies, notices, tokens', asy
   other.tokens.subscribe('tok.gw1.*', (_, frame) => frames.add(Buffer.from(frame).toString()));
   const large = '\u{1f600}'.repeat(200 * 1024);
   await one.commands.append(1, 'm1', large);
-  // A subscription reaches the broker a moment after it was asked for, and what was published before is lost.
+  // Until the broker has the subscription, publishes are lost.
   await eventually(
     async () => {
       one.notices.publish('evt.s1', 'news');

@@ -8,7 +8,7 @@ import { openNatsBus } from './nats-bus.ts';
 import { PauseDetector } from './pause-detector.ts';
 import { workConsumers } from './streams.ts';
 
-/** Nothing of this process goes on meanwhile, as when it was stopped by a signal. */
+/** Blocks this process, like a stop signal. */
 function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
@@ -51,7 +51,7 @@ describe('a worker that stood still', () => {
     const publisher = await otherPublisher(server.url, workConsumers.tool.subject);
 
     publisher.publish();
-    // Somebody else puts it into the queue and the broker delivers it, all while this thread stands.
+    // Another thread publishes it and the broker delivers it, while this thread is blocked.
     standStill(1_500);
 
     await expect.poll(() => deliveries.length, { timeout: 30_000 }).toBe(2);
@@ -84,7 +84,7 @@ describe('a worker that stood still', () => {
   });
 });
 
-/** In a thread of its own. */
+/** In its own thread. */
 async function otherPublisher(url: string, subject: string) {
   const source = `
     const { parentPort, workerData } = require('node:worker_threads');

@@ -14,13 +14,13 @@ import { streams, workConsumers } from './streams.ts';
 import { upgradeStreams } from './upgrade-streams.ts';
 
 const PARTITION = 7;
-/** Over what one message holds. */
+/** Larger than one message. */
 const LARGE = 'x'.repeat(600 * 1024);
 const LEASE_MS = 5_000;
 const DROPPED = 'dropped by the test';
-/** The broker's code for a consumer whose filter is not the one in the subject of the request. */
+/** The filter subject differs from that in the request's subject. */
 const FILTER_MISMATCH = 10131;
-/** And for a stream that is there already, in another form. */
+/** The stream exists with another configuration. */
 const NAME_IN_USE = 10058;
 
 const passwordOf = (user: BusUser) => `password-of-${user}`;
@@ -30,23 +30,22 @@ const opened: { close(): Promise<void> }[] = [];
 const complaints: string[] = [];
 
 function complain(fields: Record<string, unknown>, message: string): void {
-  // Dropping an item is a fault worth a line in the log, and here it is wanted.
+  // Dropping an item is logged as an error, and wanted here.
   if (fields.reason !== DROPPED) complaints.push(`${message}: ${fields.err instanceof Error ? fields.err.message : ''}`);
 }
 
-/** A new one for each group: what one group has published, another must not find. */
+/** One server per group, so that no group finds another's messages. */
 async function startServer(): Promise<void> {
-  // As the server itself puts them in, from its environment.
+  // The server would read them from its environment.
   const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
   server = await startNatsServer({ config });
 }
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((one) => one.close()));
-  // What the broker refuses to a driver is in its log, if nowhere else.
+  // Some refusals of the broker are in the driver's log only.
   expect(complaints.splice(0)).toEqual([]);
 });
 
-/** The driver as this user. */
 async function open(user: BusUser): Promise<Bus> {
   const log: Log = { ...silentLog, warn: complain, error: complain };
   const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log });
@@ -54,14 +53,14 @@ async function open(user: BusUser): Promise<Bus> {
   return bus;
 }
 
-/** A bare connection as this user: what somebody has who has taken over its process. */
+/** A connection without our driver, as of an attacker in that process. */
 async function enter(user: BusUser): Promise<NatsConnection> {
   const connection = await connect({ servers: server.url, user, pass: passwordOf(user), inboxPrefix: inboxPrefixOf(user) });
   opened.push(connection);
   return connection;
 }
 
-/** What the broker refuses to this connection from now on. */
+/** Refusals from now on. */
 function refusalsOf(connection: NatsConnection): string[] {
   const refused: string[] = [];
   void (async () => {
@@ -77,13 +76,13 @@ async function configOf(connection: NatsConnection, stream: string): Promise<Rec
   return z.object({ config: z.record(z.string(), z.unknown()) }).parse(answer).config;
 }
 
-/** Whether the broker lets the user publish there. What it lets through reaches nobody. */
+/** Whether the broker accepts the publish; it reaches no subscriber. */
 async function mayPublish(user: BusUser, subject: string): Promise<boolean> {
   const connection = await enter(user);
   const refused = refusalsOf(connection);
   connection.publish(subject, '{}');
   await connection.flush();
-  // It answers in order: a refusal comes before the answer to the second flush.
+  // In order: a refusal comes before the PONG of the second flush.
   await connection.flush();
   return refused.length === 0;
 }
@@ -136,7 +135,7 @@ describe('nobody', () => {
     for (const address of Object.values(addresses)) {
       const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
       expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
-      // Commands and work are stored: their readers have consumers, and nobody listens.
+      // Stored subjects have consumers and no subscribers.
       const isStored = /^(?:cmd|work)\./.test(address.pattern);
       expect(await maySubscribe(user, address.pattern), `read ${address.pattern}`).toBe(!isStored && users.read.includes(user));
     }
@@ -294,7 +293,7 @@ describe('the driver works for', () => {
     const arrivals = new Collector<string>();
     const listening = reader.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => arrivals.add(Buffer.from(frame).toString()));
     const subject = subjectOf(addresses.tokens, 'origin', `call-${user}`);
-    // A subscription is not confirmed: what is published before it is there passes it by.
+    // Until the broker has the subscription, publishes are lost.
     await eventually(
       async () => {
         worker.tokens.publish(subject, Buffer.from('frame'));

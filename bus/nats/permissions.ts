@@ -2,26 +2,22 @@ import { addresses, type BusUser } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
 import { admittedKinds, type StreamUse, streams, workConsumers } from './streams.ts';
 
-/** Subjects, with wildcards. What is not named is refused. */
+/** With wildcards; all else is refused. */
 interface Permissions {
   publish: string[];
   subscribe: string[];
 }
 
-/** Everybody who has a user at the broker. */
 export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'];
 
 const API = '$JS.API';
-/** What a stream keeps is read through a consumer, and by its readers alone: nobody may listen to its subjects as they pass. */
+/** Read through consumers only, never subscribed to. */
 const storedWork = [addresses.turnCalls, addresses.clientCalls, addresses.tools, addresses.deliveries];
 const consumedOnly: readonly Address[] = [addresses.commands, ...storedWork];
 
 type Address = (typeof addresses)[keyof typeof addresses];
 
-/**
- * What a user may do at the broker: what `subjects.ts` says that its service does, and of the broker's own interface exactly those calls
- * that the driver makes for it. Nobody may delete a stream.
- */
+/** A user's subjects in `subjects.ts`, and exactly those JetStream API calls that the driver makes for it. No user may delete a stream. */
 export function permissionsOf(user: BusUser): Permissions {
   const publishes = Object.values<Address>(addresses).filter((address) => includes(address.publish, user));
   const reads = Object.values<Address>(addresses).filter((address) => includes(address.read, user));
@@ -37,24 +33,23 @@ export function permissionsOf(user: BusUser): Permissions {
   ];
   const subscribe = [
     ...reads.filter((address) => !consumedOnly.includes(address)).map((address) => address.pattern),
-    // Answers of the broker. Each user has a prefix of its own, so nobody reads what was meant for another.
+    // A prefix per user, so that none reads another's replies.
     `${inboxPrefixOf(user)}.>`,
   ];
   return { publish, subscribe };
 }
 
 /**
- * Declared after each connect by the processes that use them. Each user may create one that is missing: memory streams end with the broker,
- * one on a disk ends when that is replaced, processes start in any order, and a deployment of the router alone has no actor host. Creating
- * changes nothing that is there: the broker refuses a stream of a name that is taken by another configuration. Changing is for the
- * operator alone: an update can delete what a stream holds, and can make the broker copy one stream into another.
+ * Every user may create its missing streams: memory streams end with the broker, disks get replaced, processes start in any order, and a router-only
+ * deployment has no actor host. Creating never changes a stream: the broker refuses a name with another configuration. Only the operator may update, which
+ * can delete messages or make the broker copy streams.
  */
 function declaring({ name, users }: StreamUse, user: BusUser): string[] {
   const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : users.includes(user) ? ['INFO', 'CREATE'] : [];
   return calls.map((call) => `${API}.STREAM.${call}.${name}`);
 }
 
-/** A consumer per partition, made for each reader and ended with it; commands looked up at their place; and the purge of what all have read. */
+/** A consumer per reader, look-ups by sequence, and the purge below all cursors. */
 function readingCommands(): string[] {
   const { name, subjects } = streams.commands;
   return [
@@ -66,13 +61,13 @@ function readingCommands(): string[] {
   ];
 }
 
-/** A consumer per call that is read back: by its readers, and by a worker that takes over from another what has been shown. */
+/** A consumer per replay: of readers, and of a worker that takes over a call. */
 function readingTokens(): string[] {
   const { name } = streams.tokens;
   return [`${API}.CONSUMER.CREATE.${name}.*.${addresses.tokens.pattern}`, `${API}.CONSUMER.MSG.NEXT.${name}.*`, `${API}.CONSUMER.DELETE.${name}.*`];
 }
 
-/** The one consumer of a kind of work, and its acks, in the form of today's brokers and in the longer one of newer ones. */
+/** The consumer of a kind of work, and its acks in both forms (delivery-subject.ts). */
 function consuming({ name, subject }: { name: string; subject: string }): string[] {
   const stream = streams.work.name;
   return [
@@ -83,18 +78,18 @@ function consuming({ name, subject }: { name: string; subject: string }): string
   ];
 }
 
-/** How much waits, of what a gateway lets in. */
+/** Queue length of the gateway's admitted kind. */
 function lookingAtQueues(user: BusUser): string[] {
   const kind = admittedKinds[user];
   return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];
 }
 
-/** Bodies of commands and work travel as blobs when they are large. */
+/** Its bodies may be blobs. */
 function mayBeLarge(address: Address): boolean {
   return consumedOnly.includes(address);
 }
 
-/** For lists that the table knows more exactly than who asks. */
+/** Widens the table's literal types. */
 function includes(users: readonly BusUser[], user: BusUser): boolean {
   return users.includes(user);
 }

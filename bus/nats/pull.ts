@@ -3,11 +3,11 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { NatsLink } from './link.ts';
 import { nanosOf } from './streams.ts';
 
-/** How long the broker keeps a request that it can't serve. Long, because it is all that an idle reader costs. */
+/** How long the broker keeps a request; it is all that an idle reader costs. */
 const EXPIRES_MS = 120_000;
-/** While it keeps one it says so this often. */
+/** Interval of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
-/** So long without a word, and the consumer is gone without having said so. */
+/** Past it the consumer counts as lost. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
 
 export interface PullOptions {
@@ -15,19 +15,18 @@ export interface PullOptions {
   stream: string;
   consumer: string;
   log: Log;
-  /** The time that the link is up; the pull ends with it. */
+  /** Aborts when the link goes down, and ends the pull. */
   session: AbortSignal;
   onMessage(message: Msg): void;
-  /** Fewer are asked for than were: some came, or a request has expired. Not called for each message. */
+  /** A request has ended and `asked` is lower; not called per message. */
   onExpired(): void;
-  /** The consumer can't be pulled from any more. Called once, and nothing is called afterwards but `onMessage`, until `drain` has ended. */
+  /** The consumer is lost. Called once; afterwards only `onMessage` is, until `drain` has ended. */
   onBroken(reason: string): void;
 }
 
 /**
- * Asks a consumer of the broker for messages and counts what is still to come. Requests are kept by the broker until they are served
- * or expire, so asking costs nothing while nothing comes. Whatever happens to the consumer, `onBroken` says so: the broker does, or
- * its silence.
+ * Pulls from a consumer and counts what is outstanding. The broker keeps requests until served or expired. A lost consumer is reported by the broker, or
+ * detected by its silence.
  */
 export class Pull {
   readonly #options: PullOptions;
@@ -42,24 +41,24 @@ export class Pull {
 
   constructor(options: PullOptions) {
     this.#options = options;
-    // A new one each time: what the broker still has for an older one must not reach us.
+    // Per pull: messages for an earlier one must not arrive here.
     this.#inbox = createInbox(options.link.inboxPrefix);
     this.#subscription = options.link.main.subscribe(this.#inbox, {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
-    // nats-server 2.9 does not always answer the open requests of a consumer whose stream was deleted.
+    // nats-server 2.9 does not always end the requests of a consumer of a deleted stream.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
   }
 
-  /** How many messages were asked for and have yet to come. */
+  /** Messages outstanding. */
   get asked(): number {
     return this.#asked;
   }
 
-  /** How long ago messages were asked for last. A consumer that nobody asks for long is cleared away by the broker. */
+  /** The broker deletes a consumer that is long not pulled from. */
   get sinceAskedMs(): number {
     return performance.now() - this.#lastAskedAt;
   }
@@ -69,24 +68,24 @@ export class Pull {
     if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    // A bound of undefined is none: it is not written.
+    // An undefined max_bytes is omitted.
     const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
   }
 
-  /** Asks for nothing more, and resolves when all that the broker has sent before it knew of that has been handed over. */
+  /** Resolves when everything that the broker has sent so far is handled. */
   async drain(): Promise<void> {
     this.#end();
     if (this.#subscription.isClosed()) return;
-    // Rejected when the connection ends meanwhile: then nothing more comes either.
+    // Rejects when the connection ends: then nothing more comes.
     if (this.#options.session.aborted) this.#subscription.unsubscribe();
     else await this.#subscription.drain().catch(() => {});
   }
 
   readonly #onDown = () => this.#break('the connection is lost');
 
-  /** Whatever is thrown here would end the connection's reading for good. */
+  /** An error thrown here would end the connection's read loop. */
   #onEvent(error: Error | null, message: Msg): void {
     try {
       if (error === null) this.#onMessage(message);
@@ -105,7 +104,7 @@ export class Pull {
     } else if (!this.#broken && code !== 100) this.#onStatus(code, message);
   }
 
-  /** A request has ended without having been served in full, and says how much of it is left; or there is no consumer any more. */
+  /** A request ended before it was served in full, or the consumer is lost. */
   #onStatus(code: number, { headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);

@@ -7,7 +7,7 @@ const ONE = 'tok.gw1.one';
 const TWO = 'tok.gw1.two';
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-/** Bundles as they are published: the subject, and the frames in each. */
+/** Published batches: the subject, and the frames in each. */
 function collecting() {
   const retained: { subject: string; frames: string[]; sizeBytes: number }[] = [];
   const broker = { isUp: true, isReady: true };
@@ -96,7 +96,7 @@ describe('frames that are kept later', () => {
     broker.isUp = true;
     vi.advanceTimersByTime(5_000);
     expect(retained).toEqual([]);
-    // Nothing may pass what was said before it.
+    // The order of publishing must hold.
     batches.flush(TWO);
     broker.isReady = true;
     vi.advanceTimersByTime(100);

@@ -2,47 +2,45 @@ import { RETAINED_WITHIN_MS } from '../bus.ts';
 import { DRIVER_PREFIX } from '../large-frames.ts';
 import { type LiveAddress, liveAddressOf } from './live-batches.ts';
 
-/** A bundle is begun anew after this; the rest is for the broker, and for a process that is busy. */
+/** Age at which a batch is published; the rest is for the broker and a busy process. */
 const BATCHED_MS = RETAINED_WITHIN_MS / 2;
-/** How exactly `BATCHED_MS` is held: all frames of a moment at once would hold up those that are live. */
+/** Resolution of `BATCHED_MS`: all batches at once would delay live frames. */
 const TICK_MS = 50;
-/** A larger frame is worth a message of its own. */
+/** Larger frames are messages of their own. */
 export const MAX_BATCHED_BYTES = 4 * 1024;
-/** A bundle that has grown to this is kept at once. */
+/** A batch of this size is published at once. */
 const MAX_BATCH_BYTES = 32 * 1024;
-/** For half a second of an answer of 50 tokens a second, each sent as its text. */
+/** Initial buffer: half a second at 50 text frames a second. */
 const FIRST_BYTES = 1024;
-/** Empty buffers of the first size that are used again. */
+/** Buffers on the free list. */
 const MAX_FREE = 1_024;
 
-/*
- * On the wire: DRIVERS_MARK, then of each frame its length (two bytes, the higher one first) and its bytes.
- */
+/* On the wire: DRIVER_PREFIX, then per frame its length (2 bytes, big-endian) and its bytes. */
 const LENGTH_BYTES = 2;
 
 interface ReplayBatch {
   live: LiveAddress;
   buffer: Buffer;
-  /** Bytes of it in use. */
+  /** Bytes in use. */
   size: number;
   sinceMs: number;
 }
 
 export interface ReplayBatchesDeps {
-  /** While it is false bundles wait for what comes before them, and take up what their calls go on to say; what is too much is lost. */
+  /** While false, `flush` does nothing and batches go on collecting; a full one is lost. */
   isUp(): boolean;
-  /** Whether the broker keeps what it is sent. While it is false bundles wait, too, but for those that something else of their call follows. */
+  /** The broker stores what it is sent. While false, only flushed or full batches are published. */
   isReady(): boolean;
   publish(subject: string, batch: Uint8Array): void;
 }
 
 /**
- * Keeps frames that are live already: those of one subject and half a second as one message, since what a message costs the broker is
- * many times what a token of text does. Frames are copied, so that nothing small lives long enough to be moved by the collector.
+ * Stores live frames, those of a subject and half a second as one message: a message costs the broker many times what a text token does. Frames are copied,
+ * so that small objects don't live long enough for the garbage collector to move them.
  */
 export class ReplayBatches {
   readonly #deps: ReplayBatchesDeps;
-  /** By subject, the one that was begun first at the front. */
+  /** By subject, oldest first. */
   readonly #batches = new Map<string, ReplayBatch>();
   readonly #free: Buffer[] = [];
   #tick: NodeJS.Timeout | null = null;
@@ -52,7 +50,7 @@ export class ReplayBatches {
     this.#deps = deps;
   }
 
-  /** @param frame of `MAX_BATCHED_BYTES` at most @returns where it is live */
+  /** @param frame at most `MAX_BATCHED_BYTES` @returns its live address */
   add(subject: string, frame: Uint8Array): LiveAddress {
     if (this.#closed) return liveAddressOf(subject);
     let batch = this.#batches.get(subject);
@@ -65,7 +63,7 @@ export class ReplayBatches {
     return batch.live;
   }
 
-  /** Nothing more is kept of a subject. @returns where its frames are live */
+  /** Discards a subject's batch. @returns its live address */
   drop(subject: string): LiveAddress {
     const batch = this.#batches.get(subject);
     if (batch === undefined) return liveAddressOf(subject);
@@ -74,7 +72,7 @@ export class ReplayBatches {
     return batch.live;
   }
 
-  /** Keeps what there is of one subject, before anything else of it is kept. */
+  /** Publishes a subject's batch, before anything else is stored there. */
   flush(subject: string): void {
     const batch = this.#batches.get(subject);
     if (batch !== undefined && this.#deps.isUp()) this.#end(subject, batch);
@@ -82,7 +80,7 @@ export class ReplayBatches {
 
   #end(subject: string, batch: ReplayBatch): void {
     this.#batches.delete(subject);
-    // A copy: the buffer is used again, and most of it is empty.
+    // A copy: the buffer is reused, and mostly empty.
     this.#deps.publish(subject, Buffer.from(batch.buffer.subarray(0, batch.size)));
     this.#reuse(batch);
   }
@@ -91,7 +89,7 @@ export class ReplayBatches {
     if (buffer.length === FIRST_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer);
   }
 
-  /** Keeps all that there is, and nothing by itself from now on. */
+  /** Publishes all batches; later frames are not stored. */
   close(): void {
     this.#closed = true;
     for (const [subject, batch] of this.#batches) this.#end(subject, batch);
@@ -138,7 +136,7 @@ export function isReplayBatch(message: Uint8Array): boolean {
   return message[0] === DRIVER_PREFIX;
 }
 
-/** The frames of a bundle, as views into it. What was cut off is left out, as if it were lost. */
+/** Views, not copies. A truncated rest is dropped. */
 export function framesIn(batch: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (let at = 1; at + LENGTH_BYTES <= batch.byteLength; ) {

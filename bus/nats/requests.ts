@@ -10,7 +10,7 @@ import {
 } from '@nats-io/transport-node';
 import { SlotMap } from '#shared/slot-map.ts';
 
-/** The status of a message that the broker sends in place of an answer: nobody listens there. */
+/** The broker's status for no responders. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {
@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * Requests of one connection, whose answers all come to one standing subscription. The library has the same, but makes an error with its
- * stack, two timers' worth of objects and three promises for each request that succeeds: more than all else that a request costs.
+ * Request and reply over one subscription. The library's own makes an error with its stack, two timers' worth of objects and three promises per request: more
+ * than all else a request costs.
  */
 export class Requests {
   readonly #connection: NatsConnection;
@@ -42,11 +42,11 @@ export class Requests {
     });
   }
 
-  /** @throws `RequestError` when nobody listens there or the broker refuses it, `TimeoutError` when no answer came in time, what the library says of a connection that has ended */
+  /** @throws `RequestError` for no responders or a refusal, `TimeoutError`, and the library's errors */
   ask(subject: string, payload: Uint8Array | string, { timeoutMs, headers }: { timeoutMs: number; headers?: MsgHdrs }): Promise<Msg> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { slot: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
-      // Where it waits, and a number of its own: its place is soon another's.
+      // Slots are reused, so the reply subject has a running number too.
       this.#asked += 1;
       waiting.slot = this.#waiting.add(waiting);
       waiting.reply = `${this.#inbox}${waiting.slot}-${this.#asked}`;
@@ -59,7 +59,7 @@ export class Requests {
     });
   }
 
-  /** The broker has refused to take something under this subject: it does not say which message it was. */
+  /** The broker names only the subject: all requests on it reject. */
   refuse(error: PermissionViolationError): void {
     for (const waiting of this.#waiting.values()) {
       if (error.operation !== 'publish' || error.subject !== waiting.subject) continue;
@@ -68,7 +68,7 @@ export class Requests {
     }
   }
 
-  /** No answer can come any more. */
+  /** Rejects all requests. */
   end(error: Error): void {
     for (const waiting of this.#waiting.values()) {
       this.#remove(waiting);
@@ -78,7 +78,7 @@ export class Requests {
 
   #onMessage(message: Msg): void {
     const waiting = this.#waiting.get(Number.parseInt(message.subject.slice(this.#inbox.length), 10));
-    // Late, or the second answer: nobody waits for it.
+    // Late, or a second reply.
     if (waiting?.reply !== message.subject) return;
     this.#remove(waiting);
     if (message.data.length > 0 || message.headers?.code !== NO_RESPONDERS) waiting.resolve(message);

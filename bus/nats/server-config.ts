@@ -3,30 +3,27 @@ import { busUsers, permissionsOf } from './permissions.ts';
 import { defaultSettings } from './settings.ts';
 
 export interface ServerConfigOptions {
-  /** Where streams are kept; null: the server is told on its command line. */
+  /** Where streams are stored; null: set on the command line. */
   storeDir?: string | null;
-  /** `host:port`; null: likewise. */
+  /** `host:port`; null: set on the command line. */
   listen?: string | null;
-  /** `host:port` where the server tells how it does, and answers health checks; null: nowhere. */
+  /** `host:port` of monitoring and health checks; null: none. */
   monitor?: string | null;
-  /**
-   * Whether what is stored is on the disk before it is confirmed, as a machine that may lose its power needs it; false: within two minutes.
-   * A server older than 2.10 does not know the setting and refuses to start with it.
-   */
+  /** Sync to disk before each ack, against loss of power; false: within two minutes. Servers before 2.10 don't start with this setting. */
   syncAlways?: boolean;
 }
 
-/** What the broker keeps beside the streams. */
+/** Space for the broker's own files. */
 const HEADROOM = 1.1;
 
-/** The environment variable of the server that holds a user's password. It must begin with a letter: the server takes digits for a number. */
+/** The server's environment variable. It begins with a letter, since the server parses digits as a number. */
 export function passwordVariableOf(user: BusUser): string {
   return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
 }
 
 /**
- * A configuration of nats-server: JetStream with room for our streams, and a user for each service that may do what the service does and
- * nothing else. Passwords are not in it: the server reads them from its environment, and does not start without.
+ * A configuration of nats-server: storage for our streams, and a user per service with exactly its permissions. Passwords come from the server's environment;
+ * it does not start without them.
  */
 export function natsServerConfig({ storeDir = null, listen = null, monitor = null, syncAlways = false }: ServerConfigOptions = {}): string {
   const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
@@ -50,8 +47,8 @@ export function natsServerConfig({ storeDir = null, listen = null, monitor = nul
 }
 
 /**
- * Streams reserve what they may hold. Processes that start together all create what none of them has found, and the broker (2.9) asks for
- * room for a stream that is there already as if it came on top: so there is room for the largest twice.
+ * Streams reserve their limits. Processes that start together all create the missing ones, and nats-server 2.9 counts creating an existing one again: so the
+ * largest counts twice.
  */
 function capacityFor(streamBytes: readonly number[]): number {
   return Math.ceil((streamBytes.reduce((sum, bytes) => sum + bytes, 0) + Math.max(...streamBytes)) * HEADROOM);

@@ -1,22 +1,22 @@
-/** Limits and windows of the NATS driver. Every process of a deployment has the same: those of a stream hold that it was created with, or that the operator's command gave it last. */
+/** The same in every process. Streams keep those of their creation, or of the operator's last update. */
 export interface NatsSettings {
-  /** How long opening tries to reach the broker. */
+  /** Time to reach the broker on opening. */
   connectBudgetMs: number;
-  /** How long a single thing to be stored, settled or looked up is tried again, always under the same id. */
+  /** Time for retries of one store, settle or look-up, with the same message id. */
   storeBudgetMs: number;
-  /** How long the broker remembers a message id. At least 100 ms. */
+  /** Dedupe window; at least 100 ms. */
   dedupeMs: number;
-  /** How long frames can be read back. */
+  /** How long frames can be replayed. */
   tokenMaxAgeMs: number;
-  /** How long a large body is kept: longer than what names it. */
+  /** Longer than anything that references a blob. */
   blobMaxAgeMs: number;
-  /** How long an item waits to be done. Every item has a deadline of its own that is long past by then. */
+  /** Item deadlines are long past by then. */
   workMaxAgeMs: number;
-  /** The broker sets this much aside for each stream on disk, and refuses to declare them when it has less. Together they fit a disk of 10 GB. */
+  /** Reserved by the broker on disk: declaring fails when less is free. Together they fit 10 GB. */
   commandMaxBytes: number;
   workMaxBytes: number;
   blobMaxBytes: number;
-  /** Of the broker's memory. Sized never to be reached: 4,000 calls of 64 KiB within two minutes; past it the oldest frames go first. */
+  /** In memory: 4,000 calls of 64 KiB within two minutes; past it the oldest frames are dropped. */
   tokenMaxBytes: number;
 }
 

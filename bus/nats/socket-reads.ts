@@ -1,4 +1,4 @@
-/** What has come of a connection, for its one reader. A generator would make four promises for each read and wake three times; this wakes once. */
+/** A connection's reads for one reader. A generator would cost four promises and three wake-ups per read. */
 export class SocketReads implements AsyncIterableIterator<Uint8Array> {
   readonly #unread: Uint8Array[] = [];
   #wake: ((result: IteratorResult<Uint8Array>) => void) | null = null;
@@ -10,7 +10,7 @@ export class SocketReads implements AsyncIterableIterator<Uint8Array> {
     else wake({ value: bytes, done: false });
   }
 
-  /** Never ends: of a connection that is closed there is nothing more to tell. */
+  /** Never ends, even on a closed connection. */
   next(): Promise<IteratorResult<Uint8Array>> {
     const value = this.#unread.shift();
     if (value !== undefined) return Promise.resolve({ value, done: false });

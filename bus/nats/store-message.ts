@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Requests } from './requests.ts';
 import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
 
-/** What the broker answers once a stream has a message, or when it does not take it: then the sequence means nothing. */
+/** The broker's ack; with `error` the sequence means nothing. */
 const reply = z.object({
   error: z.object({ code: z.number(), err_code: z.number(), description: z.string() }).optional(),
   seq: z.number().optional(),
@@ -16,11 +16,10 @@ export interface MessageToStore {
   messageId: string;
   bytes: Uint8Array;
   timeoutMs: number;
-  /** Headers of its own. */
   extraHeaders?: MsgHdrs | undefined;
 }
 
-/** Puts a message into the stream of its subject, once however often it is sent. @throws `JetStreamApiError`, and as `Requests.ask` */
+/** Stores a message in its subject's stream, deduplicated by id. @throws `JetStreamApiError`, and as `Requests.ask` */
 export async function storeMessage(
   requests: Requests,
   { subject, messageId, bytes, timeoutMs, extraHeaders = headers() }: MessageToStore,

@@ -3,17 +3,14 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NatsLink } from './link.ts';
 import { storeMessage } from './store-message.ts';
 
-/** What may wait for the broker's word at once; at its 20,000 messages a second this is one second of work. More is refused. */
+/** Unacknowledged; one second at the broker's 20,000 messages a second. More are refused. */
 const MAX_WAITING = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Publishes into a stream, with headers of its own if need be. The promise resolves once the broker has stored the message, or has found that it had it already. */
+/** Resolves once the broker has stored the message, or found it stored already. */
 export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
 
-/**
- * Every try carries the same message id, so that a message whose answer was lost is stored once all the same. Of messages that are
- * published while others are tried again, the order is not kept.
- */
+/** Retries keep the message id, so that a message with a lost ack is stored once. Order is not kept across retries. */
 export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;

@@ -3,27 +3,27 @@ import type { WorkKind } from '../bus.ts';
 import { addresses, type BusUser } from '../subjects.ts';
 import type { NatsSettings } from './settings.ts';
 
-/** A stream of the broker: what it captures, and who declares it, because they write or read it. */
+/** A stream of the broker: what it captures, and which users publish to it or read it. */
 export interface StreamUse {
   name: string;
   subjects: readonly string[];
-  /** Each of them may create it when it is not there. None may change it: the operator's command does that (docs/adr/0024). */
+  /** May create it when missing; only the operator's command may change it (docs/adr/0024). */
   users: readonly BusUser[];
 }
 
 const { commands, turnCalls, clientCalls, tools, deliveries, tokens } = addresses;
 const work = [turnCalls, clientCalls, tools, deliveries];
 
-/** Every stream of the house. The declarations below and the broker's permissions are made from this one table. */
+/** All streams. Declarations and the broker's permissions derive from this table. */
 export const streams = {
   commands: { name: 'CMD', subjects: [commands.pattern], users: usersOf([commands]) },
   work: { name: 'WORK', subjects: ['work.>'], users: usersOf(work) },
   tokens: { name: 'TOK', subjects: ['tok.>'], users: usersOf([tokens]) },
-  /** Bodies too large for a message, of commands and work. */
+  /** Large bodies of commands and work. */
   blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]) },
 } as const satisfies Record<string, StreamUse>;
 
-/** The durable consumer of each kind of work: all workers of a kind share it. */
+/** Durable, one per kind, shared by its workers. */
 export const workConsumers: Record<WorkKind, { name: string; subject: string }> = {
   'router.turn': { name: 'router-turn', subject: turnCalls.pattern },
   'router.call': { name: 'router-call', subject: clientCalls.pattern },
@@ -31,16 +31,16 @@ export const workConsumers: Record<WorkKind, { name: string; subject: string }> 
   delivery: { name: 'delivery', subject: deliveries.pattern },
 };
 
-/** What becomes of that which a gateway lets in from outside: it asks how long that would wait. */
+/** A gateway admits requests by the queueing delay of this kind. */
 export const admittedKinds: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
 
-/** What a stream is declared as. Fields that are not named here are left to the broker. */
+/** Other fields keep the broker's defaults. */
 export type StreamDeclaration = Pick<
   StreamConfig,
   'name' | 'subjects' | 'storage' | 'retention' | 'discard' | 'max_age' | 'max_bytes' | 'duplicate_window' | 'allow_direct'
 >;
 
-/** The streams that a user declares at its start and whenever the broker comes back; null: all of them. */
+/** The streams that a user declares at the start and after each reconnect; null: all. */
 export function declarationsFor(user: BusUser | null, settings: NatsSettings): StreamDeclaration[] {
   const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings)]
@@ -50,7 +50,7 @@ export function declarationsFor(user: BusUser | null, settings: NatsSettings): S
 
 type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects'> };
 
-/** No age: commands that nobody could read for a day are still owed. They go when all cursors have passed them. */
+/** No maximum age: commands that no host could read for a day must still be applied. Purged when all cursors are past them. */
 function commandStream({ dedupeMs, commandMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.commands,
@@ -81,7 +81,7 @@ function workStream({ dedupeMs, workMaxAgeMs, workMaxBytes }: NatsSettings): Dec
   };
 }
 
-/** No limit per subject: it would cost the broker four times the processor for each frame. */
+/** No limit per subject: it would cost four times the CPU per frame. */
 function tokenStream({ tokenMaxAgeMs, tokenMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.tokens,
@@ -91,14 +91,14 @@ function tokenStream({ tokenMaxAgeMs, tokenMaxBytes }: NatsSettings): Declared {
       discard: 'old',
       max_age: nanosOf(tokenMaxAgeMs),
       max_bytes: tokenMaxBytes,
-      // Frames have no message id, so nothing is remembered of them.
+      // Frames have no message id.
       duplicate_window: nanosOf(Math.min(120_000, tokenMaxAgeMs)),
       allow_direct: true,
     },
   };
 }
 
-/** Full means refused: a body that made room for another would be lost to the command that names it. */
+/** New bodies are refused when full: discarding an old one would lose a stored command's body. */
 function blobStream({ dedupeMs, blobMaxAgeMs, blobMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.blobs,
@@ -118,7 +118,6 @@ function usersOf(parts: readonly { publish: readonly BusUser[]; read: readonly B
   return [...new Set(parts.flatMap(({ publish, read }) => [...publish, ...read]))].sort();
 }
 
-/** The broker counts durations in nanoseconds. */
 export function nanosOf(ms: number): number {
   return ms * 1_000_000;
 }

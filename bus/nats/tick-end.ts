@@ -2,29 +2,29 @@ import type { Socket } from 'node:net';
 
 interface Tick {
   tasks: (() => void)[];
-  /** Whether what is sent now goes first. */
+  /** Sockets written to now are uncorked first. */
   isLeaving: boolean;
-  /** A handful: each bus has two connections. */
+  /** A handful: two connections per bus. */
   corked: Socket[];
-  /** Those of them that were written to meanwhile. */
+  /** Written to while `isLeaving`. */
   first: Socket[];
 }
 
-/** What follows it runs behind all that waits to run now. `queueMicrotask` is the same, and makes three objects more. */
+/** For microtasks: `queueMicrotask` makes three more objects. */
 const settled = Promise.resolve();
 
-/** What waits for the end of this turn of the event loop; null while nothing was sent in it. */
+/** This tick; null before its first write. */
 let tick: Tick | null = null;
 
 /**
- * Runs at the end of this turn of the event loop, before what was sent in it leaves. What the task sends leaves with it, and before what
- * was sent on other connections: it was said in the turn, and what came of it may have been sent since. It must not throw.
+ * Runs a task at the end of this tick, before corked writes leave. Its own writes leave before other connections': consequences of the tick may have been
+ * sent there since. It must not throw.
  */
 export function atTickEnd(task: () => void): void {
   current().tasks.push(task);
 }
 
-/** What is written to the socket from now on leaves together at the end of this turn of the event loop. To be said before each write. */
+/** Corks the socket until the end of this tick. Call before each write. */
 export function corkForTick(socket: Socket): void {
   const { corked, first, isLeaving } = current();
   if (!corked.includes(socket)) {
@@ -34,12 +34,12 @@ export function corkForTick(socket: Socket): void {
   if (isLeaving) first.push(socket);
 }
 
-/** What was sent in this turn does not wait for its end. What the task sends leaves with it, and before it, as at the end. */
+/** Uncorks this tick's writes in the next microtask. The task's writes leave with them, and first. */
 export function leaveNow(task: () => void): void {
   const leaving = current();
   leaving.isLeaving = true;
   task();
-  // As below.
+  // As in `end`.
   void settled.then(() => {
     uncork(leaving);
     leaving.isLeaving = false;
@@ -58,11 +58,11 @@ function end(ending: Tick): void {
   const { tasks } = ending;
   ending.isLeaving = true;
   for (const task of tasks.splice(0)) task();
-  // The library sends what it was given in a microtask, and has queued it by now.
+  // The library has queued the microtask in which it writes.
   void settled.then(() => {
     tick = null;
     uncork(ending);
-    // What the tasks themselves have led to came too late for them, and would wait for ever.
+    // Added by tasks: too late for this tick.
     for (const task of tasks) atTickEnd(task);
   });
 }

@@ -13,7 +13,7 @@ afterAll(async () => {
   await server?.close();
 });
 
-/** A way to the broker that keeps what is sent on each connection. */
+/** A proxy to the broker that records what each connection sends. */
 async function listeningWay(url: string) {
   const { hostname, port } = new URL(url);
   const sent: string[] = [];
@@ -51,7 +51,7 @@ it('DESIGN 7: tokens have a connection of their own, and ask for no ack', async 
 
   expect(tokens).not.toBe(others);
   expect(way.sent[tokens]).not.toMatch(/PUB (evt|cmd|\$JS)/);
-  // Subject and size; an answer would be asked for between them.
+  // Subject and size; a reply subject would be between them.
   expect(way.sent[tokens]).toContain('PUB tok.gw1.call1 5\r\n');
   await bus.close();
   await way.close();

@@ -31,7 +31,7 @@ it('what is said of a call of which nothing is to be kept any more leaves nothin
   ] as const)
     bus.tokens.publish('tok.ses.call1', Buffer.from(text), retention);
   expect(await received.atLeast(3)).toEqual(['a', 'b', 'end']);
-  // What is kept soon of another call comes after what would have been kept of this one.
+  // A frame of another call is stored `soon` after pending ones of this call would be.
   bus.tokens.publish('tok.ses.call2', Buffer.from('x'), 'soon');
   expect(await bus.tokens.replay('tok.ses.call2', 'now')).toHaveLength(1);
 

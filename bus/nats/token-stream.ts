@@ -14,21 +14,20 @@ import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './rep
 import { nanosOf, streams } from './streams.ts';
 import { leaveNow } from './tick-end.ts';
 
-/** What is asked for at once when a call is read back. */
+/** Messages per pull. */
 const REPLAY_MESSAGES = 1_000;
-/** What a call read back may hold. An answer of a model is a fraction of it; past it the rest is left out, as if it were lost. */
+/** Far above any answer. Past it the rest is dropped, as if it were lost. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
-/** A reader of the past is done in milliseconds; what it leaves behind at the broker when it dies goes after this. */
+/** The broker deletes the consumer of a dead reader after this. */
 const INACTIVE_MS = 30_000;
 
 /**
- * Tokens on a connection of their own: plain messages, live to whoever listens, and captured by a memory stream on their way through the
- * broker. Those that may be kept later pass it uncaptured, all of a moment as one message, and are kept as bundles. Reading back is a matter
- * of the main connection.
+ * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
+ * as replay batches. Replays use the main connection.
  */
 export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { flush(): void; close(): void } {
   const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
-  /** What nobody waits for, nobody can be told of: a connection that has ended for good is no news here. */
+  /** Never throws: there is no caller. */
   function sendLater(subject: string, frames: Uint8Array): void {
     try {
       publisher.publish(subject, frames);
@@ -38,7 +37,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   }
   const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
-    // The memory stream is gone when the broker was restarted, and is declared anew on the main connection.
+    // A restarted broker has lost the memory stream; the main connection declares it.
     isReady: () => link.areTokensUp && link.isReady,
     publish: sendLater,
   });
@@ -63,11 +62,11 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
     try {
       return retained === 0 ? [] : await readAll(consumer, timeoutMs);
     } finally {
-      link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it goes by itself
+      link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it expires
     }
   }
 
-  /** All that the consumer has. @throws when the broker does not deliver it in time */
+  /** @throws when not delivered in time */
   async function readAll(consumer: string, timeoutMs: number): Promise<Uint8Array[]> {
     const frames: Uint8Array[] = [];
     const inbox = createInbox(link.inboxPrefix);
@@ -84,7 +83,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         const callback = (error: Error | null, message: Msg) => {
           if (error !== null) return reject(error);
           const info = parseDelivery(message.reply ?? '');
-          // A status: there is nothing more, because the rest has just aged out.
+          // A status instead of a message: the rest has just expired.
           if (info === null) return resolve();
           if (isReplayBatch(message.data)) frames.push(...framesIn(message.data));
           else frames.push(message.data);
@@ -112,7 +111,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
-        // What is live, and what is kept, stands in the order in which it was published.
+        // Keeps the order, live and in the stream.
         liveBatches.flush();
         replayBatches.flush(subject);
         publisher.publish(subject, frame);
@@ -120,7 +119,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
     },
     subscribe(pattern, handler) {
       const retained = listen(pattern, (subject, message) => {
-        // Its frames came by themselves before.
+        // Its frames came live before.
         if (!isReplayBatch(message)) handler(subject, message);
       });
       const live = liveReaders.read(pattern, handler);

@@ -1,5 +1,5 @@
-/** How a part of the driver ends: first its readers, then the connections are closed under all of them. */
+/** How a component closes: first all readers stop; then the connections close. */
 export interface Closable {
-  /** Takes no new readers, stops the ones it has, and resolves when no handler is running. Writes still pass: handlers in hand need them. */
+  /** Stops readers, refuses new ones; resolves when no handler is running. Writes still pass: running handlers need them. */
   stopReaders(): Promise<void>;
 }

@@ -7,15 +7,15 @@ import { type Account, dial } from './dial.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { declarationsFor, type StreamDeclaration } from './streams.ts';
 
-/** One answer of the broker's API: an update of a stream on a disk waits for the disk. */
+/** Updating a stream waits for the disk. */
 const API_TIMEOUT_MS = 10_000;
 
 /**
- * Brings every stream of the broker to the declarations of this release, and creates those that are missing. What streams hold stays. A
- * stream that copies messages is refused: its contents can't be trusted. Safe to repeat.
+ * Brings all streams to this release's declarations and creates missing ones; messages stay. A stream that copies messages is refused: its contents can't be
+ * trusted. Idempotent.
  *
- * @param account of the user `operator`, the only one that may change a stream; null where the broker has no users
- * @throws `service.unreachable` when the broker can't be reached within the budget or refuses the credentials
+ * @param account of `operator`, which alone may change a stream; user null where the broker has none
+ * @throws `service.unreachable` when the broker can't be reached in time or refuses the credentials
  */
 export async function upgradeStreams(account: Account, settings: Partial<NatsSettings> = {}): Promise<StreamUpgrade[]> {
   const limits: NatsSettings = { ...defaultSettings, ...settings };
@@ -34,7 +34,7 @@ export async function upgradeStreams(account: Account, settings: Partial<NatsSet
   }
 }
 
-/** @throws `bus.stream_refused`, or what the broker threw */
+/** @throws `bus.stream_refused`, and the broker's errors */
 async function upgradeStream(manager: JetStreamManager, declaration: StreamDeclaration): Promise<StreamUpgrade> {
   const { name } = declaration;
   const found = await streamConfigOf(manager, name);
@@ -46,7 +46,7 @@ async function upgradeStream(manager: JetStreamManager, declaration: StreamDecla
   if (copying.length > 0) throw copyingStream(name, copying);
   if (differences.length === 0) return { name, outcome: 'unchanged' };
   await manager.streams.update(name, Object.fromEntries(differences.map(({ field, declared }) => [field, declared])));
-  // The broker drops settings that it does not know, or that it can't change, without an error.
+  // The broker silently ignores settings that it does not know or can't change.
   const left = compareStream((await manager.streams.info(name)).config, declaration).differences;
   if (left.length > 0) throw new SwitchyardError('bus.stream_refused', `the broker did not change ${left.map(({ field }) => field).join(', ')}`);
   return { name, outcome: 'changed', differences };

@@ -1,12 +1,12 @@
-/** The header in which the broker finds the id to remember. */
+/** For the broker's dedupe window. */
 export const MESSAGE_ID_HEADER = 'Nats-Msg-Id';
 
-/** A message id as the value of a header, which may hold neither line ends nor blanks at its ends. Ids of ours look the same afterwards. */
+/** Header values hold no line ends or outer blanks. Our ids stay unchanged. */
 export function toWireId(messageId: string): string {
   return encodeURIComponent(messageId);
 }
 
-/** The message id of a header's value. What somebody else has published may not be encoded: it is taken as it is. */
+/** Others' ids may not be encoded, and stay as they are. */
 export function fromWireId(value: string): string {
   try {
     return decodeURIComponent(value);

@@ -16,15 +16,15 @@ import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';
 
-/** Items that all workers of a kind may hold at once; past it the broker gives out no more until some are done. */
+/** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
 const MAX_IN_HAND = 10_000;
-/** Requests that the broker keeps for all workers of a kind. Each keeps a few. */
+/** Pull requests of all workers of a kind; each has a few. */
 const MAX_WAITING_PULLS = 5_000;
-/** Of the slots of a kind that is offered: asked for ahead, so that what waits in the queue comes as soon as it is there. The others are for offers. */
+/** Share of a dispatched kind's slots that are pulled for queued items. The others are for dispatches. */
 const SHARE_ASKED_AHEAD = 1 / 8;
-/** An answer of the broker's stands for whoever asks so soon after the question. */
+/** Requests within this time share a flush. */
 const SAME_QUESTION_MS = 100;
-/** Pause before a consumer is looked for again, doubled each time up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -40,27 +40,26 @@ export interface WorkConsumerOptions extends ConsumeOptions {
 }
 
 /**
- * Pulls items of one kind while it has free slots, and takes those that are offered. What was asked for and what is in hand never add up to
- * more than the concurrency; it asks anew once less than half of what it may ask for is asked for, so that a busy worker does not ask for
- * each item, and what is offered takes no more than half of the slots that are freed while items wait in the queue.
+ * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Pulled and in flight never exceed the concurrency. It pulls again
+ * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued.
  */
 export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
   readonly #handler: (item: WorkItem) => Promise<void>;
   readonly #stop = new AbortController();
-  /** Items that are being handled, and who waits for there to be none. */
+  /** Items being handled; `#idle` resolves at 0. */
   #inFlight = 0;
   readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
-  /** Null: items of the kind are not offered. */
+  /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
-  /** The last time that the broker was asked whether it hears this process. */
+  /** The last flush, shared by requests within `SAME_QUESTION_MS`. */
   #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
-    // Bound: items arrive in the context of a connection, and the handler runs in that of its consumer.
+    // Bound: items arrive in a connection's async context.
     this.#handler = AsyncResource.bind(options.handler);
     this.#dispatches = this.#listen();
     this.#ended = this.#run();
@@ -72,7 +71,7 @@ export class WorkConsumer implements Subscription {
     if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Never rejects. Ends when it is stopped, and then the broker sends nothing more. */
+  /** Never rejects. Once it resolves, the broker sends nothing more. */
   async #run(): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
     while (!this.#stop.signal.aborted) {
@@ -117,7 +116,7 @@ export class WorkConsumer implements Subscription {
     await pull?.drain();
   }
 
-  /** Made by whoever comes first, and brought in line with what this worker wants by whoever comes last. */
+  /** Created by the first worker, updated by the last. */
   async #declare(): Promise<void> {
     const { link, kind, ackWaitMs, budgetMs } = this.#options;
     const { name, subject } = workConsumers[kind];
@@ -127,7 +126,7 @@ export class WorkConsumer implements Subscription {
       filter_subject: subject,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
-      // A holder counts from when he reads an item. He may do so that much later than it was sent, and must have done with it before anybody else has it.
+      // A worker counts its lease from reading an item, up to PAUSE_MS after it was sent; the lease must end before a redelivery.
       ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
       max_deliver: -1,
       max_ack_pending: MAX_IN_HAND,
@@ -144,7 +143,7 @@ export class WorkConsumer implements Subscription {
     if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
 
-  /** The broker gives each offer to one of those who listen. It listens anew by itself when it is back. */
+  /** In a queue group: one member gets each dispatch. Renewed after a reconnect. */
   #listen(): NatsSubscription | null {
     const { link, kind, log } = this.#options;
     const subject = dispatchSubjectOf(kind);
@@ -156,10 +155,10 @@ export class WorkConsumer implements Subscription {
     return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
   }
 
-  /** Resolves when all that the broker has sent before it knew of that has been handed over. Never rejects. */
+  /** Resolves when everything that the broker has sent so far is handled. Never rejects. */
   async #stopListening(): Promise<void> {
     if (this.#dispatches === null || this.#dispatches.isClosed()) return;
-    // Rejected when the connection ends meanwhile: then nothing more comes either.
+    // Rejects when the connection ends: then nothing more comes.
     if (this.#options.link.isUp) await this.#dispatches.drain().catch(() => {});
     else this.#dispatches.unsubscribe();
   }
@@ -172,13 +171,13 @@ export class WorkConsumer implements Subscription {
       return;
     }
     const { messageId } = dispatch;
-    // By the clock of who has sent it, which may differ.
+    // The sender's clock may differ.
     const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
-    // It says when it was sent: what has come since this process stood still is not as old as that.
+    // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
     if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
-      // Whoever offered it hears nothing of it, and stores it in the end.
+      // If the store fails, the publisher publishes it later, for want of progress.
       const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
       store(kind, messageId, body).catch(lost);
     } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
@@ -207,9 +206,9 @@ export class WorkConsumer implements Subscription {
     const info = parseDelivery(reply);
     const deliveredAt = pauseDetector.deliveredSince();
     if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
-    // It came while this worker stopped, or for a request that was given up: somebody else may have it at once.
+    // It came while stopping, or for an expired request: another worker may have it at once.
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
-    // It waited to be read while this process stood still. Somebody else has it by now, and what we say of it would be taken for his word.
+    // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
       log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
       this.#ask();
@@ -221,7 +220,7 @@ export class WorkConsumer implements Subscription {
     }
   }
 
-  /** Asked once for all items whose holders want to know at about the same time. */
+  /** Confirms that the broker receives from this process. */
   #reach(): Promise<number> {
     const now = performance.now();
     if (now - this.#reached.askedAt > SAME_QUESTION_MS) {

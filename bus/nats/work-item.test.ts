@@ -3,11 +3,11 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { workItem } from './work-item.ts';
 
-/** As early as a timer fires at the most. */
+/** The earliest that a timer fires. */
 const EARLY_MS = 2;
 
 it('calls a lease lost that the broker could not be asked to prolong, though its timer fires a little early', async () => {
-  /** A broker that is away for as long as anybody asks. */
+  /** A broker that stays away for the whole budget. */
   const retryWhileTransient = (what: string, budgetMs: number) =>
     new Promise<never>((_, reject) => {
       const endsAt = performance.now() + budgetMs - EARLY_MS;

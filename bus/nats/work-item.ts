@@ -4,7 +4,7 @@ import type { WorkItem, WorkKind } from '../bus.ts';
 import { Settling } from '../settling.ts';
 import type { NatsLink } from './link.ts';
 
-/** Timers may fire a little early, and a lease that has a moment left is no reason to say that the broker can't be reached. */
+/** Timers may fire early: so a failed extension ends after the lease, as `bus.lease_lost`. */
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
@@ -14,9 +14,9 @@ export interface WorkItemOptions {
   body: string;
   delivery: number;
   storedAtMs: number;
-  /** Where the broker wants to hear about this delivery. */
+  /** Reply subject for acks of this delivery. */
   reply: string;
-  /** When the lease began at the earliest, by `performance.now()`. */
+  /** The earliest possible delivery, by `performance.now()`. */
   deliveredAt: number;
   ackWaitMs: number;
   budgetMs: number;
@@ -24,9 +24,8 @@ export interface WorkItemOptions {
 }
 
 /**
- * What a handler holds. The broker does not say when a lease lapses, so the lease is counted here, on the process's own steady clock,
- * and is only ever prolonged by what the broker has confirmed. It answers everything that it is told about a delivery, also when it
- * means nothing any more; an ack counts for the item, whichever delivery it belongs to, until the broker has forgotten that.
+ * The `WorkItem` of a queued item. The broker does not report an expired lease: it is counted here, on a monotonic clock, and extended only by the broker's
+ * replies. The broker replies to all verbs, even for an old delivery. `+ACK` settles the item from any of its deliveries.
  */
 export function workItem(options: WorkItemOptions): WorkItem {
   const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;

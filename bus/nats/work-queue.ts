@@ -12,7 +12,7 @@ import type { Closable } from './types.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkStreamWatch } from './work-stream-watch.ts';
 
-/** Who watches looks again soon; an answer that comes late is of no use. */
+/** A late answer is useless: monitoring asks again soon. */
 const DEPTHS_BUDGET_MS = 1_000;
 
 export interface WorkQueueDeps {
@@ -23,7 +23,7 @@ export interface WorkQueueDeps {
   log: Log;
 }
 
-/** The work queue as a stream whose messages go when they are acked, with one durable consumer per kind. */
+/** A stream with work-queue retention, and a durable consumer per kind. */
 export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
   const consumers = new Set<WorkConsumer>();
   const pauseDetector = new PauseDetector();
@@ -52,7 +52,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     begunAtMs: () => watch.createdAtMs(),
     onRestart: (handler) => watch.onRestart(handler),
     async depths() {
-      // An item leaves its stream when it is settled, so what the stream holds of a subject is what is left to do.
+      // Settled items leave the stream.
       const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
         link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
       );

@@ -4,16 +4,16 @@ import type { Subscription } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 import { streams } from './streams.ts';
 
-/** A stream that is deleted under a live connection is noticed by looking alone. One question to the broker, from each process that wants to know. */
+/** The only way to notice a stream deleted on a live connection. */
 const LOOK_EVERY_MS = 2_000;
 
-/** Notices that the stream of work is another one than before, by the time at which the broker created it. */
+/** Detects a recreated work stream by its creation time. */
 export class WorkStreamWatch {
   readonly #link: NatsLink;
   readonly #budgetMs: number;
   readonly #log: Log;
   readonly #handlers = new Set<() => void>();
-  /** As the broker writes it, to the nanosecond; null before the first look. */
+  /** The broker's text, in nanoseconds; null before the first look. */
   #created: string | null = null;
   #looking: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -25,7 +25,7 @@ export class WorkStreamWatch {
     this.#log = log;
   }
 
-  /** When the stream was created, epoch milliseconds by the broker's clock. @throws `service.unreachable` */
+  /** By the broker's clock. @throws `service.unreachable` */
   async createdAtMs(): Promise<number> {
     const created = await this.#ask();
     this.#note(created);
@@ -55,7 +55,7 @@ export class WorkStreamWatch {
     this.#reconnects = null;
   }
 
-  /** While the broker is away there is nothing to be seen; the look behind the reconnect sees it. */
+  /** A reconnect triggers a look. */
   #look(): void {
     if (!this.#link.isUp) return;
     this.#looking ??= this.#ask()
@@ -66,7 +66,7 @@ export class WorkStreamWatch {
       });
   }
 
-  /** A stream that is missing is created anew on the way. */
+  /** Declares a missing stream on the way. */
   async #ask(): Promise<string> {
     const link = this.#link;
     const { created } = await link.retryWhileTransient('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));

@@ -1,12 +1,9 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 
-/** Once is enough nearly always. */
+/** One pass nearly always suffices. */
 const MAX_PASSES = 20;
 
-/**
- * Leaves a test's broker as empty as a new one. Version 2.9 at times trips over its own files while it deletes, so it is asked until nothing is left.
- * @throws when something is left
- */
+/** Deletes all streams of a test's broker. nats-server 2.9 sometimes fails on its own files meanwhile, so it retries. @throws when streams are left */
 export async function deleteStreams({ streams }: JetStreamManager): Promise<void> {
   let trouble: unknown = null;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
