@@ -3,7 +3,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { BrokerStatus } from './bus-contact.ts';
 import type { LiveHost } from './rendezvous.ts';
 
-/** Dead hosts' rows are kept this long, for operators. */
+/** How long the row of a host without heartbeats stays, for operators. */
 const DELETE_AFTER_MS = 3_600_000;
 
 interface Beat {

@@ -8,9 +8,9 @@ import type { StepMessage } from '../run/types.ts';
 import type { SessionState } from './snapshots.ts';
 import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 
-/** Mostly in progress. Eviction costs one read. */
+/** Runs whose stored facts are cached, mostly those in progress. Evicting one costs a read. */
 const MAX_RUNS = 256;
-/** They change only when a tool server does. */
+/** Tool lists that are cached. They change only when a tool server does. */
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {

@@ -305,7 +305,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('parts', `cursor_msg is null`)).toBe(0);
     });
 
-    it('STYLE 13: claims, tool lists and their servers that nothing needs any more are swept, and those that something needs stay', async () => {
+    it('claims, tool lists and their servers that nothing needs any more are swept, and those that something needs stay', async () => {
       const cluster = await open();
       await cluster.rows(`insert into claims (effect_id, claimed_at) values ('old', now() - interval '3 days'), ('young', now() - interval '25 hours')`);
       const lists = { dropped: 2, used: 2, young: null, fresh: 0.5, returned: 2 };
