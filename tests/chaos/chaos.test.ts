@@ -44,11 +44,13 @@ describe('under load', () => {
   for (const { name, run } of plans) it(name, () => inTurn(() => run(environment)));
 
   // These are the last: they leave logs behind that are not whole.
-  it('a customer sees it when a host commits without looking at its epoch and the interim owner is killed as it wakes', () =>
+  it('a host that commits without looking at its epoch is caught, by its customer or by the auditor, when the interim owner is killed as it wakes', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
+      // The sleeping commit is the message's; the auditor sees that it was accepted even where the next owner's log hides it from the customer.
+      const caught = /a customer does not read what was said and answered|hosts have committed to partitions that were not theirs/;
       const unfenced = { folder: await stoppingAtEventsWithoutFence(), isFenced: false };
-      await expect(interimOwnerKilled(environment, unfenced)).rejects.toThrow('a customer does not read what was said and answered');
+      await expect(interimOwnerKilled(environment, unfenced)).rejects.toThrow(caught);
       Object.assign(environment.figures, seen);
       await environment.auditor.forget();
     }));
