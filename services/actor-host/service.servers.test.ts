@@ -29,6 +29,7 @@ import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
 import { eventually, openTestCluster, type Stores, type TestCluster } from './test-support/test-cluster.ts';
 import { trustCases } from './test-support/trust-cases.ts';
+import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
 
 /** The same cases as on the embedded drivers, each host with its own connections. */
 let fresh: FreshDatabase;
@@ -69,6 +70,7 @@ runCases(open);
 callbackCases(open);
 sweepCases(open);
 trustCases(open);
+unusedRowsCases(open);
 
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {

@@ -9,6 +9,7 @@ import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
+import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
 
 const open = useEmbeddedClusters({
   openDatabase: () => openTestDatabase(),
@@ -21,3 +22,4 @@ patchCases(open);
 runCases(open);
 callbackCases(open);
 trustCases(open);
+unusedRowsCases(open);
