@@ -7,7 +7,7 @@ import { addFigures, newFigures, printFigures } from './chaos-figures.mjs';
 import { prepare } from './prepare.mjs';
 import { interruptible, runChild } from './run-child.mjs';
 import { runScript } from './run-script.mjs';
-import { ensureTestPrograms } from './test-programs.mjs';
+import { ensureTestPrograms } from './servers/test-programs.mjs';
 
 /** @typedef {import('./chaos-figures.mjs').Figures} Figures */
 /** @typedef {{ repeat: number, untilMs: number, seed: number }} Plan the passes end with whichever limit is reached first */

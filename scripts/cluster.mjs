@@ -4,10 +4,10 @@ import { parseArgs } from 'node:util';
 import { readEnvFile } from './env-file.mjs';
 import { prepare } from './prepare.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
-import { roles, startCluster } from './start-cluster.mjs';
+import { roles, startCluster } from './servers/start-cluster.mjs';
 
-/** @typedef {import('./start-cluster.mjs').Role} Role */
-/** @typedef {import('./start-cluster.mjs').ClusterProcess} ClusterProcess */
+/** @typedef {import('./servers/start-cluster.mjs').Role} Role */
+/** @typedef {import('./servers/start-cluster.mjs').ClusterProcess} ClusterProcess */
 
 /** More overload a workstation. */
 const MAX_PER_ROLE = 16;

@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { prepare } from './prepare.mjs';
 import { runScript } from './run-script.mjs';
-import { ensureTestPrograms } from './test-programs.mjs';
+import { ensureTestPrograms } from './servers/test-programs.mjs';
 
 await runScript(test);
 

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { busUsers } from '../bus/nats/permissions.ts';
 import { natsServerConfig, passwordVariableOf } from '../bus/nats/server-config.ts';
-import { natsEnvironment } from '../scripts/stores.mjs';
+import { natsEnvironment } from '../scripts/servers/stores.mjs';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { bytesOf, secondsOf, variablesIn } from './helpers/compose-file.ts';
 import { doors, dotEnv, environmentOf, exampleFiles, mountsOf, ourServices, root, serviceOf, stopSeconds } from './helpers/deployment.ts';

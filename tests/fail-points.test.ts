@@ -10,14 +10,14 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools'];
 /** Each has awaits. */
 const WATCHED_FILES = [
-  'actors/runtime/commit-loop.ts',
-  'actors/runtime/commit-store.ts',
-  'actors/runtime/heartbeat.ts',
+  'actors/runtime/apply/commit-loop.ts',
+  'actors/store/commit-store.ts',
+  'actors/runtime/partitions/heartbeat.ts',
   'actors/runtime/host.ts',
-  'actors/runtime/outbox.ts',
-  'actors/runtime/ownership.ts',
-  'actors/runtime/run-starts.ts',
-  'actors/runtime/timers.ts',
+  'actors/runtime/publish/outbox.ts',
+  'actors/runtime/partitions/ownership.ts',
+  'actors/store/run-starts.ts',
+  'actors/runtime/partitions/timers.ts',
   'services/effect-worker/consume-items.ts',
   'services/effect-worker/report-result.ts',
   'services/router-worker/consume-calls.ts',

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import { startTestServices } from '../scripts/test-services.mjs';
+import { startTestServices } from '../scripts/servers/test-services.mjs';
 import { refuseOldBuild } from './helpers/refuse-old-build.ts';
 
 declare module 'vitest' {

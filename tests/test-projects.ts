@@ -42,7 +42,7 @@ export const slow = [
   'shared/storage/pglite/open-pglite.test.ts',
   'shared/lifecycle/heap.test.ts',
   'services/actor-host/crashes.property.test.ts',
-  'scripts/start-cluster.test.ts',
+  'scripts/servers/start-cluster.test.ts',
   'tests/simulation/model-database.test.ts',
 ];
 

@@ -10,5 +10,5 @@ export interface HostTimes {
   cutOffMs: number;
 }
 
-/** `cutOffMs` allows for a reconnect and for a broker's restart; a silent connection is closed after two pings, 15 s at most (bus/nats/dial.ts). */
+/** `cutOffMs` allows for a reconnect and for a broker's restart; a silent connection is closed after two pings, 15 s at most (bus/nats/connection/dial.ts). */
 export const hostTimes: HostTimes = { beatMs: 1_000, expiresAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000 };

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { ensurePrograms } from '../../scripts/programs.mjs';
-import { openNats } from '../../scripts/stores.mjs';
-import { closeRun, launch, openRun } from '../../scripts/test-run.mjs';
-import { freePort } from '../../scripts/test-tcp.mjs';
+import { ensurePrograms } from '../../scripts/servers/programs.mjs';
+import { openNats } from '../../scripts/servers/stores.mjs';
+import { closeRun, launch, openRun } from '../../scripts/servers/test-run.mjs';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { serveTarget } from './serve-target.mjs';
 import { untilListening } from './until-listening.mjs';
 

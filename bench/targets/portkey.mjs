@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
-import { closeRun, launch, openRun } from '../../scripts/test-run.mjs';
-import { freePort } from '../../scripts/test-tcp.mjs';
+import { closeRun, launch, openRun } from '../../scripts/servers/test-run.mjs';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { serveTarget } from './serve-target.mjs';
 import { untilListening } from './until-listening.mjs';
 

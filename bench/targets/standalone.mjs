@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { closeRun, hasEnded, launch, openRun } from '../../scripts/test-run.mjs';
+import { closeRun, hasEnded, launch, openRun } from '../../scripts/servers/test-run.mjs';
 import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startCluster } from '../../scripts/start-cluster.mjs';
+import { startCluster } from '../../scripts/servers/start-cluster.mjs';
 import { openCountingProxy } from './counting-proxy.mjs';
 import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
-/** @typedef {import('../../scripts/start-cluster.mjs').Role} Role */
+/** @typedef {import('../../scripts/servers/start-cluster.mjs').Role} Role */
 /** @typedef {import('./deployment-environment.mjs').House & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} Options */
 
 /**

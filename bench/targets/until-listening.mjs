@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasEnded } from '../../scripts/test-run.mjs';
+import { hasEnded } from '../../scripts/servers/test-run.mjs';
 import { Connection } from '../http/connection.mjs';
 
 const TIMEOUT_MS = 30_000;

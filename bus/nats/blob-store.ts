@@ -3,8 +3,8 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { BlobStore } from '../bus.ts';
 import { MAX_BODY_BYTES } from '../large-bodies.ts';
-import type { NatsLink } from './link.ts';
-import { storeMessage } from './store-message.ts';
+import type { NatsLink } from './connection/link.ts';
+import { storeMessage } from './connection/store-message.ts';
 import { streams } from './streams.ts';
 
 /** Brokers slow down with larger messages. */

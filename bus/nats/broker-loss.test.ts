@@ -3,7 +3,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
 import { Collector, eventually, gate, START } from '../conformance/under-test.ts';
 import { openNatsBus } from './nats-bus.ts';

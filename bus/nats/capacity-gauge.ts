@@ -1,6 +1,6 @@
 import { LOOK_EVERY_MS, QueueingDelay } from '#shared/admission.ts';
 import type { WorkKind } from '../bus.ts';
-import type { NatsLink } from './link.ts';
+import type { NatsLink } from './connection/link.ts';
 import { streams, workConsumers } from './streams.ts';
 
 /** From here on no new work is admitted, so that results still fit. */

@@ -2,7 +2,7 @@ import { JetStreamApiError, type JetStreamManager, type StreamConfig } from '@na
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
-import { isStreamMissing, lacksResources } from './broker-errors.ts';
+import { isStreamMissing, lacksResources } from './connection/broker-errors.ts';
 import { compareStream } from './compare-stream.ts';
 import type { StreamDeclaration } from './streams.ts';
 

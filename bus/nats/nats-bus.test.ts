@@ -3,7 +3,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus } from '../bus.ts';
 import type { BusKind, BusUnderTest } from '../conformance/under-test.ts';
 import { busConformance } from '../conformance.ts';

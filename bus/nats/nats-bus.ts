@@ -6,15 +6,15 @@ import { withLargeBodies } from '../large-bodies.ts';
 import type { BusUser } from '../subjects.ts';
 import { natsBlobStore } from './blob-store.ts';
 import { CapacityGauge } from './capacity-gauge.ts';
-import { NatsCommandLog } from './command-log.ts';
+import { NatsCommandLog } from './commands/command-log.ts';
 import { declareStreams } from './declare-streams.ts';
-import { NatsLink } from './link.ts';
+import { NatsLink } from './connection/link.ts';
 import { natsNoticeBoard } from './notice-board.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
-import { storedPublisher } from './stored-publish.ts';
+import { storedPublisher } from './connection/stored-publish.ts';
 import { declarationsFor } from './streams.ts';
-import { natsTokenStream } from './token-stream.ts';
-import { natsWorkQueue } from './work-queue.ts';
+import { natsTokenStream } from './tokens/token-stream.ts';
+import { natsWorkQueue } from './work/work-queue.ts';
 
 export interface NatsBusOptions {
   /** One or several `nats://host:port` (or `tls://`), separated by commas, without credentials. */

@@ -1,8 +1,8 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { NoticeBoard } from '../bus.ts';
-import { BoundedPublisher } from './bounded-publisher.ts';
-import { CoreSubscriptions } from './core-subscriptions.ts';
-import type { NatsLink } from './link.ts';
+import { BoundedPublisher } from './connection/bounded-publisher.ts';
+import { CoreSubscriptions } from './connection/core-subscriptions.ts';
+import type { NatsLink } from './connection/link.ts';
 
 /** Over core NATS: publishes are lost while the broker is away. */
 export function natsNoticeBoard(link: NatsLink, log: Log): NoticeBoard & { close(): void } {

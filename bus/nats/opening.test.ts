@@ -2,7 +2,7 @@ import { type JetStreamManager, jetstreamManager, type StreamConfig } from '@nat
 import { connect } from '@nats-io/transport-node';
 import { afterEach, expect, it } from 'vitest';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
-import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus } from '../bus.ts';
 import { Collector, eventually, START } from '../conformance/under-test.ts';
 import type { BusUser } from '../subjects.ts';

@@ -1,5 +1,5 @@
 import { addresses, type BusUser } from '../subjects.ts';
-import { inboxPrefixOf } from './dial.ts';
+import { inboxPrefixOf } from './connection/dial.ts';
 import { admittedKinds, type StreamUse, streams, workConsumers } from './streams.ts';
 
 /** With wildcards; all else is refused. */

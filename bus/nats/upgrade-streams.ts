@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { StreamUpgrade } from '../stream-upgrade.ts';
 import { compareStream } from './compare-stream.ts';
 import { copyingStream, streamConfigOf } from './declare-streams.ts';
-import { type Account, dial } from './dial.ts';
+import { type Account, dial } from './connection/dial.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { declarationsFor, type StreamDeclaration } from './streams.ts';
 

@@ -1,4 +1,4 @@
-import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
+import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 

@@ -1,4 +1,4 @@
-import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/command-check.ts';
+import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/apply/command-check.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';

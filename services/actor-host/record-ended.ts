@@ -1,4 +1,4 @@
-import type { EndedWork } from '#actors/runtime/commit-plan.ts';
+import type { EndedWork } from '#actors/runtime/apply/commit-plan.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import type { Log } from '#shared/telemetry/log.ts';

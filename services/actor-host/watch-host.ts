@@ -1,5 +1,5 @@
-import type { CommitLoop } from '#actors/runtime/commit-loop.ts';
-import type { Outbox } from '#actors/runtime/outbox.ts';
+import type { CommitLoop } from '#actors/runtime/apply/commit-loop.ts';
+import type { Outbox } from '#actors/runtime/publish/outbox.ts';
 import type { Bus } from '#bus/bus.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';

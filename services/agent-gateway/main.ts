@@ -1,4 +1,4 @@
-import { refuseOtherLog } from '#actors/runtime/one-log.ts';
+import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';

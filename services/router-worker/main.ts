@@ -1,4 +1,4 @@
-import { refuseOtherLog } from '#actors/runtime/one-log.ts';
+import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';

@@ -1,4 +1,4 @@
-import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/command-check.ts';
+import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/apply/command-check.ts';
 import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { type Figures, newFigures } from '../../scripts/chaos-figures.mjs';
-import type { ClusterProcess, Role } from '../../scripts/start-cluster.mjs';
+import type { ClusterProcess, Role } from '../../scripts/servers/start-cluster.mjs';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';

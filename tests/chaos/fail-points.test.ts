@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, expect, it } from 'vitest';
-import type { ClusterProcess, Role } from '../../scripts/start-cluster.mjs';
+import type { ClusterProcess, Role } from '../../scripts/servers/start-cluster.mjs';
 import { type FailPoint, failPoints } from '../../shared/fail-points.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';

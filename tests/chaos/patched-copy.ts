@@ -32,19 +32,19 @@ const [event, seen] = ['i.body::json, i.created_at from ${from}', 'i.command_id,
  */
 const noFence: readonly Patch[] = [
   {
-    file: 'actors/runtime/commit-statement.js',
+    file: 'actors/store/commit-statement.js',
     from: 'where parts.epoch = i.epoch and parts.commit_no = i.commit_no and parts.owner = i.owner',
     to: 'where true',
   },
-  { file: 'actors/runtime/row-sets.js', from: event, to: `${event} on conflict do nothing` },
-  { file: 'actors/runtime/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
+  { file: 'actors/store/row-sets.js', from: event, to: `${event} on conflict do nothing` },
+  { file: 'actors/store/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
 ];
 /**
  * `commit.sending` is reached only by commits that append to a session's log. A new owner also commits redelivered commands, which only move
  * the cursor: a customer can't read whether such a commit was fenced.
  */
 const stopsAtEvents: Patch = {
-  file: 'actors/runtime/commit-store.js',
+  file: 'actors/store/commit-store.js',
   from: "failPoint('commit.sending');",
   to: "if (plan.events.length > 0) failPoint('commit.sending');",
 };
@@ -63,5 +63,5 @@ export function stoppingAtEventsWithoutFence(): Promise<string> {
 
 /** A host whose machines are of the version before. */
 export function olderVersion(): Promise<string> {
-  return patchedCopy({ file: 'actors/runtime/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
+  return patchedCopy({ file: 'actors/runtime/apply/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
 }

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../scripts/test-services.mjs';
-import { freePort } from '../../scripts/test-tcp.mjs';
+import { startTestPostgres, type TestPostgres } from '../../scripts/servers/test-services.mjs';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
 import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
 import { isTransientError } from '../../shared/storage/transient-error.ts';

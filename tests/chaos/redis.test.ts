@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startTestRedis, type TestRedis } from '../../scripts/test-services.mjs';
+import { startTestRedis, type TestRedis } from '../../scripts/servers/test-services.mjs';
 import type { Cache } from '../../shared/storage/cache.ts';
 import { openRedis } from '../../shared/storage/redis/open-redis.ts';
 import type { Log } from '../../shared/telemetry/log.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { openNatsBus } from '../../bus/nats/nats-bus.ts';
 import { PARTITION_COUNT, partitionOf } from '../../bus/partition.ts';
-import { startNatsServer } from '../../scripts/test-services.mjs';
+import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { create, post } from '../../services/actor-host/test-support/commands.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
 import { eventually, openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import { startNatsServer } from '../../scripts/test-services.mjs';
+import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { eventually } from '../helpers/eventually.ts';
 import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
 
@@ -48,7 +48,7 @@ it('has a browser', () => {
 });
 
 it('says so when PG_BIN leads nowhere', async () => {
-  const services = runProgram([process.execPath, 'scripts/test-services.mjs'], { env: { PG_BIN: '/nowhere' } });
+  const services = runProgram([process.execPath, 'scripts/servers/test-services.mjs'], { env: { PG_BIN: '/nowhere' } });
 
   expect(await services.exited).toEqual({ code: 1, signal: null });
   expect(services.output()).toBe('PG_BIN is /nowhere, which does not hold initdb, postgres, psql.\n');
@@ -69,9 +69,9 @@ it('ends its servers with the run, and those of a run that was killed with the n
   for (const url of next.urls) await eventually(async () => !(await answers(url)));
 });
 
-/** A set of servers besides the one of this run, as `node scripts/test-services.mjs` starts it. */
+/** A set of servers besides the one of this run, as `node scripts/servers/test-services.mjs` starts it. */
 async function startServices(): Promise<{ program: RunningProgram; urls: string[] }> {
-  const program = runProgram([process.execPath, 'scripts/test-services.mjs']);
+  const program = runProgram([process.execPath, 'scripts/servers/test-services.mjs']);
   await eventually(() => program.output().includes('Ctrl-C ends them.') || program.hasExited(), { timeoutMs: 60_000 });
   const urls = program.output().match(/^\w+:\/\/\S+$/gm) ?? [];
   expect(urls, program.output()).toHaveLength(3);

@@ -1,6 +1,6 @@
 import { afterAll } from 'vitest';
 import { natsServerConfig } from '../../bus/nats/server-config.ts';
-import { type ClusterProcess, type Role, type Cluster as Running, startCluster as start } from '../../scripts/start-cluster.mjs';
+import { type ClusterProcess, type Role, type Cluster as Running, startCluster as start } from '../../scripts/servers/start-cluster.mjs';
 import { builtInRouter } from '../../services/standalone/built-in-router.ts';
 import { newKeys, withKeys } from '../../services/standalone/keys.ts';
 import { plainEnvironment, root } from './run-program.ts';

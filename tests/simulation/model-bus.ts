@@ -1,6 +1,6 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
-import { CommandReader } from '../../bus/nats/command-reader.ts';
-import { LogFingerprint } from '../../bus/nats/log-fingerprint.ts';
+import { CommandReader } from '../../bus/nats/commands/command-reader.ts';
+import { LogFingerprint } from '../../bus/nats/commands/log-fingerprint.ts';
 import { fingerprintOf, hasFingerprint } from '../../bus/position-fingerprint.ts';
 import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
@@ -22,7 +22,7 @@ const BUDGET_MS = 8_000;
 export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
 
 /**
- * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/command-reader.ts, log-fingerprint.ts); what
+ * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/commands/command-reader.ts, log-fingerprint.ts); what
  * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and to a process
  * that is cut off nothing comes until it has reconnected.
  */

@@ -1,4 +1,4 @@
-import { rowSets } from '../../actors/runtime/row-sets.ts';
+import { rowSets } from '../../actors/store/row-sets.ts';
 import { list, type ModelTables, type Row, sqlError } from './model-rows.ts';
 
 /** What of the fence is looked at: everything, unless a test wants to see what becomes of it otherwise. */

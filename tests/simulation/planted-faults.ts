@@ -25,7 +25,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a notice before the commit',
     patch: {
-      file: 'actors/runtime/outbox.ts',
+      file: 'actors/runtime/publish/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
       replace:
         'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {\n    this.#notifyAfter({ replies: [], notices: plan.after.notices, aborts: [] } as unknown as AfterCommit, new Set(plan.partitions.keys()));',
@@ -33,7 +33,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    patch: { file: 'actors/runtime/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.transitionInputs.newId(),' },
+    patch: { file: 'actors/runtime/apply/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.transitionInputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',
@@ -46,7 +46,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'an outbox row deleted before its publish',
     patch: {
-      file: 'actors/runtime/outbox.ts',
+      file: 'actors/runtime/publish/outbox.ts',
       find: 'await bus.work.publish(workKinds[effect.kind], id, body);',
       replace: 'this.#markDone(effect);\n      await bus.work.publish(workKinds[effect.kind], id, body);',
     },
@@ -55,7 +55,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a poison command that stops its partition',
     patch: {
-      file: 'actors/runtime/plan-batch.ts',
+      file: 'actors/runtime/apply/plan-batch.ts',
       find: "addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');",
       replace: "throw new TypeError('what is this?');",
     },

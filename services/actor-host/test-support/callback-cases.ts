@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
-import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
+import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
+import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandCheck } from '#actors/runtime/command-check.ts';
+import { commandCheck } from '#actors/runtime/apply/command-check.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import type { SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';

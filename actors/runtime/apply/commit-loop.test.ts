@@ -1,0 +1,189 @@
+import { expect, it, vi } from 'vitest';
+import type { Bus, CommandLog } from '#bus/bus.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { seriesOf } from '#shared/telemetry/series-of.ts';
+import { commandCheck } from './command-check.ts';
+import { CommitLoop } from './commit-loop.ts';
+import { isCommit } from '../../store/commit-statement.ts';
+import { Histories } from '../publish/histories.ts';
+import { Mailbox } from './mailbox.ts';
+import { Outbox } from '../publish/outbox.ts';
+import { RunFactsReader } from './run-facts.ts';
+import { Snapshots } from './snapshots.ts';
+import { Timers } from '../partitions/timers.ts';
+
+const PARTITIONS = [7, 8];
+const COMMANDS = 300;
+const WAIT = { timeout: 30_000 };
+
+/** A database that blocks its first commit until `release`, and records its queries in order. */
+function heldDatabase(owned = PARTITIONS) {
+  const noted: string[] = [];
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const query: Database['query'] = async (statement, parameters = []) => {
+    if (!isCommit(statement)) {
+      noted.push('read');
+      return { rows: [], rowCount: 0 };
+    }
+    const commands = parameters.find((column): column is string[] => Array.isArray(column) && String(column[0]).startsWith('cmd-'));
+    noted.push(`commit of ${commands?.length}`);
+    await held;
+    noted.push('done');
+    return { rows: [{ owned }] as never[], rowCount: 1 };
+  };
+  return { noted, release, database: { query } as Database };
+}
+
+function newOutbox(): Outbox {
+  return new Outbox({
+    bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
+    clock: systemClock,
+    log: silentLog,
+    render: async () => '',
+    onRowsDone: () => {},
+    fail: () => {},
+  });
+}
+
+function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOutbox(), log: Log = silentLog): CommitLoop {
+  return new CommitLoop({
+    ...{
+      database,
+      outbox,
+      clock: systemClock,
+      log,
+      metrics,
+      check: commandCheck({ isTagged: () => false }, 0),
+      snapshots: new Snapshots(database),
+      histories: new Histories(database),
+      timers: new Timers(systemClock, () => {}),
+    },
+    runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
+    settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
+    greetingOf: async () => null,
+  });
+}
+
+const creating = (sessionId: string) =>
+  JSON.stringify({
+    ...{ v: 1, type: 'session.create', sessionId, commandId: `cmd-${sessionId}`, sentAtMs: 0, answerTo: null, traceparent: null },
+    ...{ customerId: 'c', agentId: 'a', title: null, mode: 'auto', metadata: {}, labels: [], allowGreeting: false, bundleHash: 'b' },
+  });
+
+const saying = (sessionId: string) =>
+  JSON.stringify({
+    ...{ v: 1, type: 'message.post', sessionId, commandId: `cmd-say-${sessionId}`, sentAtMs: 0, answerTo: null, traceparent: null },
+    ...{ source: 'customer', text: 'hello', metadata: {}, triggersTurn: true, traceId: 'a'.repeat(32), bundleHash: 'b' },
+  });
+
+it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
+  const { noted, release, database } = heldDatabase();
+  const loop = loopOn(database);
+  const mailboxes = PARTITIONS.map(
+    (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick),
+  );
+  for (const mailbox of mailboxes) loop.own(mailbox);
+  let sent = 0;
+  for (let n = 0; sent < COMMANDS; n += 1) {
+    const mailbox = mailboxes.find(({ claim }) => claim.partition === partitionOf(`ses_${n}`));
+    mailbox?.start(creating(`ses_${n}`));
+    if (mailbox !== undefined) sent += 1;
+  }
+  await vi.waitFor(() => expect(noted).toContain('commit of 1'), WAIT);
+  release();
+  await loop.stop();
+
+  // Never two commits in flight, and no state is read before the previous commit has returned.
+  expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
+  // Each commit but the first, which had one command, was of both partitions.
+  expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
+});
+
+it('brings a partition into no commit for the row of a published effect, until rows are to be flushed', async () => {
+  const committed: unknown[] = [];
+  const query: Database['query'] = async (statement, parameters = []) => {
+    if (isCommit(statement)) committed.push(parameters[0]);
+    return { rows: isCommit(statement) ? ([{ owned: PARTITIONS }] as never[]) : [], rowCount: 1 };
+  };
+  const outbox = newOutbox();
+  const loop = loopOn({ query } as Database, noMetrics, outbox);
+  const [talking, other] = PARTITIONS.map((partition) => {
+    const mailbox = new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick);
+    loop.own(mailbox);
+    return { mailbox, sessionId: Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === partition) ?? '' };
+  }) as [{ mailbox: Mailbox; sessionId: string }, { mailbox: Mailbox; sessionId: string }];
+  talking.mailbox.start(creating(talking.sessionId));
+  talking.mailbox.start(saying(talking.sessionId));
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(true), WAIT);
+  committed.length = 0;
+
+  other.mailbox.start(creating(other.sessionId));
+  await vi.waitFor(() => expect(committed).toHaveLength(1), WAIT);
+  loop.flushRows();
+  await vi.waitFor(() => expect(committed).toHaveLength(2), WAIT);
+
+  expect(committed).toEqual([[other.mailbox.claim.partition], [talking.mailbox.claim.partition]]);
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(false), WAIT);
+  await outbox.stop();
+  await loop.stop();
+});
+
+it('DESIGN 12: counts commits with their sizes, and the partitions that another host has taken', async () => {
+  const { release, database } = heldDatabase([7]);
+  const metrics = openMetrics();
+  const loop = loopOn(database, metrics);
+  const mailboxes = PARTITIONS.map(
+    (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {}),
+  );
+  for (const mailbox of mailboxes) {
+    loop.own(mailbox);
+    const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === mailbox.claim.partition) ?? '';
+    mailbox.start(creating(sessionId));
+  }
+  expect(mailboxes.every(({ oldestAgeMs }) => oldestAgeMs > 0)).toBe(true);
+  release();
+  await loop.stop();
+
+  const text = await metrics.text();
+  expect(seriesOf(text, 'switchyard_commits_total')).toContain('{outcome="committed"} 1');
+  expect(seriesOf(text, 'switchyard_commit_batch_commands_sum')).toEqual(['2']);
+  expect(seriesOf(text, 'switchyard_commit_duration_seconds_count')).toEqual(['1']);
+  expect(seriesOf(text, 'switchyard_fences_total')).toEqual(['1']);
+  expect(mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)).toEqual([0, 0]);
+});
+
+it('DESIGN 11: passes over commands without a tag at the cost of reading them: a commit for each batch, one line in the log, no other row', async () => {
+  const lines: unknown[] = [];
+  const rows: number[] = [];
+  const query: Database['query'] = async (statement, parameters = []) => {
+    // The length of each row kind's columns; a commit's partitions have one each.
+    if (isCommit(statement)) rows.push(Math.max(...parameters.map((column) => (Array.isArray(column) ? column.length : 0))));
+    else rows.push(-1);
+    return { rows: isCommit(statement) ? ([{ owned: [7] }] as never[]) : [], rowCount: 1 };
+  };
+  const metrics = openMetrics();
+  const loop = loopOn({ query } as Database, metrics, newOutbox(), { ...silentLog, error: (fields) => lines.push(fields) });
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {});
+  loop.own(mailbox);
+  const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
+  const commands = Array.from({ length: 512 }, (_, n) => ({ sequence: n + 1, messageId: `m${n}`, body: creating(sessionId), storedAtMs: 1 }));
+  mailbox.follow({
+    read: (_partition, _after, handler) => {
+      void handler(commands);
+      return { stop: async () => {} };
+    },
+  } as CommandLog);
+  loop.kick();
+  await loop.stop();
+
+  expect(rows).toEqual([1, 1, 1, 1]);
+  expect(mailbox.claim.cursor).toBe(512);
+  expect(lines).toEqual([{ count: 128, command_id: 'm0', partition: 7 }]);
+  expect(seriesOf(await metrics.text(), 'switchyard_commands_refused_total')).toEqual(['512']);
+});

@@ -1,0 +1,188 @@
+import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
+import { sessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { fingerprintOf } from '#bus/position-fingerprint.ts';
+import { jsonIn } from '#shared/json-in.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { CommandCheck } from './command-check.ts';
+import { CommitPlan } from './commit-plan.ts';
+import { applyCommand, failActor } from './interpret.ts';
+import type { Entry } from './mailbox.ts';
+import type { PartitionClaim } from '../partitions/ownership.ts';
+import type { SessionState } from './snapshots.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
+
+/** Of a dead letter's reason. */
+const MAX_REASON_CHARACTERS = 500;
+/** Reply to the sender; log and dead letter have the reason. */
+const NOT_APPLIED: CommandReply = { ok: false, code: 'internal', message: 'the command could not be applied' };
+
+/** An entry and its command; null when this version can't read it. */
+export interface Parsed {
+  entry: Entry;
+  command: SessionCommand | null;
+  body: string;
+  /** Its `v` is newer than this program. */
+  isNewer: boolean;
+  /** Skipped without a dead letter: its sender may not send it. */
+  isRefused: boolean;
+}
+
+const COMMAND_VERSION = 1;
+
+export type States = ReadonlyMap<string, SessionState | null>;
+
+/** Replies of commands applied in earlier commits, by `processedKeyOf`. */
+export type Repeats = Map<string, CommandReply | null>;
+
+export interface PlanInput {
+  /** Before the batch; null for sessions that do not exist. */
+  states: States;
+  transitionInputs: TransitionInputs;
+  isOwned(claim: PartitionClaim): boolean;
+  log: Log;
+}
+
+/** Timers and lost starts come from our own rows, so only commands of the log are checked. */
+export function parseEntry(entry: Entry, check: CommandCheck): Parsed {
+  const nothing = { entry, command: null, isNewer: false, isRefused: false };
+  if (entry.kind === 'skip' || entry.kind === 'restart') return { ...nothing, body: '' };
+  const body = entry.kind === 'command' ? entry.stored.body : entry.command;
+  const value = jsonIn(body);
+  if (entry.kind === 'command' && !check.accepts(entry.stored, typeOf(value))) return { ...nothing, body, isRefused: true };
+  const parsed = sessionCommand.safeParse(value);
+  const command = parsed.success && isFor(parsed.data, entry.claim.partition) ? parsed.data : null;
+  return { ...nothing, body, command, isNewer: isNewer(value) };
+}
+
+function typeOf(value: unknown): string | null {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' ? value.type : null;
+}
+
+/** An id is one token of a subject. */
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** Other partitions have other owners; an invalid id could not even be queried. */
+function isFor(command: SessionCommand, partition: number): boolean {
+  if (!ID.test(command.sessionId) || partitionOf(command.sessionId) !== partition) return false;
+  return command.type !== 'run.start' || ID.test(command.runId);
+}
+
+function isNewer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'v' in value && typeof value.v === 'number' && value.v > COMMAND_VERSION;
+}
+
+export function processedKeyOf({ sessionId, commandId }: { sessionId: string; commandId: string }): string {
+  return `${sessionId} ${commandId}`;
+}
+
+/** The rows of a batch, each command applied to the state before it. Entries of lost partitions are skipped. */
+export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: PlanInput): CommitPlan {
+  const plan = new CommitPlan();
+  for (const parsed of batch) {
+    const { entry, command, isRefused } = parsed;
+    if (!passEntry(plan, entry, input) || isRefused || entry.kind === 'skip' || entry.kind === 'restart') continue;
+    if (command === null) {
+      addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');
+      continue;
+    }
+    const key = processedKeyOf(command);
+    const earlier = repeats.has(key) ? { reply: repeats.get(key) ?? null } : plan.processed.get(key);
+    if (earlier === undefined) apply(plan, parsed, command, input);
+    else addReply(plan, entry.claim.partition, command, earlier.reply, true);
+  }
+  return plan;
+}
+
+/** For a command that can't be stored: a dead letter, and the failure of its turn or run. */
+export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput): CommitPlan {
+  const plan = new CommitPlan();
+  const { entry, command } = failed;
+  if (!passEntry(plan, entry, input) || failed.isRefused) return plan;
+  addDeadLetter(plan, failed, reasonOf(error));
+  if (command === null) return plan;
+  failActorOf(plan, entry.claim.partition, command, input);
+  addReply(plan, entry.claim.partition, command, NOT_APPLIED, false);
+  return plan;
+}
+
+/** Moves the cursor past the entry or deletes its timer, whatever its outcome. False when the partition is lost. */
+function passEntry(plan: CommitPlan, entry: Entry, { isOwned }: PlanInput): boolean {
+  const { claim } = entry;
+  if (!isOwned(claim)) return false;
+  plan.touch(claim);
+  switch (entry.kind) {
+    case 'command':
+      plan.advance(claim, entry.stored.sequence, fingerprintOf(entry.stored));
+      break;
+    case 'skip':
+      plan.advance(claim, entry.toSequence, entry.fingerprint);
+      break;
+    case 'restart':
+      plan.restart(claim);
+      break;
+    case 'timer':
+      plan.disarmTimer(claim.partition, entry.key);
+      break;
+    case 'start':
+      break;
+  }
+  return true;
+}
+
+function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input: PlanInput): void {
+  const { partition } = parsed.entry.claim;
+  const { sessionId, commandId } = command;
+  let reply: CommandReply | null;
+  try {
+    reply = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.transitionInputs);
+  } catch (error) {
+    input.log.error(
+      { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
+      'a command could not be applied',
+    );
+    addDeadLetter(plan, parsed, reasonOf(error));
+    failActorOf(plan, partition, command, input);
+    reply = NOT_APPLIED;
+  }
+  plan.processed.set(processedKeyOf(command), { partition, sessionId, commandId, reply });
+  addReply(plan, partition, command, reply, false);
+}
+
+function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {
+  const state = stateOf(plan, command.sessionId, input);
+  try {
+    failActor(plan, partition, state, command, input.transitionInputs);
+  } catch (error) {
+    input.log.error({ err: error, session_id: command.sessionId }, 'a turn or a run could not be ended as an error');
+  }
+}
+
+function stateOf(plan: CommitPlan, sessionId: string, { states }: PlanInput): SessionState | null {
+  return plan.sessions.get(sessionId) ?? states.get(sessionId) ?? null;
+}
+
+function addDeadLetter(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {
+  plan.deadLetters.push({ partition: entry.claim.partition, id: nameOf(entry), source: 'command', reason, body });
+}
+
+export function nameOf(entry: Entry): string {
+  switch (entry.kind) {
+    case 'command':
+      return entry.stored.messageId;
+    case 'timer':
+      return entry.key;
+    default:
+      return entry.kind;
+  }
+}
+
+function addReply(plan: CommitPlan, partition: number, command: SessionCommand, reply: CommandReply | null, repeat: boolean): void {
+  if (command.answerTo === null || reply === null) return;
+  plan.after.replies.push({ partition, gateway: command.answerTo, commandId: command.commandId, reply, repeat });
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}`.slice(0, MAX_REASON_CHARACTERS) : 'unknown';
+}

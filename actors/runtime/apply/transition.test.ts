@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import * as xstate from 'xstate';
+import { turnMachine } from '../../turn/machine.ts';
+import type { TurnEvent } from '../../turn/types.ts';
+import { initialTransition, transition } from './transition.ts';
+
+const input = { turnId: 'trn_1', atMs: 1_000, timeoutMs: 180_000 };
+const joined: TurnEvent = { type: 'message.joined', atMs: 2_000 };
+const reply: TurnEvent = { type: 'call.completed', atMs: 3_000, callId: 'trn_1-2', text: 'Two years.', finishReason: 'stop', model: 'm', provider: 'p' };
+
+/** What a transition stores and executes. */
+function seen([next, actions]: [{ value: unknown; context: unknown; status: string }, readonly { type: string; params?: unknown }[]]) {
+  const { value, context, status } = next;
+  return { value, context, status, actions: actions.map(({ type, params }) => ({ type, params })) };
+}
+
+describe('a step of a machine', () => {
+  it('throws what a guard or an assignment throws, and names no action then', () => {
+    const broken = xstate.setup({ types: { context: {} as { seen: string } } }).createMachine({
+      context: { seen: '' },
+      on: { told: { actions: xstate.assign({ seen: () => expect.unreachable('as it would of a fault of ours') }) } },
+    });
+
+    expect(() => transition(broken, broken.resolveState({ value: {}, context: { seen: '' } }), { type: 'told' })).toThrow('a fault of ours');
+  });
+
+  it("is what XState's own pure functions make of it", () => {
+    const begun = initialTransition(turnMachine, input);
+    const theirs = xstate.initialTransition(turnMachine, input);
+    expect(seen(begun)).toEqual(seen(theirs));
+
+    const asked = transition(turnMachine, begun[0], joined);
+    expect(seen(asked)).toEqual(seen(xstate.transition(turnMachine, theirs[0], joined)));
+    expect(seen(transition(turnMachine, asked[0], reply))).toEqual(seen(xstate.transition(turnMachine, asked[0], reply)));
+    expect(seen(asked).actions).not.toEqual([]);
+  });
+
+  it('leaves its snapshot as it was, so that the same step can be made again', () => {
+    const [begun] = initialTransition(turnMachine, input);
+    const before = structuredClone({ value: begun.value, context: begun.context });
+
+    expect(seen(transition(turnMachine, begun, joined))).toEqual(seen(transition(turnMachine, begun, joined)));
+    expect({ value: begun.value, context: begun.context }).toEqual(before);
+  });
+});

@@ -1,0 +1,113 @@
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import type { CommitPlan } from '../apply/commit-plan.ts';
+
+/** Newest messages of a prompt; older ones are left out. */
+const MAX_HISTORY_MESSAGES = 400;
+/** As many as sessions (snapshots.ts). Eviction costs one read. */
+const MAX_CACHED = 10_000;
+/** Over all conversations: a thousand of the longest. */
+const MAX_CHARACTERS = 16 * 1_024 * 1_024;
+/** Longer ones are not cached: reading is cheap compared with sending. */
+const MAX_CACHED_CHARACTERS = 16 * 1_024;
+/** Estimate of ids, times and metadata per event. */
+const EVENT_CHARACTERS = 256;
+
+/** A conversation with all its messages below offset `next`. */
+interface Cached {
+  partition: number;
+  messages: ConversationEvent[];
+  next: number;
+  characters: number;
+}
+
+/**
+ * LRU cache of the conversations in this host's partitions. Each prompt contains the whole conversation, and this host has stored it, so it need
+ * not be read for each turn. Stored events never change, so the cache is never stale.
+ */
+export class Histories {
+  readonly #database: Queryable;
+  /** Least recently used first. */
+  readonly #cached = new Map<string, Cached>();
+  #characters = 0;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** Newest messages up to and including an offset, in log order. */
+  async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
+    const cached = this.#cached.get(sessionId);
+    if (cached !== undefined && cached.next > offset) {
+      this.#retain(sessionId, cached);
+      return cached.messages.filter((event) => event.offset <= offset);
+    }
+    const { rows } = await this.#database.query<{ body: ConversationEvent }>(SELECT, [sessionId, offset, MAX_HISTORY_MESSAGES]);
+    const messages = rows.map((row) => row.body).reverse();
+    const characters = messages.reduce((sum, event) => sum + weightOf(event), 0);
+    this.#retain(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
+    return messages;
+  }
+
+  /** Adds what a commit has stored, for the partitions that it committed. */
+  release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
+    for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
+    for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
+    this.#evict();
+  }
+
+  /** Drops a partition that another host may own. */
+  forget(partition: number): void {
+    for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
+  }
+
+  #append(sessionId: string, partition: number, event: ConversationEvent): void {
+    if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
+    const cached = this.#cached.get(sessionId);
+    if (cached === undefined) return;
+    // The history was read during this commit and lacks events.
+    if (event.offset !== cached.next) {
+      this.#drop(sessionId);
+      return;
+    }
+    cached.next += 1;
+    if (!isMessage(event)) return;
+    cached.messages.push(event);
+    cached.characters += weightOf(event);
+    this.#characters += weightOf(event);
+    if (cached.characters > MAX_CACHED_CHARACTERS) this.#drop(sessionId);
+  }
+
+  #retain(sessionId: string, cached: Cached): void {
+    this.#drop(sessionId);
+    if (cached.characters > MAX_CACHED_CHARACTERS) return;
+    this.#cached.set(sessionId, cached);
+    this.#characters += cached.characters;
+    this.#evict();
+  }
+
+  #evict(): void {
+    for (const oldest of this.#cached.keys()) {
+      if (this.#cached.size <= MAX_CACHED && this.#characters <= MAX_CHARACTERS) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(sessionId: string): void {
+    this.#characters -= this.#cached.get(sessionId)?.characters ?? 0;
+    this.#cached.delete(sessionId);
+  }
+}
+
+function isMessage({ kind }: ConversationEvent): boolean {
+  return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble';
+}
+
+function weightOf(event: ConversationEvent): number {
+  return EVENT_CHARACTERS + ('text' in event ? event.text.length : 0);
+}
+
+const SELECT = {
+  name: 'load-history',
+  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
+};

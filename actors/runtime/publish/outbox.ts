@@ -1,0 +1,287 @@
+import type { Bus, WorkKind } from '#bus/bus.ts';
+import type { NoticeMessage, ReplyMessage } from '#bus/messages/session.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Clock } from '#shared/clock.ts';
+import { failPoint } from '#shared/fail-points.ts';
+import { ObjectMap } from '#shared/object-map.ts';
+import { SlotMap } from '#shared/slot-map.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
+import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
+import type { EffectContent, EffectRow } from './effects.ts';
+
+/** Larger notices omit their events, and readers fetch those by offset. */
+const MAX_NOTICE_BYTES = 32 * 1_024;
+/** Effects rendered and published concurrently. */
+const MAX_PUBLISHING = 32;
+const RETRY_FIRST_MS = 50;
+const RETRY_LONGEST_MS = 5_000;
+/**
+ * Clocks of hosts and broker differ: effects up to this much newer than the work queue count as lost with its predecessor. Publishing too many is
+ * harmless: the queue dedupes by id, or the worker checks the effect's row.
+ */
+const CLOCK_MARGIN_MS = 60_000;
+const workKinds = {
+  'router-call': 'router.turn',
+  'run-call': 'router.turn',
+  'tool-list': 'tool',
+  'tool-call': 'tool',
+  delivery: 'delivery',
+} as const satisfies Record<EffectContent['kind'], WorkKind>;
+
+interface Requested {
+  effect: EffectRow;
+  republished: boolean;
+  /** Before the next try; doubled each time. */
+  pauseMs: number;
+}
+
+type Placed = Pick<EffectRow, 'id' | 'partition'>;
+
+/** After the publish's acknowledgement, unless the effect's end deletes the row first. */
+const DELETE_WITHIN_MS = 500;
+
+export interface OutboxDeps {
+  bus: Bus;
+  clock: Clock;
+  log: Log;
+  /** `republished`: the item may have been on the bus before. */
+  render(effect: EffectRow, republished: boolean): Promise<string>;
+  /** Rows of published effects wait for a commit. */
+  onRowsDone(): void;
+  /** Not published before its deadline: reports it to the owner by a command, so that it does not wait for ever. */
+  fail(effect: EffectRow, error: unknown): void;
+}
+
+/**
+ * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is deleted,
+ * so after a crash the next owner finds it. Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
+ */
+export class Outbox {
+  readonly #deps: OutboxDeps;
+  /** Effects without an acknowledged publish. */
+  readonly #requested = new ObjectMap<Requested>();
+  readonly #queue: string[] = [];
+  /** Open effects, published or not. */
+  readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
+  /** Partitions with all open effects loaded. */
+  readonly #loaded = new Set<number>();
+  readonly #published = new ObjectMap<Placed>();
+  readonly #running = new SlotMap<Promise<void>>();
+  readonly #retries = new Set<NodeJS.Timeout>();
+  #deletion: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps;
+  }
+
+  get openEffects(): number {
+    return this.#open.size;
+  }
+
+  /** Open rounds of callbacks, published or not. */
+  get openDeliveries(): number {
+    let count = 0;
+    for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
+    return count;
+  }
+
+  hasLoaded(partition: number): boolean {
+    return this.#loaded.has(partition);
+  }
+
+  isOpen(effectId: string): boolean {
+    return this.#open.has(effectId);
+  }
+
+  /**
+   * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
+   * @param queueBegunAtMs by the queue's clock
+   */
+  async load(database: Database, partitions: readonly number[], queueBegunAtMs: number): Promise<void> {
+    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+    failPoint('take-over.effects-read');
+    for (const row of rows) {
+      this.#open.set(row.id, { id: row.id, partition: row.p, kind: row.kind });
+      const isLost = row.created_at.getTime() < queueBegunAtMs + CLOCK_MARGIN_MS && !row.claimed;
+      if (row.unpublished || isLost) this.#request(effectOf(row), true);
+    }
+    for (const partition of partitions) this.#loaded.add(partition);
+    this.#pump();
+  }
+
+  /**
+   * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Except claimed tool calls: a worker had begun
+   * them, and another would report `outcome_unknown` at once.
+   * @returns how many
+   */
+  async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
+    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
+    // Except those closed meanwhile or with a publish outstanding.
+    const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
+    for (const row of lost) this.#request(effectOf(row), true);
+    this.#pump();
+    return lost.length;
+  }
+
+  /** For the partitions that the commit stored. */
+  release(plan: CommitPlan, owned: ReadonlySet<number>): void {
+    this.#notifyAfter(plan.after, owned);
+    for (const effect of plan.effects.values()) {
+      if (!owned.has(effect.partition) || effect.state !== 'open') continue;
+      this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
+      this.#request(effect, false);
+    }
+    for (const [id, { partition }] of plan.effectStates) {
+      if (!owned.has(partition)) continue;
+      this.#open.delete(id);
+      this.#requested.delete(id);
+    }
+    for (const [id, partition] of plan.outboxDone) if (owned.has(partition)) this.#published.delete(id);
+    this.#pump();
+  }
+
+  /** Adds the deletion of published effects' rows to a plan. */
+  addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {
+    for (const { id, partition } of this.#published.values()) if (touch(partition)) plan.outboxDone.set(id, partition);
+  }
+
+  get hasDone(): boolean {
+    return this.#published.size > 0;
+  }
+
+  forget(partition: number): void {
+    this.#loaded.delete(partition);
+    for (const known of [this.#open, this.#published]) for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
+    for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
+  }
+
+  /** Publishes nothing more and waits for publishes in flight. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#deletion !== null) clearTimeout(this.#deletion);
+    for (const retry of this.#retries) clearTimeout(retry);
+    await Promise.all(this.#running.values()); // no fail point: waits
+  }
+
+  #notifyAfter({ replies, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
+    for (const { partition, gateway, commandId, reply, repeat } of replies) {
+      const message: ReplyMessage = { v: 1, commandId, answer: reply, repeat };
+      if (owned.has(partition)) this.#notify(addresses.replies, gateway, JSON.stringify(message));
+    }
+    for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
+      if (!owned.has(partition)) continue;
+      const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
+      if (isDeleted) message.isDeleted = isDeleted;
+      this.#notify(addresses.notices, sessionId, JSON.stringify(message));
+    }
+    for (const { partition, callId } of aborts) {
+      if (owned.has(partition)) this.#notify(addresses.control, callId, '{"abort":true}');
+    }
+  }
+
+  /** An id from a sender may be no subject token: it gets no notice, and the commit stands. */
+  #notify(address: (typeof addresses)['replies' | 'notices' | 'control'], token: string, body: string): void {
+    try {
+      this.#deps.bus.notices.publish(subjectOf(address, token), body);
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'a notice could not be sent');
+    }
+  }
+
+  #request(effect: EffectRow, republished: boolean): void {
+    this.#requested.set(effect.id, { effect, republished, pauseMs: RETRY_FIRST_MS });
+    this.#queue.push(effect.id);
+  }
+
+  #pump(): void {
+    while (!this.#stopped && this.#running.size < MAX_PUBLISHING) {
+      const id = this.#queue.shift();
+      if (id === undefined) return;
+      const running = this.#publish(id).finally(() => {
+        this.#running.remove(slot);
+        this.#pump();
+      });
+      const slot = this.#running.add(running);
+    }
+  }
+
+  async #publish(id: string): Promise<void> {
+    const { bus, clock, render, fail, log } = this.#deps;
+    const requested = this.#requested.get(id);
+    if (requested === undefined) return;
+    const { effect } = requested;
+    try {
+      workMarks.mark('effects');
+      const body = await render(effect, requested.republished);
+      // Superseded while it was rendered.
+      if (this.#requested.get(id) !== requested) return;
+      failPoint('outbox.rendered');
+      await bus.work.publish(workKinds[effect.kind], id, body);
+      failPoint('outbox.published');
+      this.#requested.delete(id);
+      if (this.#open.has(id)) this.#markDone(effect);
+    } catch (error) {
+      if (this.#requested.get(id) !== requested) return;
+      // It may be on the bus: the worker has to check the effect's row first.
+      requested.republished = true;
+      if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
+        this.#requested.delete(id);
+        fail(effect, error);
+        return;
+      }
+      log.warn({ err: error, effect_id: id, session_id: effect.sessionId }, 'an effect could not be published yet');
+      this.#retryLater(id, requested);
+    }
+  }
+
+  /** Outside the publishing slots, so that failing effects do not block others. */
+  #retryLater(id: string, requested: Requested): void {
+    if (this.#stopped) return;
+    const retry = setTimeout(() => {
+      this.#retries.delete(retry);
+      if (this.#requested.get(id) !== requested) return;
+      this.#queue.push(id);
+      this.#pump();
+    }, requested.pauseMs);
+    this.#retries.add(retry);
+    requested.pauseMs = Math.min(requested.pauseMs * 2, RETRY_LONGEST_MS);
+  }
+
+  #markDone({ id, partition }: EffectRow): void {
+    this.#published.set(id, { id, partition });
+    if (this.#deletion !== null || this.#stopped) return;
+    this.#deletion = setTimeout(() => {
+      this.#deletion = null;
+      if (this.#published.size > 0) this.#deps.onRowsDone();
+    }, DELETE_WITHIN_MS);
+  }
+}
+
+interface OpenEffectRow {
+  id: string;
+  p: number;
+  session_id: string;
+  turn_id: string;
+  kind: EffectContent['kind'];
+  inputs: EffectContent['inputs'];
+  created_at: Date;
+  unpublished: boolean;
+  /** A tool call that must not be repeated has begun. */
+  claimed: boolean;
+}
+
+function effectOf(row: OpenEffectRow): EffectRow {
+  const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
+  // One commit has written both columns.
+  const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
+  return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
+}
+
+const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
+  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
+  exists (select 1 from claims where claims.effect_id = effects.id) as claimed
+  from effects where state = 'open' and p = any($1::int[]) order by created_at`;

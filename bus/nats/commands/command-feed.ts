@@ -1,0 +1,158 @@
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
+import type { Msg } from '@nats-io/transport-node';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { StoredCommand } from '../../bus.ts';
+import { type DeliveryInfo, parseDelivery } from '../connection/delivery-subject.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { Pull } from '../connection/pull.ts';
+import { nanosOf, streams } from '../streams.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+
+/** Size of one pull; at most twice this is in memory while the handler is busy. */
+const PULL_COMMANDS = 512;
+const PULL_BYTES = 2 * 1024 * 1024;
+/** After this the broker deletes a consumer without pulls. */
+const INACTIVE_MS = 120_000;
+
+const REMOVE_BUDGET_MS = 5_000;
+
+export interface CommandFeedOptions {
+  link: NatsLink;
+  subject: string;
+  /** The sequence to start after; 0: from the log's first command. */
+  after: number;
+  /** Aborts when the link goes down, and ends the feed. */
+  session: AbortSignal;
+  /** Aborts when the feed is no longer wanted. */
+  until: AbortSignal;
+  budgetMs: number;
+  log: Log;
+}
+
+/**
+ * The commands of a partition after a sequence, without a gap, until the connection, the consumer or a message is lost. It never recovers by itself: the
+ * reader must check its position first.
+ */
+export class CommandFeed {
+  readonly #options: CommandFeedOptions;
+  readonly #consumer: string;
+  readonly #pull: Pull;
+  #commands: StoredCommand[] = [];
+  #bytes = 0;
+  #reached: number;
+  #received = 0;
+  #broken = false;
+  #wake: (() => void) | null = null;
+
+  /** @throws the broker's errors */
+  static async open(options: CommandFeedOptions): Promise<CommandFeed> {
+    const { link, subject, after, session, until, budgetMs } = options;
+    const name = `r-${ulid()}`;
+    const config = {
+      name,
+      filter_subject: subject,
+      ...(after === 0 ? { deliver_policy: DeliverPolicy.All } : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }),
+      ack_policy: AckPolicy.None,
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanosOf(INACTIVE_MS),
+    };
+    try {
+      await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
+    } catch (error) {
+      // It may have been created all the same.
+      await removeConsumer(link, name, session);
+      throw error;
+    }
+    if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
+    return new CommandFeed(options, name);
+  }
+
+  private constructor(options: CommandFeedOptions, consumer: string) {
+    const { link, after, session, log } = options;
+    this.#options = options;
+    this.#consumer = consumer;
+    this.#reached = after;
+    this.#pull = new Pull({
+      link,
+      stream: streams.commands.name,
+      consumer,
+      log,
+      session,
+      onMessage: (message) => this.#onMessage(message),
+      onExpired: () => this.#ask(),
+      onBroken: () => this.#break(),
+    });
+    this.#ask();
+  }
+
+  /** What was received before stays valid. */
+  get isBroken(): boolean {
+    return this.#broken;
+  }
+
+  dequeue(maxCommands: number): StoredCommand[] {
+    const dequeued = this.#commands.splice(0, maxCommands);
+    for (const { body } of dequeued) this.#bytes -= body.length;
+    if (this.#pull.asked === 0) {
+      // The consumer may be deleted, which a pull would not report.
+      if (this.#pull.sinceAskedMs > INACTIVE_MS / 2) this.#break();
+      else this.#ask();
+    }
+    return dequeued;
+  }
+
+  /** Also resolves when the feed breaks. */
+  untilReceived(): Promise<void> {
+    if (this.#commands.length > 0 || this.#broken) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  /** Also resolves `untilReceived`. */
+  async close(): Promise<void> {
+    this.#break();
+    await this.#pull.drain();
+    const { link, session } = this.#options;
+    await removeConsumer(link, this.#consumer, session);
+  }
+
+  #ask(): void {
+    if (this.#broken || this.#pull.asked > 0) return;
+    if (this.#commands.length > PULL_COMMANDS / 2 || this.#bytes > PULL_BYTES / 2) return;
+    this.#pull.ask(PULL_COMMANDS, PULL_BYTES);
+  }
+
+  #onMessage(message: Msg): void {
+    if (this.#broken) return;
+    const info = parseDelivery(message.reply ?? '');
+    this.#received += 1;
+    // A gap: a message was lost on the way.
+    if (info === null || info.consumerSequence !== this.#received || info.streamSequence <= this.#reached) this.#break();
+    else this.#queue(info, message);
+  }
+
+  #queue({ streamSequence: sequence, storedAtMs }: DeliveryInfo, message: Msg): void {
+    this.#reached = sequence;
+    const command = { sequence, messageId: fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? ''), body: message.string(), storedAtMs };
+    this.#commands.push(command);
+    this.#bytes += command.body.length;
+    if (this.#pull.asked === 0) this.#ask();
+    this.#wake?.();
+  }
+
+  #break(): void {
+    this.#broken = true;
+    this.#wake?.();
+  }
+}
+
+/** Never rejects: the broker deletes it by itself later. */
+async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
+  const remove = () => link.manager.consumers.delete(streams.commands.name, name);
+  if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import type { StoredCommand } from '../../bus.ts';
+import { LogFingerprint } from './log-fingerprint.ts';
+
+/** A log with commands at these sequences, with ids like `m7`. */
+function logOf(...sequences: number[]): (sequence: number) => Promise<StoredCommand | null> {
+  return async (sequence) => (sequences.includes(sequence) ? { sequence, messageId: `m${sequence}`, body: '', storedAtMs: sequence } : null);
+}
+
+const PURGED = { sequence: 3, fingerprint: 'm3' };
+
+describe('LogWitness', () => {
+  it('vouches for nothing when it has seen nothing', async () => {
+    const fingerprint = new LogFingerprint();
+
+    expect(await fingerprint.confirms(PURGED, fingerprint.nextFinding(), logOf(9))).toBe(false);
+  });
+
+  it('vouches for a place before a command that still stands, and for none behind it', async () => {
+    const fingerprint = new LogFingerprint();
+    const foundAt = fingerprint.nextFinding();
+    fingerprint.note(9, 'm9');
+    fingerprint.note(5, 'm5');
+
+    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(true);
+    expect(await fingerprint.confirms({ sequence: 10, fingerprint: 'm10' }, foundAt, logOf(9))).toBe(false);
+  });
+
+  it('does not vouch when the newest command is gone, or another one stands in its place', async () => {
+    const fingerprint = new LogFingerprint();
+    const foundAt = fingerprint.nextFinding();
+    fingerprint.note(9, 'of a log that is gone');
+
+    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, foundAt, logOf(5))).toBe(false);
+  });
+
+  it('does not vouch when the newest command stands in its place, but was stored anew', async () => {
+    const fingerprint = new LogFingerprint();
+    const foundAt = fingerprint.nextFinding();
+    fingerprint.note(9, '@8 m9');
+
+    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(false);
+  });
+
+  it('does not vouch for a place that this process never found: what it has seen may be of another log', async () => {
+    const fingerprint = new LogFingerprint();
+    fingerprint.note(9, 'm9');
+
+    expect(await fingerprint.confirms(PURGED, 0, logOf(9))).toBe(false);
+  });
+
+  it('does not vouch for places of before a restart, but for those found since', async () => {
+    const fingerprint = new LogFingerprint();
+    const before = fingerprint.nextFinding();
+    fingerprint.note(9, 'm9');
+    fingerprint.nextFinding();
+    fingerprint.restarted();
+    fingerprint.note(4, 'm4');
+
+    expect(await fingerprint.confirms(PURGED, before, logOf(4))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, fingerprint.nextFinding(), logOf(4))).toBe(true);
+  });
+});

@@ -1,0 +1,94 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { pauseFor } from '../../pause.ts';
+import type { BusUser } from '../../subjects.ts';
+import { isRefusal } from './broker-errors.ts';
+import { connectCorked } from './corked-transport.ts';
+
+/** Per attempt. */
+const DIAL_TIMEOUT_MS = 3_000;
+const DIAL_AGAIN_MS = 200;
+/** Two unanswered pings: a silent broker is noticed within 15 s. */
+const PING_EVERY_MS = 5_000;
+const MAX_UNANSWERED_PINGS = 2;
+/** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
+const RECONNECT_WAIT_MS = 100;
+const RECONNECT_JITTER_MS = 200;
+
+export interface Account {
+  /** One or several `nats://host:port`, separated by commas. */
+  servers: string;
+  user: BusUser | null;
+  password: string | null;
+}
+
+/** @throws `config.invalid` without an address, or for one with credentials */
+export function addressesOf(servers: string): string[] {
+  const addresses = servers
+    .split(',')
+    .map((address) => address.trim())
+    .filter((address) => address !== '');
+  if (addresses.length === 0) throw new SwitchyardError('config.invalid', 'no address of NATS is given');
+  if (addresses.some((address) => address.includes('@'))) {
+    throw new SwitchyardError('config.invalid', 'an address of NATS may hold no credentials: user and password have settings of their own');
+  }
+  return addresses;
+}
+
+/**
+ * Connects, and from then on reconnects forever.
+ * @throws `service.unreachable` when the credentials are refused, or the broker can't be reached within the budget
+ */
+export async function dial(account: Account, name: string, budgetMs: number): Promise<NatsConnection> {
+  const servers = addressesOf(account.servers);
+  const untilMs = performance.now() + budgetMs;
+  for (;;) {
+    const leftMs = Math.max(1, untilMs - performance.now());
+    try {
+      return await within(leftMs, connectCorked({ ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) }));
+    } catch (error) {
+      if (isRefusal(error))
+        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${describeUser(account)}`, { cause: error });
+      if (performance.now() + DIAL_AGAIN_MS >= untilMs) {
+        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} could not be reached within ${budgetMs / 1_000} s`, { cause: error });
+      }
+      await delay(DIAL_AGAIN_MS); // refed: without a socket nothing else keeps the process alive
+    }
+  }
+}
+
+/** DNS look-ups have no time limit. A late connection is closed. */
+async function within(ms: number, connecting: Promise<NatsConnection>): Promise<NatsConnection> {
+  const first = await Promise.race([connecting, pauseFor(ms)]);
+  if (first !== undefined) return first;
+  connecting.then((late) => late.close()).catch(() => {});
+  throw new Error('no answer in time');
+}
+
+function describeUser({ user }: Account): string {
+  return user === null ? 'connection: it wants a user and a password' : `user '${user}' or its password`;
+}
+
+/** A prefix per user, so that none can read another's replies. */
+export function inboxPrefixOf(user: BusUser | null): string {
+  return user === null ? '_INBOX' : `_INBOX.${user}`;
+}
+
+function options({ user, password }: Account, servers: string[]) {
+  return {
+    servers,
+    ...(user === null ? {} : { user, pass: password ?? '' }),
+    inboxPrefix: inboxPrefixOf(user),
+    maxReconnectAttempts: -1,
+    // Credentials corrected at the broker must not require our restart.
+    ignoreAuthErrorAbort: true,
+    reconnectTimeWait: RECONNECT_WAIT_MS,
+    reconnectJitter: RECONNECT_JITTER_MS,
+    reconnectJitterTLS: RECONNECT_JITTER_MS,
+    pingInterval: PING_EVERY_MS,
+    maxPingOut: MAX_UNANSWERED_PINGS,
+    // Capturing a stack for every request costs more than the request.
+    noAsyncTraces: true,
+  };
+}

@@ -1,0 +1,83 @@
+import { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
+import { Collector } from '../../conformance/under-test.ts';
+import { CoreSubscriptions } from '../connection/core-subscriptions.ts';
+import { openNatsBus } from '../nats-bus.ts';
+import { streams } from '../streams.ts';
+
+let server: NatsServer;
+beforeAll(async () => {
+  server = await startNatsServer();
+});
+afterAll(async () => {
+  await server?.close();
+});
+
+const open = () => openNatsBus({ servers: server.url, user: null, password: null, log: silentLog });
+
+it('what is said of a call of which nothing is to be kept any more leaves nothing in the broker’s memory', async () => {
+  const bus = await open();
+  const received = new Collector<string>();
+  await bus.tokens.subscribe('tok.ses.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
+  for (const [text, retention] of [
+    ['a', 'soon'],
+    ['b', 'soon'],
+    ['end', 'no more'],
+  ] as const)
+    bus.tokens.publish('tok.ses.call1', Buffer.from(text), retention);
+  expect(await received.atLeast(3)).toEqual(['a', 'b', 'end']);
+  // A frame of another call is stored `soon` after pending ones of this call would be.
+  bus.tokens.publish('tok.ses.call2', Buffer.from('x'), 'soon');
+  expect(await bus.tokens.replay('tok.ses.call2', 'now')).toHaveLength(1);
+
+  const broker = await connect({ servers: server.url });
+  const { state } = await (await jetstreamManager(broker)).streams.info(streams.tokens.name, { subjects_filter: 'tok.ses.*' });
+  expect(state.subjects).toEqual({ 'tok.ses.call2': 1 });
+  await broker.close();
+  await bus.close();
+});
+
+it('what is said in the turn in which the bus is closed arrives', async () => {
+  const [worker, gateway] = [await open(), await open()];
+  const received = new Collector<string>();
+  await gateway.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
+  worker.tokens.publish('tok.gw1.call1', Buffer.from('last'), 'soon');
+  await worker.close();
+
+  expect(await received.atLeast(1)).toEqual(['last']);
+  expect((await gateway.tokens.replay('tok.gw1.call1')).map((frame) => Buffer.from(frame).toString())).toEqual(['last']);
+  await gateway.close();
+});
+
+it('what was said leaves before the end of the turn when the bus is told to hurry', async () => {
+  const bus = await open();
+  await nextTurn();
+  const uncorked = vi.spyOn(Socket.prototype, 'uncork');
+  bus.tokens.publish('tok.gw1.call1', Buffer.from('first'));
+  bus.tokens.publish('tok.gw1.call2', Buffer.from('a'), 'soon');
+  await Promise.resolve().then(() => {});
+  expect(uncorked).not.toHaveBeenCalled();
+  bus.flush();
+  await Promise.resolve().then(() => {});
+
+  expect(uncorked).toHaveBeenCalledTimes(1);
+  uncorked.mockRestore();
+  await bus.close();
+});
+
+it('the broker sends a batch once to a process that reads many calls of an origin', async () => {
+  const bus = await open();
+  const subscribe = vi.spyOn(CoreSubscriptions.prototype, 'subscribe');
+  const readers = Array.from({ length: 20 }, (_, index) => bus.tokens.subscribe(`tok.gw1.call${index}`, () => {}));
+  const live = subscribe.mock.calls.map(([pattern]) => pattern).filter((pattern) => pattern.startsWith('live.'));
+  subscribe.mockRestore();
+
+  expect(live).toEqual(['live.gw1.*']);
+  for (const reader of readers) await reader.stop();
+  await bus.close();
+});

@@ -1,0 +1,153 @@
+import { createInbox, type Msg } from '@nats-io/transport-node';
+import { ulid } from '#shared/ids.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { RETAINED_WITHIN_MS, type TokenStream } from '../../bus.ts';
+import { pauseFor } from '../../pause.ts';
+import { BoundedPublisher } from '../connection/bounded-publisher.ts';
+import { isStreamMissing } from '../connection/broker-errors.ts';
+import { CoreSubscriptions } from '../connection/core-subscriptions.ts';
+import { parseDelivery } from '../connection/delivery-subject.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { LiveBatches } from './live-batches.ts';
+import { LiveReaders } from './live-readers.ts';
+import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './replay-batches.ts';
+import { nanosOf, streams } from '../streams.ts';
+import { leaveNow } from '../connection/tick-end.ts';
+
+/** Messages per pull. */
+const REPLAY_MESSAGES = 1_000;
+/** Far above any answer. Past it the rest is dropped, as if it were lost. */
+const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
+/** The broker deletes the consumer of a dead reader after this. */
+const INACTIVE_MS = 30_000;
+
+/**
+ * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
+ * as replay batches. Replays use the main connection.
+ */
+export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { flush(): void; close(): void } {
+  const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
+  /** Never throws: there is no caller. */
+  function sendLater(subject: string, frames: Uint8Array): void {
+    try {
+      publisher.publish(subject, frames);
+    } catch (error) {
+      log.warn({ err: error, subject }, 'frames are lost');
+    }
+  }
+  const replayBatches = new ReplayBatches({
+    isUp: () => link.areTokensUp,
+    // A restarted broker has lost the memory stream; the main connection declares it.
+    isReady: () => link.areTokensUp && link.isReady,
+    publish: sendLater,
+  });
+  const liveBatches = new LiveBatches(sendLater);
+  const subscriptions = new CoreSubscriptions(link.tokens, log);
+  const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) =>
+    subscriptions.subscribe(pattern, ({ subject, data }) => handler(subject, data));
+  const liveReaders = new LiveReaders({ listen, log });
+
+  async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
+    const consumer = `t-${ulid()}`;
+    const { num_pending: retained } = await link.manager.consumers.add(streams.tokens.name, {
+      name: consumer,
+      filter_subject: subject,
+      deliver_policy: 'all',
+      ack_policy: 'none',
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanosOf(INACTIVE_MS),
+    });
+    try {
+      return retained === 0 ? [] : await readAll(consumer, timeoutMs);
+    } finally {
+      link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it expires
+    }
+  }
+
+  /** @throws when not delivered in time */
+  async function readAll(consumer: string, timeoutMs: number): Promise<Uint8Array[]> {
+    const frames: Uint8Array[] = [];
+    const inbox = createInbox(link.inboxPrefix);
+    const ask = () => {
+      link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${streams.tokens.name}.${consumer}`, JSON.stringify({ batch: REPLAY_MESSAGES, no_wait: true }), {
+        reply: inbox,
+      });
+    };
+    let [messages, bytes] = [0, 0];
+    let end = () => {};
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('a call was not read back in time')), timeoutMs).unref();
+        const callback = (error: Error | null, message: Msg) => {
+          if (error !== null) return reject(error);
+          const info = parseDelivery(message.reply ?? '');
+          // A status instead of a message: the rest has just expired.
+          if (info === null) return resolve();
+          if (isReplayBatch(message.data)) frames.push(...framesIn(message.data));
+          else frames.push(message.data);
+          messages += 1;
+          bytes += message.data.byteLength;
+          if (info.pending === 0 || bytes > MAX_REPLAY_BYTES) resolve();
+          else if (messages % REPLAY_MESSAGES === 0) ask();
+        };
+        const subscription = link.main.subscribe(inbox, { callback });
+        end = () => {
+          clearTimeout(timer);
+          subscription.unsubscribe();
+        };
+        ask();
+      });
+      return frames;
+    } finally {
+      end();
+    }
+  }
+
+  return {
+    publish(subject, frame, retention = 'at once') {
+      const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
+      if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
+      else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
+      else {
+        // Keeps the order, live and in the stream.
+        liveBatches.flush();
+        replayBatches.flush(subject);
+        publisher.publish(subject, frame);
+      }
+    },
+    subscribe(pattern, handler) {
+      const retained = listen(pattern, (subject, message) => {
+        // Its frames came live before.
+        if (!isReplayBatch(message)) handler(subject, message);
+      });
+      const live = liveReaders.read(pattern, handler);
+      return {
+        ready: () => live.ready(),
+        stop: async () => {
+          await Promise.all([retained.stop(), live.stop()]);
+        },
+      };
+    },
+    async replay(subject, upTo = 'kept') {
+      if (upTo === 'now') await pauseFor(RETAINED_WITHIN_MS);
+      return link.retryWhileTransient('read a call back', budgetMs, async (timeoutMs) => {
+        try {
+          return await replay(subject, timeoutMs);
+        } catch (error) {
+          if (isStreamMissing(error)) return [];
+          throw error;
+        }
+      });
+    },
+    flush() {
+      leaveNow(() => liveBatches.flush());
+    },
+    close() {
+      liveBatches.flush();
+      replayBatches.close();
+      subscriptions.close();
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { createInbox, type Msg } from '@nats-io/transport-node';
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { DispatchedKind, Subscription, WorkKind } from '../../bus.ts';
+import { assertDispatchable, Refusals } from '../../refusals.ts';
+import { addresses, isToken } from '../../subjects.ts';
+import { BoundedPublisher } from '../connection/bounded-publisher.ts';
+import type { NatsLink } from '../connection/link.ts';
+
+const subjects: Record<DispatchedKind, string> = { 'router.call': addresses.dispatchedCalls.pattern };
+
+/** Null for kinds that are not dispatched. */
+export function dispatchSubjectOf(kind: WorkKind): string | null {
+  return kind in subjects ? subjects[kind as DispatchedKind] : null;
+}
+
+interface DispatcherDeps {
+  link: Pick<NatsLink, 'main' | 'isUp' | 'inboxPrefix'>;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Dispatches items over core NATS to the kind's queue group, without a reply. The reply subject carries send time and message id, and receives only the
+ * broker's no-responders status.
+ */
+export class Dispatcher {
+  readonly #publisher: BoundedPublisher;
+  readonly #clock: Clock;
+  readonly #inbox: string;
+  readonly #refusals = new Refusals();
+
+  constructor({ link, clock, log }: DispatcherDeps) {
+    this.#publisher = new BoundedPublisher(link.main, () => link.isUp, log);
+    this.#clock = clock;
+    this.#inbox = createInbox(link.inboxPrefix);
+    // Only the broker publishes there.
+    link.main.subscribe(`${this.#inbox}.>`, {
+      callback: (error, { subject }) => {
+        if (error === null) this.#refusals.notify(readDispatch(subject)?.messageId ?? '');
+      },
+    });
+  }
+
+  /** @throws `bus.invalid_subject` */
+  dispatch(kind: DispatchedKind, messageId: string, body: string): void {
+    assertDispatchable(messageId);
+    const reply = `${this.#inbox}.${this.#clock.nowMs()}.${messageId}`;
+    // Asynchronous as with the broker: the caller is not done yet.
+    if (!this.#publisher.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refusals.notify(messageId));
+  }
+
+  onRefused(handler: (messageId: string) => void): Subscription {
+    return this.#refusals.subscribe(handler);
+  }
+}
+
+/** Parses a dispatch's reply subject; null for any other. */
+export function readDispatch(reply: Msg['reply'] = ''): { messageId: string; publishedAtMs: number } | null {
+  const [sentAtMs, messageId] = reply.split('.').slice(-2);
+  const publishedAtMs = Number(sentAtMs);
+  return messageId === undefined || !isToken(messageId) || !Number.isSafeInteger(publishedAtMs) ? null : { messageId, publishedAtMs };
+}

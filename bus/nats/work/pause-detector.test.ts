@@ -1,0 +1,103 @@
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
+import type { Bus, WorkItem } from '../../bus.ts';
+import { openNatsBus } from '../nats-bus.ts';
+import { PauseDetector } from './pause-detector.ts';
+import { workConsumers } from '../streams.ts';
+
+/** Blocks this process, like a stop signal. */
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+describe('a process that stood still', () => {
+  it('counts from then what it reads first, and later things from when they come', async () => {
+    const pauseDetector = new PauseDetector();
+    const beganAt = performance.now();
+    expect(pauseDetector.deliveredSince()).toBeGreaterThanOrEqual(beganAt);
+
+    standStill(700);
+    const readAt = performance.now();
+
+    expect(pauseDetector.deliveredSince()).toBeLessThanOrEqual(readAt - 700);
+    await expect.poll(() => pauseDetector.deliveredSince() > readAt, { timeout: 30_000 }).toBe(true);
+    pauseDetector.stop();
+  });
+});
+
+describe('a worker that stood still', () => {
+  let server: NatsServer;
+  let bus: Bus;
+  beforeAll(async () => {
+    server = await startNatsServer();
+    bus = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog });
+  });
+  afterAll(async () => {
+    await bus?.close();
+    await server?.close();
+  });
+
+  it('leaves what it was given beyond its lease to the next delivery', async () => {
+    const deliveries: number[] = [];
+    const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 600 }, async (item) => {
+      deliveries.push(item.deliveryCount);
+      await item.ack();
+    });
+    await bus.work.publish('tool', 'first', '{}');
+    await expect.poll(() => deliveries).toEqual([1]);
+    const publisher = await otherPublisher(server.url, workConsumers.tool.subject);
+
+    publisher.publish();
+    // Another thread publishes it and the broker delivers it, while this thread is blocked.
+    standStill(1_500);
+
+    await expect.poll(() => deliveries.length, { timeout: 30_000 }).toBe(2);
+    expect(deliveries[1]).toBeGreaterThan(1);
+    await publisher.end();
+    await consumer.stop();
+  });
+
+  it('holds no item any more when somebody else is given it, though it stood still for too short a time to know', async () => {
+    const items: WorkItem[] = [];
+    const consumer = bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 600 }, async (item) => void items.push(item));
+    await bus.work.publish('delivery', 'warm', '{}');
+    await expect.poll(() => items.length).toBe(1);
+    await items[0]?.ack();
+    const publisher = await otherPublisher(server.url, workConsumers.delivery.subject);
+
+    publisher.publish();
+    standStill(400);
+
+    await expect.poll(() => items.length, { timeout: 30_000, interval: 5 }).toBe(3);
+    const [, first, second] = items;
+    await first?.nak(0);
+    await second?.ack();
+    await bus.work.publish('delivery', 'last', '{}');
+    await expect.poll(() => items.at(-1)?.messageId, { timeout: 30_000 }).toBe('last');
+    expect(items.map(({ deliveryCount: delivery }) => delivery)).toEqual([1, 1, 2, 1]);
+    await items.at(-1)?.ack();
+    await publisher.end();
+    await consumer.stop();
+  });
+});
+
+/** In its own thread. */
+async function otherPublisher(url: string, subject: string) {
+  const source = `
+    const { parentPort, workerData } = require('node:worker_threads');
+    const { connect } = require(workerData.client);
+    connect({ servers: workerData.url }).then((connection) => {
+      parentPort.once('message', () => connection.publish(workerData.subject, '{}'));
+      parentPort.postMessage('ready');
+    });`;
+  const client = fileURLToPath(import.meta.resolve('@nats-io/transport-node'));
+  const thread = new Worker(source, { eval: true, workerData: { url, subject, client } });
+  await new Promise((resolve, reject) => {
+    thread.once('message', resolve);
+    thread.once('error', reject);
+  });
+  return { publish: () => thread.postMessage('go'), end: () => thread.terminate() };
+}

@@ -1,0 +1,253 @@
+import { AsyncResource } from 'node:async_hooks';
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
+import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-node';
+import type { Clock } from '#shared/clock.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
+import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
+import { pauseFor } from '../../pause.ts';
+import { parseDelivery } from '../connection/delivery-subject.ts';
+import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
+import { earlierDeliveries } from './earlier-deliveries.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
+import { Pull } from '../connection/pull.ts';
+import { nanosOf, streams, workConsumers } from '../streams.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { workItem } from './work-item.ts';
+
+/** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
+const MAX_IN_HAND = 10_000;
+/** Pull requests of all workers of a kind; each has a few. */
+const MAX_WAITING_PULLS = 5_000;
+/** Share of a dispatched kind's slots that are pulled for queued items. The others are for dispatches. */
+const SHARE_ASKED_AHEAD = 1 / 8;
+/** Requests within this time share a flush. */
+const SAME_QUESTION_MS = 100;
+/** Back-off, doubled up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export interface WorkConsumerOptions extends ConsumeOptions {
+  link: NatsLink;
+  kind: WorkKind;
+  clock: Clock;
+  handler: (item: WorkItem) => Promise<void>;
+  store: WorkQueue['publish'];
+  budgetMs: number;
+  pauseDetector: PauseDetector;
+  log: Log;
+}
+
+/**
+ * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Pulled and in flight never exceed the concurrency. It pulls again
+ * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued.
+ */
+export class WorkConsumer implements Subscription {
+  readonly #options: WorkConsumerOptions;
+  readonly #handler: (item: WorkItem) => Promise<void>;
+  readonly #stop = new AbortController();
+  /** Items being handled; `#idle` resolves at 0. */
+  #inFlight = 0;
+  readonly #idle: (() => void)[] = [];
+  readonly #ended: Promise<void>;
+  /** Null: the kind is not dispatched. */
+  readonly #dispatches: NatsSubscription | null;
+  #pull: Pull | null = null;
+  /** The last flush, shared by requests within `SAME_QUESTION_MS`. */
+  #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
+
+  constructor(options: WorkConsumerOptions) {
+    this.#options = options;
+    // Bound: items arrive in a connection's async context.
+    this.#handler = AsyncResource.bind(options.handler);
+    this.#dispatches = this.#listen();
+    this.#ended = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([this.#ended, this.#stopListening()]);
+    if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Never rejects. Once it resolves, the broker sends nothing more. */
+  async #run(): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#pullUntilBroken();
+        pauseMs = FIRST_PAUSE_MS;
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        this.#options.log.warn({ err: error, kind: this.#options.kind, pause_ms: pauseMs }, 'work can not be consumed yet');
+        await pauseFor(pauseMs, this.#stop.signal);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      }
+    }
+  }
+
+  async #pullUntilBroken(): Promise<void> {
+    const { link, kind, log } = this.#options;
+    const session = await link.up(this.#stop.signal);
+    await this.#declare();
+    const { signal: stopped } = this.#stop;
+    await new Promise<void>((resolve) => {
+      if (session.aborted || stopped.aborted) return resolve();
+      const end = () => {
+        stopped.removeEventListener('abort', end);
+        resolve();
+      };
+      stopped.addEventListener('abort', end);
+      this.#pull = new Pull({
+        link,
+        stream: streams.work.name,
+        consumer: workConsumers[kind].name,
+        log,
+        session,
+        onMessage: (message) => this.#onMessage(message),
+        onExpired: () => this.#ask(),
+        onBroken: end,
+      });
+      this.#ask();
+    });
+    const pull = this.#pull;
+    this.#pull = null;
+    await pull?.drain();
+  }
+
+  /** Created by the first worker, updated by the last. */
+  async #declare(): Promise<void> {
+    const { link, kind, ackWaitMs, budgetMs } = this.#options;
+    const { name, subject } = workConsumers[kind];
+    const config = {
+      name,
+      durable_name: name,
+      filter_subject: subject,
+      deliver_policy: DeliverPolicy.All,
+      ack_policy: AckPolicy.Explicit,
+      // A worker counts its lease from reading an item, up to PAUSE_MS after it was sent; the lease must end before a redelivery.
+      ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
+      max_deliver: -1,
+      max_ack_pending: MAX_IN_HAND,
+      max_waiting: MAX_WAITING_PULLS,
+    };
+    await link.retryWhileTransient('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
+  }
+
+  #ask(): void {
+    const { concurrency } = this.#options;
+    const free = concurrency - this.#inFlight;
+    const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
+    const asked = this.#pull?.asked ?? 0;
+    if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
+  }
+
+  /** In a queue group: one member gets each dispatch. Renewed after a reconnect. */
+  #listen(): NatsSubscription | null {
+    const { link, kind, log } = this.#options;
+    const subject = dispatchSubjectOf(kind);
+    if (subject === null) return null;
+    const callback = (error: Error | null, message: Msg) => {
+      if (error === null) this.#onDispatch(message);
+      else log.error({ err: error, kind }, 'work is not offered here any more');
+    };
+    return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
+  }
+
+  /** Resolves when everything that the broker has sent so far is handled. Never rejects. */
+  async #stopListening(): Promise<void> {
+    if (this.#dispatches === null || this.#dispatches.isClosed()) return;
+    // Rejects when the connection ends: then nothing more comes.
+    if (this.#options.link.isUp) await this.#dispatches.drain().catch(() => {});
+    else this.#dispatches.unsubscribe();
+  }
+
+  #onDispatch(message: Msg): void {
+    const { link, kind, ackWaitMs, concurrency, clock, pauseDetector, store, log } = this.#options;
+    const dispatch = readDispatch(message.reply);
+    if (dispatch === null) {
+      log.error({ kind, reply: message.reply }, 'an offer came in a form that is not known');
+      return;
+    }
+    const { messageId } = dispatch;
+    // The sender's clock may differ.
+    const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
+    // It can't have been delivered before it was sent, even after a pause.
+    const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
+    const body = message.string();
+    if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
+      // If the store fails, the publisher publishes it later, for want of progress.
+      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
+      store(kind, messageId, body).catch(lost);
+    } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
+      log.warn({ kind, message_id: messageId }, 'an offer was read so late that it is, or soon will be, somebody else’s');
+    } else {
+      const item = {
+        kind,
+        messageId,
+        body,
+        publishedAtMs,
+        ackWaitMs,
+        deliveredAt,
+        assertOpen: () => link.assertOpen(),
+        reach: () => this.#reach(),
+        store: () => store(kind, messageId, body, 1),
+        stopping: this.#stop.signal,
+        log,
+      };
+      this.#begin(dispatchedItem(item));
+    }
+  }
+
+  #onMessage(message: Msg): void {
+    const { link, kind, ackWaitMs, budgetMs, concurrency, pauseDetector, log } = this.#options;
+    const { reply = '' } = message;
+    const info = parseDelivery(reply);
+    const deliveredAt = pauseDetector.deliveredSince();
+    if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
+    // It came while stopping, or for an expired request: another worker may have it at once.
+    else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
+    // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
+    else if (performance.now() >= deliveredAt + ackWaitMs) {
+      log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
+      this.#ask();
+    } else {
+      const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
+      const delivery = info.delivery + earlierDeliveries(message.headers);
+      const { storedAtMs } = info;
+      this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log }));
+    }
+  }
+
+  /** Confirms that the broker receives from this process. */
+  #reach(): Promise<number> {
+    const now = performance.now();
+    if (now - this.#reached.askedAt > SAME_QUESTION_MS) {
+      const answered = this.#options.link.main.flush().then(() => now);
+      this.#reached = { askedAt: now, answered };
+    }
+    return this.#reached.answered;
+  }
+
+  #begin(item: WorkItem): void {
+    this.#inFlight += 1;
+    this.#ask();
+    void this.#handle(item).then(() => {
+      this.#inFlight -= 1;
+      this.#ask();
+      if (this.#inFlight === 0) for (const wake of this.#idle) wake();
+    });
+  }
+
+  /** Never rejects. */
+  async #handle(item: WorkItem): Promise<void> {
+    try {
+      await this.#handler(item);
+    } catch (error) {
+      const { kind, log } = this.#options;
+      const { messageId, deliveryCount: delivery } = item;
+      log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+    }
+  }
+}

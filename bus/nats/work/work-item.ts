@@ -1,0 +1,69 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { WorkItem, WorkKind } from '../../bus.ts';
+import { Settling } from '../../settling.ts';
+import type { NatsLink } from '../connection/link.ts';
+
+/** Timers may fire early: so a failed extension ends after the lease, as `bus.lease_lost`. */
+const TIMER_SLACK_MS = 10;
+
+export interface WorkItemOptions {
+  link: Pick<NatsLink, 'retryWhileTransient' | 'assertOpen'> & { requests: Pick<NatsLink['requests'], 'ask'> };
+  kind: WorkKind;
+  messageId: string;
+  body: string;
+  delivery: number;
+  storedAtMs: number;
+  /** Reply subject for acks of this delivery. */
+  reply: string;
+  /** The earliest possible delivery, by `performance.now()`. */
+  deliveredAt: number;
+  ackWaitMs: number;
+  budgetMs: number;
+  log: Log;
+}
+
+/**
+ * The `WorkItem` of a queued item. The broker does not report an expired lease: it is counted here, on a monotonic clock, and extended only by the broker's
+ * replies. The broker replies to all verbs, even for an old delivery. `+ACK` settles the item from any of its deliveries.
+ */
+export function workItem(options: WorkItemOptions): WorkItem {
+  const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
+  let leaseEndsAt = deliveredAt + ackWaitMs;
+  const settling = new Settling(() => link.assertOpen());
+  const hasLease = () => performance.now() < leaseEndsAt;
+  const send = (what: string, verb: string, forMs: number) =>
+    link.retryWhileTransient(what, forMs, async (timeoutMs) => {
+      await link.requests.ask(reply, verb, { timeoutMs });
+    });
+  return {
+    messageId,
+    body,
+    deliveryCount: delivery,
+    publishedAtMs: storedAtMs,
+    ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs)),
+    nak: (delayMs) =>
+      settling.once(async () => {
+        if (hasLease()) await send('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
+      }),
+    term: (reason) =>
+      settling.once(() => {
+        log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
+        return send('drop an item', '+TERM', budgetMs);
+      }),
+    working: async () => {
+      link.assertOpen();
+      const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+      if (settling.isSettled || !hasLease()) throw lost();
+      const sentAt = performance.now();
+      try {
+        await send('prolong a lease', '+WPI', leaseEndsAt - sentAt + TIMER_SLACK_MS);
+      } catch (error) {
+        if (hasLease()) throw error;
+        throw lost();
+      }
+      if (!hasLease()) throw lost();
+      leaseEndsAt = Math.max(leaseEndsAt, sentAt + ackWaitMs);
+    },
+  };
+}

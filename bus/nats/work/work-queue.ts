@@ -1,0 +1,68 @@
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { deliveryHeaders } from './earlier-deliveries.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { PauseDetector } from './pause-detector.ts';
+import type { StoredPublish } from '../connection/stored-publish.ts';
+import { streams, workConsumers } from '../streams.ts';
+import type { Closable } from '../types.ts';
+import { WorkConsumer } from './work-consumer.ts';
+import { WorkStreamWatch } from './work-stream-watch.ts';
+
+/** A late answer is useless: monitoring asks again soon. */
+const DEPTHS_BUDGET_MS = 1_000;
+
+export interface WorkQueueDeps {
+  link: NatsLink;
+  clock: Clock;
+  publish: StoredPublish;
+  budgetMs: number;
+  log: Log;
+}
+
+/** A stream with work-queue retention, and a durable consumer per kind. */
+export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
+  const consumers = new Set<WorkConsumer>();
+  const pauseDetector = new PauseDetector();
+  const dispatcher = new Dispatcher({ link, clock, log });
+  const watch = new WorkStreamWatch(link, budgetMs, log);
+  let stopping = false;
+  const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
+    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, deliveryHeaders(earlierDeliveries));
+    return { duplicate };
+  };
+  return {
+    publish: store,
+    dispatch: (kind, messageId, body) => dispatcher.dispatch(kind, messageId, body),
+    onRefused: (handler) => dispatcher.onRefused(handler),
+    consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
+      if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
+      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, budgetMs, pauseDetector, log });
+      consumers.add(consumer);
+      return {
+        stop: async () => {
+          await consumer.stop();
+          consumers.delete(consumer);
+        },
+      };
+    },
+    begunAtMs: () => watch.createdAtMs(),
+    onRestart: (handler) => watch.onRestart(handler),
+    async depths() {
+      // Settled items leave the stream.
+      const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
+        link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
+      );
+      const of = (kind: WorkKind) => state.subjects?.[workConsumers[kind].subject] ?? 0;
+      return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
+    },
+    async stopReaders() {
+      stopping = true;
+      await Promise.all([watch.stop(), ...[...consumers].map((consumer) => consumer.stop())]);
+      pauseDetector.stop();
+    },
+  };
+}

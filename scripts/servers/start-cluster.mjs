@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { ensurePrograms } from './programs.mjs';
+import { ScriptError } from '../run-script.mjs';
+import { openNats, openPostgres, openRedis } from './stores.mjs';
+import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
+
+/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. */
+export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
+
+/** Workers can't tag requests (docs/adr/0025). @type {ReadonlySet<string>} */
+const withoutSecret = new Set(['router-worker', 'effect-worker']);
+
+/** @typedef {typeof roles[number]} Role */
+/** @typedef {import('./test-run.mjs').TestRun} TestRun */
+/** @typedef {import('./stores.mjs').Store} Store */
+
+/**
+ * @typedef {object} ClusterProcess
+ * @property {Role} role
+ * @property {number} index from 1, within the role
+ * @property {number} pid
+ * @property {string | null} url of its public port; null without one
+ * @property {string} managementUrl
+ * @property {() => string} output the end of stdout and stderr
+ * @property {(name: NodeJS.Signals) => void} signal
+ * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
+ * @property {() => boolean} hasExited
+ */
+
+/**
+ * @typedef {object} Cluster
+ * @property {ClusterProcess[]} processes all that were started, exited ones included
+ * @property {{ nats: Store & { folder: string }, postgres: Store, redis: Store }} stores `folder` of the broker's streams
+ * @property {(role: Role, env?: Record<string, string>, folder?: string) => Promise<ClusterProcess>} add starts one more process of a role, from
+ *   the `dist/` of another folder if given
+ * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf the environment of a role's processes, or the
+ * operator's
+ * @property {(name: string) => string} makeFolder creates a folder that is removed with the cluster
+ * @property {() => Promise<void>} stop drains the processes in order, ends the stores, and removes all files
+ * @property {() => Promise<void>} kill the same without draining
+ */
+
+/**
+ * @typedef {object} ClusterOptions
+ * @property {Partial<Record<Role, number>>} counts processes per role
+ * @property {Record<string, string | undefined>} environment of every process, including the keys and the paths of the agent's and the router's
+ * files
+ * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
+ * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
+ * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
+ * @property {boolean} [leaveSignals] the caller handles signals itself
+ * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
+ * @property {(started: ClusterProcess) => void} [onProcess] called for each process once it is ready
+ * @property {(line: string) => void} [say] gets a line when programs have to be installed
+ */
+
+const CLONE = fileURLToPath(new URL('..', import.meta.url));
+/** As in the image. The young generation starts at its full size (docs/adr/0022). */
+export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
+/** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
+const SILENCE_LIMIT_MS = 90_000;
+const LOOK_AGAIN_MS = 20;
+/** Beyond the drain. */
+const STOP_MARGIN_MS = 15_000;
+const DEFAULT_DRAIN_SECONDS = 120;
+
+/**
+ * Starts NATS, PostgreSQL and Redis on free ports, and all service processes on them. Needs a build in dist/.
+ *
+ * @param {ClusterOptions} options
+ * @returns {Promise<Cluster>} once every process is ready
+ * @throws {ScriptError} with the output of the first process that did not become ready; nothing is left running then
+ */
+export async function startCluster(options) {
+  const { counts, environment, natsConfig, durable = false, leaveSignals = false, say = () => {} } = options;
+  const passwords = passwordsFor(natsConfig);
+  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say });
+  const run = await openRun({ leaveSignals });
+  /** @type {ClusterProcess[]} */
+  const processes = [];
+  const stop = async () => {
+    await stopProcesses(processes, Number(environment.SHUTDOWN_DRAIN_TIMEOUT_SECONDS || DEFAULT_DRAIN_SECONDS));
+    await closeRun(run);
+  };
+  const kill = async () => {
+    for (const one of processes) one.signal('SIGKILL');
+    await closeRun(run);
+  };
+  try {
+    const [nats, postgres, redis] = await Promise.all([
+      openNats(run, { program: programs.nats, config: natsConfig, env: passwords }),
+      openPostgres(run, { bin: programs.postgresBin, durable }),
+      openRedis(run, { program: programs.redis }),
+    ]);
+    await declareStreams(run, { NATS_URL: nats.url, NATS_PASSWORD: passwords[passwordVariableOf('operator')] });
+    const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
+    const ready = makeFolder(run, 'ready');
+    /** @type {Cluster['environmentOf']} */
+    const environmentOf = (user) => ({
+      ...environment,
+      ...routerConfig,
+      HOUSE_SECRET: withoutSecret.has(user) ? undefined : environment.HOUSE_SECRET,
+      NATS_URL: nats.url,
+      NATS_PASSWORD: passwords[passwordVariableOf(user)],
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      MANAGEMENT_HOST: '127.0.0.1',
+      MANAGEMENT_PORT: '0',
+    });
+    /** Processes started per role so far. @type {Map<Role, number>} */
+    const started = new Map();
+    /** @type {Cluster['add']} */
+    const add = async (role, env = {}, folder = CLONE) => {
+      const index = (started.get(role) ?? 0) + 1;
+      started.set(role, index);
+      const own = { SWITCHYARD_READY_FILE: join(ready, `${role}-${index}`), ...env };
+      const one = await startProcess(run, { role, index, cwd: folder, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
+      processes.push(one);
+      options.onProcess?.(one);
+      return one;
+    };
+    // All at once: no process may depend on the starting order.
+    await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
+    return { processes, stores: { nats, postgres, redis }, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
+  } catch (error) {
+    await kill();
+    throw error;
+  }
+}
+
+/**
+ * A random password per user of the broker, by variable. It begins with a letter, since the server would parse digits as a number.
+ *
+ * @param {string} natsConfig
+ * @returns {Record<string, string>}
+ * @throws {ScriptError} when a service, or the operator's command line, has no user there
+ */
+function passwordsFor(natsConfig) {
+  const named = new Set([...natsConfig.matchAll(/\$(NATS_PASSWORD_[A-Z_]+)/g)].map(([, name]) => name ?? ''));
+  const missing = [...roles, 'operator'].map(passwordVariableOf).filter((name) => !named.has(name));
+  if (missing.length > 0) throw new ScriptError(`The configuration of NATS has no user with the password ${missing.join(', ')}.`);
+  return Object.fromEntries([...named].map((name) => [name, `p${randomBytes(16).toString('hex')}`]));
+}
+
+/** @param {string} user */
+function passwordVariableOf(user) {
+  return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/**
+ * Declares the broker's streams, which a release requires before its processes start (docs/deploy.md).
+ *
+ * @param {TestRun} run
+ * @param {NodeJS.ProcessEnv} env
+ */
+async function declareStreams(run, env) {
+  const { child, output } = launch(run, { program: process.execPath, args: [join('dist', 'services', 'operator', 'main.js'), 'streams'], cwd: CLONE, env });
+  const [code, signal] = await once(child, 'close');
+  if (code !== 0) throw new ScriptError(`The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}`);
+}
+
+/** @param {TestRun} run @param {unknown} config */
+function writeRouterConfig(run, config) {
+  const path = join(makeFolder(run, 'router'), 'router.json');
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+/**
+ * @param {TestRun} run
+ * @param {{ role: Role, index: number, cwd: string, env: NodeJS.ProcessEnv, onLine?: ClusterOptions['onLine'], silenceLimitMs?: number }} what
+ * @returns {Promise<ClusterProcess>} once it is ready
+ * @throws {ScriptError} naming it, when it ends before that, or prints nothing for too long
+ */
+export async function startProcess(run, { role, index, cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
+  const args = [...NODE_ARGUMENTS, join('dist', 'services', role, 'main.js')];
+  const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));
+  }
+  const exited = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  const readyPath = env.SWITCHYARD_READY_FILE ?? '';
+  let printedAtMs = Date.now();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', () => {
+      printedAtMs = Date.now();
+    });
+  }
+  for (;;) {
+    const facts = readFacts(readyPath);
+    if (facts !== null) {
+      const { pid, url = null, managementUrl } = facts;
+      return { role, index, pid, url, managementUrl, output, exited, signal: (name) => void child.kill(name), hasExited: () => hasEnded(child) };
+    }
+    if (hasEnded(child)) {
+      const { code, signal } = await exited;
+      throw new ScriptError(`${role}-${index} ended with ${signal ?? code} before it was ready; it printed:\n${output()}`);
+    }
+    if (Date.now() - printedAtMs > silenceLimitMs) {
+      throw new ScriptError(`${role}-${index} is not ready and has printed nothing for ${silenceLimitMs / 1_000} s; before that:\n${output()}`);
+    }
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+/** @param {string} path @returns {{ pid: number, url?: string, managementUrl: string } | null} null: not yet written */
+function readFacts(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** Role after role: a draining process needs the later ones. @param {ClusterProcess[]} processes @param {number} drainSeconds */
+async function stopProcesses(processes, drainSeconds) {
+  for (const role of roles) {
+    const living = processes.filter((one) => one.role === role && !one.hasExited());
+    for (const one of living) one.signal('SIGTERM');
+    const timeout = setTimeout(() => living.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
+    await Promise.all(living.map((one) => one.exited));
+    clearTimeout(timeout);
+  }
+}

@@ -1,0 +1,247 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ScriptError } from '../run-script.mjs';
+import { hasEnded, launch, makeFolder, serverEnvironment } from './test-run.mjs';
+import { freePort } from './test-tcp.mjs';
+
+/** @typedef {import('./test-run.mjs').TestRun} TestRun */
+/** @typedef {import('./test-run.mjs').Server} Server */
+
+/**
+ * @typedef {object} Store a server on a loopback port with a folder of its own, which can be stopped and restarted
+ * @property {string} url with the password, if any
+ * @property {number} port unchanged across restarts
+ * @property {number} pid of the last started server; 0 before the first
+ * @property {() => Promise<void>} start starts it on its port and folder, and resolves once it answers
+ * @property {(signal: NodeJS.Signals) => Promise<void>} end sends the signal and resolves when it has exited
+ * @property {() => Promise<void>} kill ends it at once, like a machine failure; what it had stored is there at its next start
+ * @property {(signal: NodeJS.Signals) => void} signal
+ * @property {() => string} output the end of its output
+ */
+
+/** initdb on a busy machine takes several seconds. */
+const START_TIMEOUT_MS = 60_000;
+const LOOK_AGAIN_MS = 25;
+/** Another process can take a port between finding it free and binding it. */
+const MAX_PORT_ATTEMPTS = 5;
+/** Of an idle local server. */
+const TALK_TIMEOUT_MS = 1_000;
+const PORT_IN_USE = /address already in use/i;
+/** A server that has just exited may still hold them: the start is retried. */
+const STILL_HELD = /already in use|still in use|lock file/i;
+
+/**
+ * Go runtime settings of the broker, as in docker-compose.yml (docs/adr/0022): the scheduler's monitor thread never sleeps, since a wake-up would
+ * be due for nearly every message; the heap is collected when it has grown by half.
+ */
+export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
+
+/**
+ * @typedef {object} NatsOptions
+ * @property {string} program
+ * @property {string} [config] in the server's own syntax, without ports and folders
+ * @property {Record<string, string>} [env] variables that it refers to
+ * @property {string} [folder] of its streams; a given one is not removed
+ * @property {number | undefined} [port] default: any free one
+ */
+
+/** @param {TestRun} run @param {NatsOptions} options @returns {Promise<Store & { folder: string }>} */
+export async function openNats(run, { program, config = 'jetstream {}', env = {}, folder = makeFolder(run, 'nats'), port }) {
+  const configPath = join(run.folder, 'nats.conf');
+  writeFileSync(configPath, config);
+  const store = await openStore(
+    {
+      name: 'nats-server',
+      launch: (at) =>
+        launch(run, {
+          program,
+          args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', folder],
+          env: { ...serverEnvironment(), ...natsEnvironment, ...env },
+        }),
+      // The greeting is one line of JSON with the state of JetStream.
+      isReady: async (at) => (await talk(at)).includes('"jetstream":true'),
+      urlOf: (at) => `nats://127.0.0.1:${at}`,
+    },
+    { port },
+  );
+  return Object.assign(store, { folder });
+}
+
+/**
+ * Redis without persistence.
+ *
+ * @param {TestRun} run
+ * @param {{ program: string, password?: string | undefined, started?: boolean }} options `started: false`: it waits for `start`
+ * @returns {Promise<Store>}
+ */
+export async function openRedis(run, { program, password, started = true }) {
+  const secret = password === undefined ? [] : ['--requirepass', password];
+  const fixed = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', makeFolder(run, 'redis'), ...secret];
+  return openStore(
+    {
+      name: 'redis-server',
+      launch: (at) => launch(run, { program, args: ['--port', String(at), ...fixed] }),
+      isReady: async (_, { output }) => /ready to accept connections/i.test(output()),
+      urlOf: (at) => `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${at}`,
+    },
+    { started },
+  );
+}
+
+/**
+ * @typedef {object} PostgresOptions
+ * @property {string} bin
+ * @property {string | undefined} [password] required from every client
+ * @property {boolean} [durable] with fsync, as in production
+ * @property {Record<string, string>} [settings] added to the test defaults
+ */
+
+/** Its URL names the database `postgres` with its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
+export async function openPostgres(run, { bin, password, durable = false, settings = {} }) {
+  const owner = postgresOwner();
+  const folder = makeFolder(run, 'postgres');
+  if (owner !== null) {
+    chmodSync(run.folder, 0o711); // mkdtemp gives access to us alone, and PostgreSQL runs as another user
+    chownSync(folder, owner.uid, owner.gid);
+  }
+  const data = join(folder, 'data');
+  const passwordPath = join(folder, 'password');
+  if (password !== undefined) writeFileSync(passwordPath, password);
+  const authentication = password === undefined ? ['-A', 'trust'] : ['-A', 'scram-sha-256', '--pwfile', passwordPath];
+  const args = ['--no-sync', ...authentication, '-U', 'postgres', '-E', 'UTF8', '-D', data];
+  const initdb = launch(run, { program: join(bin, 'initdb'), args, owner });
+  const [code] = await once(initdb.child, 'close');
+  if (code !== 0) throw new ScriptError(`initdb failed:\n${initdb.output()}`);
+
+  return openStore({
+    name: 'postgres',
+    launch: (at) => {
+      const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...settings });
+      // SIGTERM would wait for clients to disconnect; SIGKILL would leave shared memory behind.
+      return launch(run, { program: join(bin, 'postgres'), args: serverArgs, owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' });
+    },
+    // It accepts connections before queries, and logs when it accepts both.
+    isReady: async (_, { output }) => /system is ready to accept connections/.test(output()),
+    urlOf: (at) => `postgres://postgres${password === undefined ? '' : `:${encodeURIComponent(password)}`}@127.0.0.1:${at}/postgres`,
+  });
+}
+
+/** @param {string} data @param {Record<string, string>} more */
+function postgresArgs(data, more) {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    // Many processes with a pool each.
+    max_connections: '300',
+    ...more,
+  };
+  return ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+}
+
+/** PostgreSQL refuses to run as root. Null: run it as the current user. */
+function postgresOwner() {
+  if (process.getuid?.() !== 0) return null;
+  /** @param {string} flag */
+  const idOf = (flag) => {
+    const { status, stdout } = spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' });
+    if (status !== 0) throw new ScriptError("PostgreSQL refuses to run as root, and there is no user 'postgres' to run it as. Start this as another user.");
+    return Number(stdout);
+  };
+  return { uid: idOf('-u'), gid: idOf('-g') };
+}
+
+/**
+ * @typedef {object} StoreProgram
+ * @property {string} name
+ * @property {(port: number) => Server} launch
+ * @property {(port: number, server: Server) => Promise<boolean>} isReady
+ * @property {(port: number) => string} urlOf
+ */
+
+/** @param {StoreProgram} program @param {{ port?: number | undefined, started?: boolean }} [options] @returns {Promise<Store>} */
+async function openStore(program, { port: wanted, started = true } = {}) {
+  const first = started && wanted === undefined ? await startSomewhere(program) : null;
+  const port = first?.port ?? wanted ?? (await freePort());
+  /** @type {Server | null} */
+  let server = first?.server ?? null;
+  /** @type {Store} */
+  const store = {
+    url: program.urlOf(port),
+    port,
+    get pid() {
+      return server?.child.pid ?? 0;
+    },
+    output: () => server?.output() ?? '',
+    async start() {
+      if (server !== null && !hasEnded(server.child)) throw new Error(`${program.name} is running`);
+      server = await startAt(program, port);
+    },
+    async end(signal) {
+      if (server === null || hasEnded(server.child)) return;
+      const ended = once(server.child, 'exit');
+      server.child.kill(signal);
+      await ended;
+    },
+    kill: () => store.end(server?.killWith ?? 'SIGKILL'),
+    signal: (name) => void server?.child.kill(name),
+  };
+  if (started && first === null) await store.start();
+  return store;
+}
+
+/** On any free port. @param {StoreProgram} program */
+async function startSomewhere(program) {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort();
+    const server = program.launch(port);
+    if (await becomesReady(program, server, port)) return { port, server };
+    if (!PORT_IN_USE.test(server.output()) || attempt === MAX_PORT_ATTEMPTS) throw notStarted(program, server);
+  }
+}
+
+/** On its fixed port. @param {StoreProgram} program @param {number} port */
+async function startAt(program, port) {
+  const untilMs = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const server = program.launch(port);
+    if (await becomesReady(program, server, port)) return server;
+    if (!STILL_HELD.test(server.output()) || performance.now() > untilMs) throw notStarted(program, server);
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+/** @param {StoreProgram} program @param {Server} server @param {number} port */
+async function becomesReady({ isReady }, server, port) {
+  const untilMs = performance.now() + START_TIMEOUT_MS;
+  while (!hasEnded(server.child) && performance.now() < untilMs) {
+    // Both: a foreign server may answer on that port while ours is about to find it taken.
+    if ((await isReady(port, server)) && !hasEnded(server.child)) return true;
+    await delay(LOOK_AGAIN_MS);
+  }
+  return false;
+}
+
+/** @param {StoreProgram} program @param {Server} server */
+function notStarted({ name }, server) {
+  return new ScriptError(`${name} did not start:\n${server.output()}`);
+}
+
+/** The first data received; empty when there is none. @param {number} port @returns {Promise<string>} */
+function talk(port) {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    /** @param {string} answer */
+    const finish = (answer) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(TALK_TIMEOUT_MS, () => finish(''));
+    socket.once('error', () => finish(''));
+    socket.once('close', () => finish(''));
+    socket.once('data', (answer) => finish(answer.toString('utf8')));
+  });
+}

@@ -1,0 +1,97 @@
+import { isProgram, runScript } from '../run-script.mjs';
+import { openNats, openPostgres, openRedis } from './stores.mjs';
+import { ensureTestPrograms } from './test-programs.mjs';
+import { closeRun, openRun } from './test-run.mjs';
+
+/** @typedef {import('./test-run.mjs').TestRun} TestRun */
+/** @typedef {import('./stores.mjs').Store} Store */
+
+/** @typedef {{ redisUrl: string, postgresUrl: string, chromiumPath: string, stop: () => Promise<void> }} TestServices */
+/** @typedef {{ close: () => Promise<void> }} Closing `close` ends it and removes what it wrote */
+/** @typedef {Store & Closing & { folder: string, stop: () => Promise<void> }} NatsServer `stop` lets it flush; `folder` of its streams */
+/** @typedef {Store & Closing} TestPostgres */
+/** @typedef {Store & Closing & { freeze: () => void, thaw: () => void }} TestRedis `freeze` pauses the process */
+
+/**
+ * Starts a Redis and a PostgreSQL for one run of tests, on free ports, in a temporary folder, independent of the machine's own servers. NATS starts
+ * fast enough for one per test file: {@link startNatsServer}.
+ *
+ * @returns {Promise<TestServices>}
+ */
+export async function startTestServices() {
+  const { redis, postgresBin, chromium: chromiumPath } = await ensureTestPrograms();
+  const opened = await alone(async (run) => {
+    const [{ url: redisUrl }, { url: postgresUrl }] = await Promise.all([openRedis(run, { program: redis }), openPostgres(run, { bin: postgresBin })]);
+    return { redisUrl, postgresUrl };
+  });
+  return { ...opened, chromiumPath, stop: opened.close };
+}
+
+/**
+ * Starts a NATS server with JetStream for one test file, in some 40 ms. An unclosed one ends with this process.
+ *
+ * @param {Omit<import('./stores.mjs').NatsOptions, 'program' | 'env'>} [options]
+ * @returns {Promise<NatsServer>} started
+ */
+export async function startNatsServer(options = {}) {
+  const { nats: program } = await ensureTestPrograms();
+  const server = await alone((run) => openNats(run, { program, ...options }));
+  return Object.assign(server, { stop: () => server.end('SIGTERM') });
+}
+
+/**
+ * Starts a PostgreSQL for tests that stop, kill or restart it.
+ *
+ * @param {Omit<import('./stores.mjs').PostgresOptions, 'bin'>} [options]
+ * @returns {Promise<TestPostgres>} started
+ */
+export async function startTestPostgres(options = {}) {
+  const { postgresBin: bin } = await ensureTestPrograms();
+  return alone((run) => openPostgres(run, { bin, ...options }));
+}
+
+/**
+ * Starts a Redis for tests that stop, kill or freeze it.
+ *
+ * @param {{ password?: string, started?: boolean }} [options] `started: false`: it waits for `start`
+ * @returns {Promise<TestRedis>}
+ */
+export async function startTestRedis(options = {}) {
+  const { redis: program } = await ensureTestPrograms();
+  const server = await alone((run) => openRedis(run, { program, ...options }));
+  const { close } = server;
+  const thaw = () => server.signal('SIGCONT');
+  return Object.assign(server, {
+    freeze: () => server.signal('SIGSTOP'),
+    thaw,
+    close: async () => {
+      thaw(); // a frozen process would not handle the signal
+      await close();
+    },
+  });
+}
+
+/**
+ * Opens a run for one resource; closing the resource closes the run.
+ *
+ * @template {object} Opened
+ * @param {(run: TestRun) => Promise<Opened>} open
+ * @returns {Promise<Opened & Closing>}
+ */
+async function alone(open) {
+  const run = await openRun();
+  try {
+    return Object.assign(await open(run), { close: () => closeRun(run) });
+  } catch (error) {
+    await closeRun(run);
+    throw error;
+  }
+}
+
+if (isProgram(import.meta.url)) {
+  await runScript(async () => {
+    const { redisUrl, postgresUrl, chromiumPath } = await startTestServices();
+    const { url: natsUrl } = await startNatsServer();
+    console.log([natsUrl, redisUrl, postgresUrl, chromiumPath, 'Ctrl-C ends them.'].join('\n')); // the servers keep this process running
+  });
+}
