@@ -2,10 +2,10 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chdir } from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { allowedCores } from './machine.mjs';
-import { optionsFrom, usage } from './options.mjs';
 import { prepare } from '../scripts/prepare.mjs';
 import { runScript, ScriptError } from '../scripts/run-script.mjs';
+import { allowedCores } from './machine.mjs';
+import { optionsFrom, usage } from './options.mjs';
 
 /** Raises the limit of open files to the hard limit: ten thousand clients need a socket each, as does their gateway. */
 const WITH_MANY_FILES = 'ulimit -n "$(ulimit -Hn)" && exec "$@"';

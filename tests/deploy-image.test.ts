@@ -5,8 +5,8 @@ import { dirname, join, relative } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { nodeSatisfies } from '../scripts/node-version.mjs';
-import { buildStamp, builtFiles, installStamp, onlyForTests, rooms } from '../scripts/stamp.mjs';
 import { NODE_ARGUMENTS } from '../scripts/servers/start-cluster.mjs';
+import { buildStamp, builtFiles, installStamp, onlyForTests, rooms } from '../scripts/stamp.mjs';
 import { ourServices, packageFile, root, serviceOf } from './helpers/deployment.ts';
 import { readDockerfile } from './helpers/plain-config.ts';
 

@@ -18,7 +18,7 @@ export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge
  * replaced outlast their file: undici and `Deadlines` keep one timer per process, and one that was made meanwhile never fires.
  */
 export const needOwnProcess = [
-  'actors/runtime/{outbox,timers}.test.ts',
+  'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
   'services/actor-host/log-callbacks-left.test.ts',
   'services/agent-gateway/command-replies.test.ts',

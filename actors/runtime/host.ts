@@ -3,19 +3,19 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { BusContact } from './partitions/bus-contact.ts';
+import { lostStarts, START_LOOK_MS } from '../store/run-starts.ts';
 import type { CommitLoop } from './apply/commit-loop.ts';
-import { beat, deregisterHost } from './partitions/heartbeat.ts';
-import type { HostTimes } from './host-times.ts';
 import { Mailbox } from './apply/mailbox.ts';
+import type { HostTimes } from './host-times.ts';
+import { BusContact } from './partitions/bus-contact.ts';
+import { beat, deregisterHost } from './partitions/heartbeat.ts';
 import { refuseOtherLogAmong } from './partitions/one-log.ts';
-import type { Outbox } from './publish/outbox.ts';
 import { acquirePartitions, type PartitionClaim, releaseOutside, releasePartitions } from './partitions/ownership.ts';
 import { partitionRanges } from './partitions/partition-ranges.ts';
 import { type LiveHost, type Share, shareOf } from './partitions/rendezvous.ts';
-import { lostStarts, START_LOOK_MS } from '../store/run-starts.ts';
 import { StoredProgress } from './partitions/stored-progress.ts';
 import type { Timers } from './partitions/timers.ts';
+import type { Outbox } from './publish/outbox.ts';
 
 export interface HostDeps {
   hostId: string;

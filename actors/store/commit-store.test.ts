@@ -5,8 +5,8 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
-import { CommitStore } from './commit-store.ts';
 import { acquirePartitions, initialisePartitions, type PartitionClaim, releasePartitions } from '../runtime/partitions/ownership.ts';
+import { CommitStore } from './commit-store.ts';
 
 const PARTITION = 7;
 let database: Database;

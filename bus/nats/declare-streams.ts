@@ -2,8 +2,8 @@ import { JetStreamApiError, type JetStreamManager, type StreamConfig } from '@na
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
-import { isStreamMissing, lacksResources } from './connection/broker-errors.ts';
 import { compareStream } from './compare-stream.ts';
+import { isStreamMissing, lacksResources } from './connection/broker-errors.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 /** Processes that start together race to create streams; the loser looks again. In all under two seconds. */

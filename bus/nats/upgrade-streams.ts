@@ -2,8 +2,8 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { StreamUpgrade } from '../stream-upgrade.ts';
 import { compareStream } from './compare-stream.ts';
-import { copyingStream, streamConfigOf } from './declare-streams.ts';
 import { type Account, dial } from './connection/dial.ts';
+import { copyingStream, streamConfigOf } from './declare-streams.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { declarationsFor, type StreamDeclaration } from './streams.ts';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { ensurePrograms } from './programs.mjs';
 import { ScriptError } from '../run-script.mjs';
+import { ensurePrograms } from './programs.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 
@@ -60,7 +60,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {(line: string) => void} [say] gets a line when programs have to be installed
  */
 
-const CLONE = fileURLToPath(new URL('..', import.meta.url));
+const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 /** As in the image. The young generation starts at its full size (docs/adr/0022). */
 export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
 /** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */

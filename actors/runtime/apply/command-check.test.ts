@@ -8,7 +8,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { readTagsRequiredFrom } from './command-check.ts';
 
-const MIGRATIONS = new URL('../../shared/storage/migrations/', import.meta.url);
+const MIGRATIONS = new URL('../../../shared/storage/migrations/', import.meta.url);
 const DAY_MS = 24 * 3_600_000;
 
 let database: Database;

@@ -6,18 +6,18 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
+import { CommitStore, type Outcome } from '../../store/commit-store.ts';
+import type { PartitionClaim } from '../partitions/ownership.ts';
+import type { Timers } from '../partitions/timers.ts';
+import type { Histories } from '../publish/histories.ts';
+import type { Outbox } from '../publish/outbox.ts';
 import type { CommandCheck } from './command-check.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
-import { CommitStore, type Outcome } from '../../store/commit-store.ts';
-import type { Histories } from '../publish/histories.ts';
 import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
-import type { Outbox } from '../publish/outbox.ts';
-import type { PartitionClaim } from '../partitions/ownership.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
 import { reportCommit } from './report-commit.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
-import type { Timers } from '../partitions/timers.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Per statement; larger batches cost more than they save. */

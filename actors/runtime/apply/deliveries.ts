@@ -1,7 +1,7 @@
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
-import type { RunProgress } from './commit-plan.ts';
 import { DELIVERY_DUE } from '../partitions/timers.ts';
+import type { RunProgress } from './commit-plan.ts';
 import type { RunFacts } from './transition-inputs.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 

@@ -5,11 +5,11 @@ import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { PartitionClaim } from '../partitions/ownership.ts';
 import type { CommandCheck } from './command-check.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
-import type { PartitionClaim } from '../partitions/ownership.ts';
 import type { SessionState } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 

@@ -7,8 +7,8 @@ import type { StoredCommand } from '../../bus.ts';
 import { type DeliveryInfo, parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { Pull } from '../connection/pull.ts';
-import { nanosOf, streams } from '../streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { nanosOf, streams } from '../streams.ts';
 
 /** Size of one pull; at most twice this is in memory while the handler is busy. */
 const PULL_COMMANDS = 512;

@@ -6,14 +6,14 @@ import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription 
 import { PARTITION_COUNT } from '../../partition.ts';
 import { fingerprintOf, hasFingerprint } from '../../position-fingerprint.ts';
 import { addresses, subjectOf } from '../../subjects.ts';
-import { CommandFeed } from './command-feed.ts';
-import { CommandReader } from './command-reader.ts';
 import type { NatsLink } from '../connection/link.ts';
-import { LogFingerprint } from './log-fingerprint.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
 import { streams } from '../streams.ts';
 import type { Closable } from '../types.ts';
-import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { CommandFeed } from './command-feed.ts';
+import { CommandReader } from './command-reader.ts';
+import { LogFingerprint } from './log-fingerprint.ts';
 
 /** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;

@@ -1,7 +1,7 @@
 import { createInbox, type Msg, type Subscription } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { NatsLink } from './link.ts';
 import { nanosOf } from '../streams.ts';
+import type { NatsLink } from './link.ts';
 
 /** How long the broker keeps a request; it is all that an idle reader costs. */
 const EXPIRES_MS = 120_000;

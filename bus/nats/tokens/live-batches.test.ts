@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { eachFrameIn, LiveBatches, liveAddressOf } from './live-batches.ts';
 import { atTickEnd } from '../connection/tick-end.ts';
+import { eachFrameIn, LiveBatches, liveAddressOf } from './live-batches.ts';
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
 

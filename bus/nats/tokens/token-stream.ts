@@ -8,11 +8,11 @@ import { isStreamMissing } from '../connection/broker-errors.ts';
 import { CoreSubscriptions } from '../connection/core-subscriptions.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
+import { leaveNow } from '../connection/tick-end.ts';
+import { nanosOf, streams } from '../streams.ts';
 import { LiveBatches } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
 import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './replay-batches.ts';
-import { nanosOf, streams } from '../streams.ts';
-import { leaveNow } from '../connection/tick-end.ts';
 
 /** Messages per pull. */
 const REPLAY_MESSAGES = 1_000;

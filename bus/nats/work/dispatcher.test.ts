@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { addresses } from '../../subjects.ts';
-import { Dispatcher, dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import type { NatsLink } from '../connection/link.ts';
+import { Dispatcher, dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 
 const NOW_MS = 1_700_000_000_000;
 

@@ -5,8 +5,8 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
 import type { Bus, WorkItem } from '../../bus.ts';
 import { openNatsBus } from '../nats-bus.ts';
-import { PauseDetector } from './pause-detector.ts';
 import { workConsumers } from '../streams.ts';
+import { PauseDetector } from './pause-detector.ts';
 
 /** Blocks this process, like a stop signal. */
 function standStill(ms: number): void {

@@ -7,13 +7,13 @@ import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from
 import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
 import { pauseFor } from '../../pause.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { Pull } from '../connection/pull.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { nanosOf, streams, workConsumers } from '../streams.ts';
 import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
-import type { NatsLink } from '../connection/link.ts';
 import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
-import { Pull } from '../connection/pull.ts';
-import { nanosOf, streams, workConsumers } from '../streams.ts';
-import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
 import { workItem } from './work-item.ts';
 
 /** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */

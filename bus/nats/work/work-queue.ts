@@ -2,13 +2,13 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
-import { Dispatcher } from './dispatcher.ts';
-import { deliveryHeaders } from './earlier-deliveries.ts';
 import type { NatsLink } from '../connection/link.ts';
-import { PauseDetector } from './pause-detector.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
 import { streams, workConsumers } from '../streams.ts';
 import type { Closable } from '../types.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { deliveryHeaders } from './earlier-deliveries.ts';
+import { PauseDetector } from './pause-detector.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkStreamWatch } from './work-stream-watch.ts';
 

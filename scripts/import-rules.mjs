@@ -1,0 +1,53 @@
+/**
+ * @typedef {object} ImportRule One row. Paths are prefixes relative to the root; `*` stands for one folder, the same in the whole row. The first
+ *   row that fits a file is the file's.
+ * @property {string} files
+ * @property {readonly string[]} mayImport
+ * @property {readonly string[]} [never] exceptions from `mayImport`
+ * @property {readonly string[]} [packages] npm packages and `node:` modules that files other than tests may import; without the field, any
+ * @property {string} because
+ */
+
+/**
+ * @typedef {object} ImportRules
+ * @property {readonly string[]} rooms
+ * @property {readonly ImportRule[]} rules
+ * @property {{ folders: readonly string[], openedBy: readonly string[], because: string }} drivers what opens an outside system, and the files (globs)
+ *   that alone may import it; drivers may import each other
+ */
+
+/**
+ * Which folder may import which. tests/architecture.test.ts holds the sources against it; the editor's rules in biome.json are generated from it
+ * (scripts/editor-rules.mjs).
+ *
+ * @type {ImportRules}
+ */
+export const importRules = {
+  rooms: ['services', 'actors', 'bus', 'shared'],
+  rules: [
+    {
+      files: 'shared/contracts/',
+      mayImport: ['shared/contracts/'],
+      packages: ['zod'],
+      because: 'the public shapes, which all rooms import, depend on no other code',
+    },
+    { files: 'shared/', mayImport: ['shared/'], because: 'the lowest layer imports no layer above it' },
+    { files: 'bus/nats/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },
+    { files: 'bus/memory/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },
+    { files: 'bus/', mayImport: ['bus/', 'shared/'], never: ['shared/storage/', 'shared/http/'], because: 'messages are data' },
+    {
+      files: 'actors/',
+      mayImport: ['actors/', 'bus/', 'shared/'],
+      never: ['shared/http/'],
+      packages: ['xstate', 'zod'],
+      because: 'behaviour is tested without a network',
+    },
+    { files: 'services/standalone/', mayImport: ['services/', 'actors/', 'bus/', 'shared/'], because: 'it starts the other services' },
+    { files: 'services/*/', mayImport: ['services/*/', 'actors/', 'bus/', 'shared/'], because: 'services meet on the bus, not in memory' },
+  ],
+  drivers: {
+    folders: ['bus/nats/', 'bus/memory/', 'shared/storage/postgres/', 'shared/storage/pglite/', 'shared/storage/redis/', 'shared/storage/memory/'],
+    openedBy: ['services/*/main.ts', '**/*.test.ts', '**/conformance.ts', '**/conformance/**'],
+    because: 'only a main.ts, a test or a conformance suite opens a driver',
+  },
+};
