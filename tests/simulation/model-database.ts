@@ -185,7 +185,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     const { tables } = this;
     const runs = (ids: unknown) => pick(tables.runs, [...new Set(ids as string[])]);
     return {
-      'load-runs': ([ids]) => runs(ids).map((row) => read(row, RUN_COLUMNS)),
+      'load-runs': ([ids]) => runs(ids).map((row) => ({ ...read(row, RUN_COLUMNS), input: row['input'], metadata: row['metadata'] ?? null })),
       'settled-runs': ([ids]) =>
         runs(ids)
           .filter(({ state }) => state === 'succeeded' || state === 'failed')
