@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { printFigures } from '../../scripts/chaos-figures.mjs';
-import { casesOfToday } from '../helpers/tier.ts';
+import { casesOfToday, tier } from '../helpers/tier.ts';
 import { type Environment, openEnvironment } from './environment.ts';
 import { fixedFaultPlans, shuffledFaultPlans } from './fault-plans.ts';
-import { stoppingAtEventsWithoutFence, withoutFence } from './patched-copy.ts';
+import { checkAuditor } from './invariants.ts';
+import { killedAfterEventsWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { hostPausedAtCommit } from './scenarios/paused-hosts.ts';
@@ -43,24 +44,24 @@ async function inTurn(act: () => Promise<void>): Promise<void> {
 describe('under load', () => {
   for (const { name, run } of plans) it(name, () => inTurn(() => run(environment)));
 
-  // These are the last: they leave logs behind that are not whole.
-  it('a host that commits without looking at its epoch is caught, by its customer or by the auditor, when the interim owner is killed as it wakes', () =>
+  // These are the last: they leave logs behind that are not whole. The figures are of the program as it is.
+  it('a customer and the auditor see that a host commits without looking at its epoch, when the interim owner is killed as it continues', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
-      // The sleeping commit is the message's; the auditor sees that it was accepted even where the next owner's log hides it from the customer.
-      const caught = /a customer does not read what was said and answered|hosts have committed to partitions that were not theirs/;
-      const unfenced = { folder: await stoppingAtEventsWithoutFence(), isFenced: false };
-      await expect(interimOwnerKilled(environment, unfenced)).rejects.toThrow(caught);
+      const folder = await killedAfterEventsWithoutFence();
+      await expect(interimOwnerKilled(environment, folder)).rejects.toThrow('a customer does not read what was said and answered');
+      await expect(checkAuditor(environment)).rejects.toThrow('hosts have committed to partitions that were not theirs');
       Object.assign(environment.figures, seen);
       await environment.auditor.forget();
     }));
 
-  it('the suite fails for a host that commits without looking at its epoch', () =>
-    inTurn(async () => {
-      const seen = structuredClone(environment.figures);
-      const zombie = hostPausedAtCommit(await withoutFence());
-      await expect(underLoad(environment, [zombie])).rejects.toThrow('hosts have committed to partitions that were not theirs');
-      // The figures are of the program as it is.
-      Object.assign(environment.figures, seen);
-    }));
+  if (tier === 'deep' || process.env.CHAOS_SEED !== undefined) {
+    it('the suite fails for a host that commits without looking at its epoch', () =>
+      inTurn(async () => {
+        const seen = structuredClone(environment.figures);
+        const zombie = hostPausedAtCommit(await withoutFence());
+        await expect(underLoad(environment, [zombie])).rejects.toThrow('hosts have committed to partitions that were not theirs');
+        Object.assign(environment.figures, seen);
+      }));
+  }
 });

@@ -1,5 +1,5 @@
 import type { Environment } from './environment.ts';
-import { stoppingAtEvents } from './patched-copy.ts';
+import { killedAfterEvents } from './patched-copy.ts';
 import { type Fault, underLoad } from './scenario.ts';
 import { brokerEndsInBetween } from './scenarios/between-steps.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
@@ -24,8 +24,8 @@ const openCalls: FaultPlan = {
 };
 const rollBack: FaultPlan = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
 const interim: FaultPlan = {
-  name: 'the interim owner of a paused host’s partition is killed as that host wakes with its commit',
-  run: async (environment) => interimOwnerKilled(environment, { folder: await stoppingAtEvents(), isFenced: true }),
+  name: 'the interim owner of a paused host’s partition is killed as that host continues with its commit, and that host behind it',
+  run: async (environment) => interimOwnerKilled(environment, await killedAfterEvents()),
 };
 
 /** Faults that belong together, in an order in which they cost little time. */

@@ -40,25 +40,25 @@ const noFence: readonly Patch[] = [
   { file: 'actors/store/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
 ];
 /**
- * `commit.sending` is reached only by commits that append to a session's log. A new owner also commits redelivered commands, which only move
- * the cursor: a customer can't read whether such a commit was fenced.
+ * `commit.sending` is reached only by commits that append to a session's log, and the host is killed when the first of them is answered. A new
+ * owner also commits redelivered commands, which only move the cursor: a customer can't read whether such a commit was fenced.
  */
-const stopsAtEvents: Patch = {
-  file: 'actors/store/commit-store.js',
-  from: "failPoint('commit.sending');",
-  to: "if (plan.events.length > 0) failPoint('commit.sending');",
-};
+const onlyEventCommit: readonly Patch[] = [
+  { file: 'actors/store/commit-store.js', from: "failPoint('commit.sending');", to: "if (plan.events.length > 0) failPoint('commit.sending');" },
+  { file: 'actors/store/commit-store.js', from: "failPoint('commit.stored');", to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');" },
+];
 
 export function withoutFence(): Promise<string> {
   return patchedCopy(...noFence);
 }
 
-export function stoppingAtEvents(): Promise<string> {
-  return patchedCopy(stopsAtEvents);
+/** A host that stops before its first commit of events, and is killed behind it. */
+export function killedAfterEvents(): Promise<string> {
+  return patchedCopy(...onlyEventCommit);
 }
 
-export function stoppingAtEventsWithoutFence(): Promise<string> {
-  return patchedCopy(stopsAtEvents, ...noFence);
+export function killedAfterEventsWithoutFence(): Promise<string> {
+  return patchedCopy(...onlyEventCommit, ...noFence);
 }
 
 /** A host whose machines are of the version before. */

@@ -4,28 +4,29 @@ import { partitionOf } from '../../../bus/partition.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts';
 import { checkAuditor } from '../invariants.ts';
-import { drainHost, joinHost, untilItOwns } from '../scenario.ts';
+import { joinHost, untilItOwns } from '../scenario.ts';
 
 /** So many that a host which joins three others has the partition of one of them: it has about a quarter of all. */
 const SESSIONS = 48;
-/** For the reply to a message that was sent when every partition had an owner. */
+/** For the answer to a message that was sent when every partition had an owner. */
 const ANSWER_MS = 15_000;
 
 const sessionRecord = z.looseObject({ id: z.string() });
 const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(), text: z.string().optional() }));
 
 /**
- * A host stands still with a commit on its way; another takes its partition over and goes on with the session; that one is killed in the
- * moment in which the first wakes and sends its commit. With the interim owner alive, its memory of the session would outlast what an
- * unfenced commit writes over its rows; now the rows are all that there is, and the next owner believes them.
+ * A host stops with a commit on its way; another acquires its partition and goes on with the session; that one is killed in the moment in which
+ * the first continues and sends its commit, and the first is killed behind it. The rows are then all that is left, and the next owner believes
+ * them: the interim owner's memory would outlast what an unfenced commit writes over its rows, and the first host, which is the partition's
+ * first choice and would acquire it again, would apply the same commands once more as it applied them before.
  *
  * To be run without a load: the first commit of the host that appends an event has to be the one of the message.
  *
- * @param program that the paused host runs: its folder, and whether its commits are fenced; it reaches `commit.sending` only with commits
- *   that append events
+ * @param folder of the program that the paused host runs: it reaches `commit.sending` only with commits that append events, and is killed when
+ *   the first of them is answered
  * @throws when the session's log, as its customer reads it, is not what was said and answered
  */
-export async function interimOwnerKilled(environment: Environment, { folder, isFenced }: { folder: string; isFenced: boolean }): Promise<void> {
+export async function interimOwnerKilled(environment: Environment, folder: string): Promise<void> {
   const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await environment.client.post('/sessions', {}))).id));
   const paused = await environment.addHost({ FAIL_POINT: 'commit.sending:stop' }, folder);
   try {
@@ -33,11 +34,11 @@ export async function interimOwnerKilled(environment: Environment, { folder, isF
     const owned = new Set(await partitionsOf(environment, paused));
     const id = ids.find((one) => owned.has(partitionOf(one)));
     if (id === undefined) throw new Error('the paused host owns none of the sessions');
-    await loseInterimOwner(environment, paused, id);
+    await loseBothOwners(environment, paused, id);
     try {
       await say(environment, id, 'three');
       const isWhole = async () => {
-        expect(await heardIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
+        expect(await textsIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
         return true;
       };
       await eventually(isWhole, { timeoutMs: ANSWER_MS });
@@ -46,27 +47,26 @@ export async function interimOwnerKilled(environment: Environment, { folder, isF
     }
     await checkAuditor(environment);
   } finally {
-    // A host without the fence does not drain as the product does.
-    if (isFenced) await drainHost(environment, paused);
-    else await environment.end(paused, 'SIGKILL');
+    if (!paused.hasExited()) await environment.end(paused, 'SIGKILL');
     await joinHost(environment);
     await environment.everyPartitionOwned(paused.name);
   }
 }
 
-async function loseInterimOwner(environment: Environment, paused: NamedHost, id: string): Promise<void> {
+async function loseBothOwners(environment: Environment, paused: NamedHost, id: string): Promise<void> {
   // Gateways wait for this commit meanwhile.
   const said = say(environment, id, 'one');
   await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
   await environment.everyPartitionOwned(paused.name);
   await said;
-  await eventually(async () => (await heardIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
+  await eventually(async () => (await textsIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
   await say(environment, id, 'two');
-  await eventually(async () => (await heardIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
+  await eventually(async () => (await textsIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
   const interim = await ownerOf(environment, id);
   await environment.end(interim, 'SIGKILL');
   paused.signal('SIGCONT');
-  await eventually(async () => (await environment.auditor.rejected(paused.name)) + (await environment.auditor.zombieCommits()) > 0, { timeoutMs: TIMEOUT_MS });
+  await eventually(() => paused.hasExited(), { timeoutMs: TIMEOUT_MS });
+  expect((await environment.auditor.rejected(paused.name)) + (await environment.auditor.zombieCommits()), 'the commit was not sent').toBeGreaterThan(0);
   await environment.everyPartitionOwned(interim.name);
 }
 
@@ -88,8 +88,8 @@ async function say({ client }: Environment, sessionId: string, text: string): Pr
   accepted(await client.post(`/sessions/${sessionId}/events`, { kind: 'user_message', text, idempotency_key: `${sessionId}-${text}` }));
 }
 
-/** What the customer and the agent have said, as the customer reads it. */
-async function heardIn({ client }: Environment, sessionId: string): Promise<string[]> {
+/** The texts of customer and agent, as the customer reads them. */
+async function textsIn({ client }: Environment, sessionId: string): Promise<string[]> {
   const events = eventsPage.parse(accepted(await client.get(`/sessions/${sessionId}/events?min_offset=0&limit=1000&wait_for_data=0`)));
   expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index));
   return events.flatMap(({ kind, text }) => (kind === 'user_message' || kind === 'assistant_message' ? [text ?? ''] : []));
