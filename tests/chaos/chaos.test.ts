@@ -12,7 +12,7 @@ import { seededRandom } from './seeded-random.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);
-/** With a seed of its own a pass has all of them, in another order and in other company. */
+/** With CHAOS_SEED a pass runs all faults, reordered and regrouped by the seed. */
 const plans = process.env.CHAOS_SEED === undefined ? casesOfToday(fixedFaultPlans()) : shuffledFaultPlans(random);
 
 let environment: Environment;
@@ -28,12 +28,12 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** An act that fails leaves a cluster behind in which nothing else can be judged. */
+/** A failed scenario leaves a cluster in which later ones would fail for its reason, so they are not run. */
 let brokenBy: unknown;
-async function inTurn(act: () => Promise<void>): Promise<void> {
-  if (brokenBy !== undefined) throw new Error('not tried, since an act before it has failed', { cause: brokenBy });
+async function inTurn(scenario: () => Promise<void>): Promise<void> {
+  if (brokenBy !== undefined) throw new Error('not tried, since a scenario before it has failed', { cause: brokenBy });
   try {
-    await act();
+    await scenario();
   } catch (error) {
     brokenBy = error;
     throw error;
@@ -43,11 +43,11 @@ async function inTurn(act: () => Promise<void>): Promise<void> {
 describe('under load', () => {
   for (const { name, run } of plans) it(name, () => inTurn(() => run(environment)));
 
-  // These are the last: they leave logs behind that are not whole.
-  it('a host that commits without looking at its epoch is caught, by its customer or by the auditor, when the interim owner is killed as it wakes', () =>
+  // These run last: they leave incomplete logs behind.
+  it('a host without epoch fencing is detected, by its customer or by the auditor, when the interim owner is killed as it resumes', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
-      // The sleeping commit is the message's; the auditor sees that it was accepted even where the next owner's log hides it from the customer.
+      // The delayed commit is the message's; the auditor records that it was accepted even where the next owner's log hides it from the customer.
       const caught = /a customer does not read what was said and answered|hosts have committed to partitions that were not theirs/;
       const unfenced = { folder: await stoppingAtEventsWithoutFence(), isFenced: false };
       await expect(interimOwnerKilled(environment, unfenced)).rejects.toThrow(caught);
@@ -55,12 +55,12 @@ describe('under load', () => {
       await environment.auditor.forget();
     }));
 
-  it('the suite fails for a host that commits without looking at its epoch', () =>
+  it('the suite fails for a host without epoch fencing', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
       const zombie = hostPausedAtCommit(await withoutFence());
       await expect(underLoad(environment, [zombie])).rejects.toThrow('hosts have committed to partitions that were not theirs');
-      // The figures are of the program as it is.
+      // The printed figures are those of the unmodified program.
       Object.assign(environment.figures, seen);
     }));
 });

@@ -6,7 +6,7 @@ import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts'
 import { checkAuditor } from '../invariants.ts';
 import { drainHost, joinHost, untilItOwns } from '../scenario.ts';
 
-/** So many that a host which joins three others has the partition of one of them: it has about a quarter of all. */
+/** Enough that a host which joins three others owns the partition of at least one of them: it owns about a quarter. */
 const SESSIONS = 48;
 /** For the reply to a message that was sent when every partition had an owner. */
 const ANSWER_MS = 15_000;
@@ -15,15 +15,15 @@ const sessionRecord = z.looseObject({ id: z.string() });
 const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(), text: z.string().optional() }));
 
 /**
- * A host stands still with a commit on its way; another takes its partition over and goes on with the session; that one is killed in the
- * moment in which the first wakes and sends its commit. With the interim owner alive, its memory of the session would outlast what an
- * unfenced commit writes over its rows; now the rows are all that there is, and the next owner believes them.
+ * A host is paused with a commit in flight; another takes its partition over and goes on with the session; that one is killed as the first
+ * resumes and sends its commit. With the interim owner running, its state in memory would replace what an unfenced commit writes over its
+ * rows; without it the next owner loads those rows.
  *
- * To be run without a load: the first commit of the host that appends an event has to be the one of the message.
+ * Runs without a load: the first commit of the host that appends an event has to be the one of the message.
  *
  * @param program that the paused host runs: its folder, and whether its commits are fenced; it reaches `commit.sending` only with commits
  *   that append events
- * @throws when the session's log, as its customer reads it, is not what was said and answered
+ * @throws when the session's log, as its customer reads it, is not what was sent and answered
  */
 export async function interimOwnerKilled(environment: Environment, { folder, isFenced }: { folder: string; isFenced: boolean }): Promise<void> {
   const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await environment.client.post('/sessions', {}))).id));
@@ -35,9 +35,9 @@ export async function interimOwnerKilled(environment: Environment, { folder, isF
     if (id === undefined) throw new Error('the paused host owns none of the sessions');
     await loseInterimOwner(environment, paused, id);
     try {
-      await say(environment, id, 'three');
+      await post(environment, id, 'three');
       const isWhole = async () => {
-        expect(await heardIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
+        expect(await textsIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
         return true;
       };
       await eventually(isWhole, { timeoutMs: ANSWER_MS });
@@ -46,7 +46,7 @@ export async function interimOwnerKilled(environment: Environment, { folder, isF
     }
     await checkAuditor(environment);
   } finally {
-    // A host without the fence does not drain as the product does.
+    // A host without the fence does not drain like the product.
     if (isFenced) await drainHost(environment, paused);
     else await environment.end(paused, 'SIGKILL');
     await joinHost(environment);
@@ -55,14 +55,14 @@ export async function interimOwnerKilled(environment: Environment, { folder, isF
 }
 
 async function loseInterimOwner(environment: Environment, paused: NamedHost, id: string): Promise<void> {
-  // Gateways wait for this commit meanwhile.
-  const said = say(environment, id, 'one');
+  // The gateway waits for this commit meanwhile.
+  const said = post(environment, id, 'one');
   await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
   await environment.everyPartitionOwned(paused.name);
   await said;
-  await eventually(async () => (await heardIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
-  await say(environment, id, 'two');
-  await eventually(async () => (await heardIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
+  await eventually(async () => (await textsIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
+  await post(environment, id, 'two');
+  await eventually(async () => (await textsIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
   const interim = await ownerOf(environment, id);
   await environment.end(interim, 'SIGKILL');
   paused.signal('SIGCONT');
@@ -84,12 +84,12 @@ async function ownerOf({ database, hosts }: Environment, sessionId: string): Pro
   return owner;
 }
 
-async function say({ client }: Environment, sessionId: string, text: string): Promise<void> {
+async function post({ client }: Environment, sessionId: string, text: string): Promise<void> {
   accepted(await client.post(`/sessions/${sessionId}/events`, { kind: 'user_message', text, idempotency_key: `${sessionId}-${text}` }));
 }
 
-/** What the customer and the agent have said, as the customer reads it. */
-async function heardIn({ client }: Environment, sessionId: string): Promise<string[]> {
+/** The messages of the customer and of the agent, as the customer reads them. */
+async function textsIn({ client }: Environment, sessionId: string): Promise<string[]> {
   const events = eventsPage.parse(accepted(await client.get(`/sessions/${sessionId}/events?min_offset=0&limit=1000&wait_for_data=0`)));
   expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index));
   return events.flatMap(({ kind, text }) => (kind === 'user_message' || kind === 'assistant_message' ? [text ?? ''] : []));
