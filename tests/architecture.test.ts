@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Architecture, checkArchitecture } from './helpers/check-architecture.ts';
 
-/** Who may import whom. biome.json says the same to the editor; this is the copy that no disabled lint gets past. */
+/** Which room may import which. biome.json has the same rules for the editor; this copy holds where a lint is disabled. */
 const architecture: Architecture = {
   rooms: ['services', 'actors', 'bus', 'shared'],
   rules: [
@@ -54,7 +54,7 @@ describe('the sources', () => {
   it('are found by every tool: types and development lead to the sources, all else to the build', () => {
     const { imports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-    // In this order: the first condition that fits wins, and without `types` the linter sees neither cycles nor promises across rooms.
+    // In this order: the first matching condition wins, and without `types` the linter sees neither cycles nor promises across rooms.
     const expected = architecture.rooms.map((room) => [
       `#${room}/*.ts`,
       [
@@ -75,7 +75,7 @@ describe('the checker', () => {
     for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
   });
 
-  /** A small house in which everything is in order, but for the files given. */
+  /** A small repository without violations, except for the given files. */
   function violationsWith(files: Record<string, string>): string[] {
     const folder = mkdtempSync(join(tmpdir(), 'switchyard-architecture-'));
     folders.push(folder);
@@ -108,7 +108,7 @@ describe('the checker', () => {
     return checkArchitecture(folder, architecture).violations;
   }
 
-  it('has nothing to say about a house in order', () => {
+  it('finds nothing in a repository without violations', () => {
     expect(violationsWith({})).toEqual([]);
   });
 

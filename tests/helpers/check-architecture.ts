@@ -4,7 +4,7 @@ import { scanImports } from './scan-imports.ts';
 
 /**
  * One row of the table. Paths are prefixes relative to the root; `*` stands for one name, the same in a row's whole length. The first
- * row that fits a file is the file's.
+ * matching row applies to a file.
  */
 interface Rule {
   files: string;
@@ -19,7 +19,7 @@ interface Rule {
 export interface Architecture {
   rooms: readonly string[];
   rules: readonly Rule[];
-  /** What opens an outside system, and who alone may. */
+  /** Drivers, and the only files that may open them. */
   drivers: { folders: readonly string[]; openedBy: (file: string) => boolean; because: string };
 }
 
@@ -30,7 +30,7 @@ interface Edge {
 }
 
 /**
- * Reads every TypeScript file of the rooms and holds its imports against the rules.
+ * Reads every TypeScript file of the rooms and checks its imports against the rules.
  *
  * @returns the files it read, and one sentence per violation
  */
@@ -45,7 +45,7 @@ export function checkArchitecture(root: string, architecture: Architecture): { f
     for (const { specifier, line } of imports) {
       const refuse = (why: string) => violations.push(`${file}:${line} ${why}`);
       if (specifier === null) {
-        refuse('imports something computed, which nobody can check');
+        refuse('has a computed import, which cannot be checked');
       } else if (!/^[.#/]/.test(specifier)) {
         checkPackage({ file, specifier, rules: architecture.rules, refuse });
       } else {
@@ -79,7 +79,7 @@ interface BorderCheck {
 }
 
 function checkBorder({ file, specifier, to, architecture, refuse }: BorderCheck): void {
-  // What starts the servers that a test needs is no room: it runs before anything is built.
+  // The scripts that start servers for tests are in no room: they run before the build.
   if (isTest(file) && SERVER_SCRIPTS.test(to)) return;
   // The scripts that start servers for tests lie in no room, and no alias leads to them.
   if (isTest(file) && to.startsWith('scripts/')) return;
@@ -97,14 +97,14 @@ function checkBorder({ file, specifier, to, architecture, refuse }: BorderCheck)
     refuse('lies in no room that the rules know');
     return;
   }
-  // A test opens drivers to run what it tests on them; for all else it keeps to its room's rule.
+  // A test may open drivers to run its subject on them; otherwise its room's rule applies.
   if (isDriver && isTest(file)) return;
   const { rule, name } = found;
   const fits = (prefixes: readonly string[] = []) => prefixes.some((prefix) => to.startsWith(prefix.replace('*', name)));
   if (!fits(rule.mayImport) || fits(rule.never)) refuse(`may not import ${to}: ${rule.because}`);
 }
 
-/** @returns the first rule that fits, and what its `*` stands for */
+/** @returns the first matching rule, and the value of its `*` */
 function ruleFor(file: string, rules: readonly Rule[]): { rule: Rule; name: string } | null {
   for (const rule of rules) {
     const [before = '', after] = rule.files.split('*');

@@ -32,7 +32,7 @@ const HALF_A_LINE: Step = { raw: 'data: {"id":"chatcmpl-1","choices":[{"index":0
 const TEN_MB = 10_000_000;
 
 const rows: Row[] = [
-  { fault: 'refuses the connection', model: 'nobody', steps: [], ending: { kind: 'refused', status: 502 } },
+  { fault: 'refuses the connection', model: 'closed', steps: [], ending: { kind: 'refused', status: 502 } },
   { fault: 'sends no headers', steps: ['hold'], ending: { kind: 'refused', status: 502 } },
   { fault: 'sends headers and nothing else', steps: ['headers', 'hold'], ending: { kind: 'refused', status: 502 } },
   {

@@ -89,17 +89,17 @@ export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
     });
 
     it.each([
-      { phase: 'that is being connected', model: 'deaf', scripts: {}, before: 0 },
+      { phase: 'that is being connected', model: 'unresponsive', scripts: {}, before: 0 },
       {
         phase: 'whose first provider failed while the second is being connected',
-        model: 'first-deaf',
+        model: 'first-unresponsive',
         scripts: { first: [{ refuse: 500 }] as Step[] },
         before: 1,
       },
     ])('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, scripts, before }) => {
       const tookMs: number[] = [];
       for (let sample = 0; sample < SAMPLES; sample += 1) {
-        const { connections } = deploymentOf().deaf;
+        const { connections } = deploymentOf().unresponsive;
         const known = connections.length;
         const { client, calls } = open(model, scripts);
         const connection = await eventually(() => connections[known]);
