@@ -9,7 +9,7 @@ import { turnShape } from './settings.mjs';
  * @property {string} what
  * @property {string} unit
  * @property {number | null} value Switchyard's
- * @property {string | null} the baseline's name; null: none
+ * @property {string | null} against the baseline's name; null: none
  * @property {number | null} baseline its value
  * @property {number} bar of the ratio, or of the value where there is no baseline
  * @property {number | null} aim the same; null: there is none
