@@ -14,7 +14,7 @@ function keysIn(value: unknown): string[] {
 }
 
 describe('machines', () => {
-  it.each(Object.entries(machines))('DESIGN 5: the %s machine is data: it starts nothing and waits for no clock', (_, machine) => {
+  it.each(Object.entries(machines))('DESIGN 5: the %s machine is data: it has no side effects and no timers', (_, machine) => {
     const keys = keysIn(machine.config);
 
     expect(keys).toEqual(expect.arrayContaining(['states', 'on', 'target', 'actions']));
@@ -41,7 +41,7 @@ describe('machines', () => {
     },
   );
 
-  it.each(Object.keys(machines))('DESIGN 5: no machine asks for the time, for chance or for anything outside it: %s', (name) => {
+  it.each(Object.keys(machines))('DESIGN 5: no machine reads the time, random numbers or anything outside it: %s', (name) => {
     const folder = new URL(`./${name}/`, import.meta.url);
     const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'));
     const code = sources.map((file) => readFileSync(new URL(file, folder), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');

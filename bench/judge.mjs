@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Judged
- * @property {number | null} ratio null: there is nobody to compare with, or one of the two was not measured
+ * @property {number | null} ratio null: there is no baseline, or one of the two was not measured
  * @property {Verdict} verdict
  * @property {number | null} missedBy how many times worse than the bar; null: it is not missed, or the bar is 0
  */

@@ -15,19 +15,19 @@ describe('a verdict', () => {
     expect(judge({ ...cost, baseline: -0.1 }).verdict).toBe('unknown');
   });
 
-  it('says by how much a bar is missed, in both senses', () => {
+  it('has the factor by which a bar is missed, in both senses', () => {
     expect(judge({ ...cost, value: 5 })).toEqual({ ratio: 0.5, verdict: 'miss', missedBy: 2 });
     expect(judge({ ...speed, value: 20 })).toEqual({ ratio: 2, verdict: 'miss', missedBy: 2 });
   });
 
-  it('tells the bar from the aim', () => {
+  it('distinguishes the bar from the aim', () => {
     expect(judge(cost).verdict).toBe('bar');
     expect(judge({ ...cost, value: 1.5 }).verdict).toBe('aim');
     expect(judge(speed).verdict).toBe('bar');
     expect(judge({ ...speed, value: 60 }).verdict).toBe('aim');
   });
 
-  it('judges the value itself where there is nobody to compare with', () => {
+  it('compares the value itself where there is no baseline', () => {
     expect(judge({ ...cost, against: null, baseline: null, value: 1, bar: 0, aim: null })).toEqual({ ratio: null, verdict: 'miss', missedBy: null });
     expect(judge({ ...cost, against: null, baseline: null, value: 0, bar: 0, aim: null }).verdict).toBe('aim');
   });

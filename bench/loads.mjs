@@ -23,7 +23,7 @@ import { wholeShape } from './settings.mjs';
 
 const MIB = 1_024 * 1_024;
 
-/** Everything that is done to targets, by name. @type {Record<string, Load>} */
+/** All loads, by name. @type {Record<string, Load>} */
 export const loads = {
   whole64: (setting) => whole(setting, { inFlight: 64, times: setting.settings.whole }),
   whole1: (setting) => whole(setting, { inFlight: 1, times: setting.settings.single }),

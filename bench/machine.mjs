@@ -13,7 +13,7 @@ export function describeMachine() {
   ];
 }
 
-/** The cores that this process may use. @param {string} [status] what the kernel says of it */
+/** The cores that this process may use. @param {string} [status] its /proc/self/status */
 export function allowedCores(status = readFileSync('/proc/self/status', 'utf8')) {
   const [, list = ''] = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status) ?? [];
   return list.split(',').flatMap((range) => {

@@ -15,7 +15,7 @@ import { startUpstream } from './upstream/start-upstream.mjs';
 /** @typedef {import('./rounds.mjs').Need} Need */
 
 const RESULTS = fileURLToPath(new URL('RESULTS.md', import.meta.url));
-/** A Ctrl-C under npm arrives twice; whoever asks again later than this does not want to wait. */
+/** A Ctrl-C under npm is delivered twice; a second signal later than this ends the process at once. */
 const REPEAT_MS = 1_000;
 
 const options = optionsFrom(process.argv.slice(2));
@@ -32,7 +32,7 @@ try {
 } finally {
   await stopTargets();
 }
-process.exit(); // the upstream ends with its channel, and nothing else is waited for
+process.exit(); // the upstream ends with its channel; nothing else is open
 
 /** @param {Options} options */
 async function bench({ quick, rows: names, rounds, more, profile, write }) {
@@ -79,7 +79,7 @@ function describeRun({ rounds, whole, tokens, streams, turns, polls }, quick) {
   return `${quick ? '**a quick run: it shows that everything works, its figures are not to be believed**; ' : ''}${facts.join(', ')}`;
 }
 
-/** Ends what was started, and then this. */
+/** Stops the targets, then exits. */
 function endOnSignals() {
   let firstAtMs = 0;
   for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {

@@ -1,4 +1,4 @@
-/** Milliseconds of the machine's own clock: the same in every process, so that two of them can be compared. It has no date. */
+/** Milliseconds of the machine's monotonic clock: the same in every process, so that timestamps of two can be compared. It has no date. */
 export function monotonicMs() {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1_000 + nanoseconds / 1_000_000;

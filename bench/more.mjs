@@ -11,11 +11,11 @@ const KB = 1_000;
 const PROMPTS = [100 * KB, 1_000 * KB];
 /** Large prompts fill the generator's core first if there are more. */
 const PROMPTS_IN_FLIGHT = 8;
-/** The histogram that a host tells of how many commands it takes into one commit. */
+/** A host's histogram of the commands per commit. */
 const BATCHES = 'switchyard_commit_batch_commands';
 
 /**
- * What has no bar: large prompts and long answers, two of each process on all cores, and how many commands share a commit.
+ * Figures without a bar: large prompts and long answers, two of each process on all cores, and commands per commit.
  *
  * @param {Bench} bench
  * @returns {Promise<string>} Markdown
@@ -96,27 +96,27 @@ async function batchTable(bench) {
  * @param {Bench} bench
  * @param {string} name
  * @param {{ core: number | null, options?: object }} how
- * @param {(target: Target) => Promise<void>} act
+ * @param {(target: Target) => Promise<void>} measure
  */
-async function using({ upstream, settings }, name, how, act) {
+async function using({ upstream, settings }, name, how, measure) {
   const target = await open(name, { upstream, settings, ...how });
   try {
-    await act(target);
+    await measure(target);
   } finally {
     await target.stop();
   }
 }
 
-/** What the hosts have told so far, together. @param {Target} target */
+/** Sums over the hosts so far. @param {Target} target */
 async function batches({ facts: { management = [] } }) {
-  const told = { sum: 0, count: 0 };
+  const sums = { sum: 0, count: 0 };
   for (const { role, managementUrl } of management) {
     if (role !== 'actor-host') continue;
     const text = await (await fetch(`${managementUrl}/metrics`)).text();
-    told.sum += metric(text, `${BATCHES}_sum`);
-    told.count += metric(text, `${BATCHES}_count`);
+    sums.sum += metric(text, `${BATCHES}_sum`);
+    sums.count += metric(text, `${BATCHES}_count`);
   }
-  return told;
+  return sums;
 }
 
 /** @param {string} text in the format of Prometheus @param {string} name @throws when it is not there */

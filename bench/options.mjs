@@ -19,7 +19,7 @@ Rows: ${rows.map(({ name }) => name).join(', ')}
 Needs Linux with two cores that nothing else uses meanwhile. The load and the fake
 upstream run on the first, what is measured on the second.`;
 
-/** @param {string[]} args @returns {Options | 'help' | Error} the error says what is wrong with them */
+/** @param {string[]} args @returns {Options | 'help' | Error} an error for invalid arguments */
 export function optionsFrom(args) {
   const flag = { type: /** @type {const} */ ('boolean'), default: false };
   const text = { type: /** @type {const} */ ('string') };

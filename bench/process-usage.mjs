@@ -10,10 +10,10 @@ const BYTES_PER_KIB = 1_024;
 
 /**
  * CPU time since their start and present memory of process trees. A child that has ended and was waited for is counted with its parent,
- * so that a database's short-lived backends are not lost.
+ * so that a database's backends that have ended are not lost.
  *
  * @param {readonly Root[]} roots
- * @param {{ proc?: string, memory?: boolean }} [options] `proc`: where the kernel shows its processes; `memory: false` leaves it at 0: reading
+ * @param {{ proc?: string, memory?: boolean }} [options] `proc`: the path of procfs; `memory: false` leaves it at 0: reading
  *   it costs the kernel a walk over every page table
  * @returns {Usage[]} in the order of the roots
  * @throws when a root has ended: a target that has lost a process is not the target any more
@@ -66,12 +66,12 @@ function readStat(path) {
 /** @param {number} root @param {ReadonlyMap<number, { parent: number }>} all */
 function treeOf(root, all) {
   const tree = [root];
-  // It grows while it is walked: children are appended behind their parent.
+  // It grows during the iteration: children are appended behind their parent.
   for (const pid of tree) for (const [child, { parent }] of all) if (parent === pid) tree.push(child);
   return tree;
 }
 
-/** What is shared between processes is divided among them where the kernel tells (Pss), else counted in each (Rss). @param {string} proc @param {number} pid */
+/** What is shared between processes is divided among them where the kernel reports it (Pss), else counted in each (Rss). @param {string} proc @param {number} pid */
 function readMemory(proc, pid) {
   const pss = readKib(join(proc, String(pid), 'smaps_rollup'), /^Pss:\s+(\d+) kB/m);
   return (pss ?? readKib(join(proc, String(pid), 'status'), /^VmRSS:\s+(\d+) kB/m) ?? 0) * BYTES_PER_KIB;

@@ -23,7 +23,7 @@ interface Fields {
   rssKib?: number;
 }
 
-/** What the kernel shows of one process. */
+/** The procfs files of one process. */
 function show(pid: number, { parent, name = 'node', user = 0, system = 0, childrenUser = 0, childrenSystem = 0, pssKib, rssKib = 0 }: Fields) {
   const folder = join(proc, String(pid));
   mkdirSync(folder);
@@ -48,13 +48,13 @@ describe('the usage of processes', () => {
     expect(readUsage([{ name: 'postgres', pid: 10 }], { proc })).toEqual([{ name: 'postgres', cpuSeconds: 2, memoryBytes: 15 * 1_024, processes: 3 }]);
   });
 
-  it('reads the program of any name', () => {
+  it('parses any program name', () => {
     show(10, { parent: 1, name: 'a) S 1 (b', user: 300 });
 
     expect(readUsage([{ name: 'odd', pid: 10 }], { proc })[0]?.cpuSeconds).toBe(3);
   });
 
-  it('takes the resident size where the kernel does not tell how memory is shared', () => {
+  it('uses the resident size where the kernel does not report shared memory', () => {
     show(10, { parent: 1, rssKib: 64 });
 
     expect(readUsage([{ name: 'other', pid: 10 }], { proc })[0]?.memoryBytes).toBe(64 * 1_024);

@@ -8,7 +8,7 @@ import { Figures, rows } from './rows.mjs';
 const words = { aim: 'meets the aim', bar: 'meets the bar', miss: 'MISSES', unknown: 'not measured' };
 
 /**
- * The table of the rows that were asked for, and in one line how many of them hold.
+ * The table of the requested rows, and a line with the number of rows that meet their bar.
  *
  * @param {readonly Measured[]} measured
  * @param {readonly string[]} names of rows
@@ -52,7 +52,7 @@ export function allFiguresOf(measured) {
 }
 
 /**
- * Where the CPU of Switchyard went, by process.
+ * CPU of Switchyard, by process.
  *
  * @param {readonly Measured[]} measured
  * @returns {string} Markdown; empty: nothing was measured that takes any
@@ -68,11 +68,11 @@ export function cpuByProcessOf(measured) {
   return lines.length === 0 ? '' : alignedTable(['CPU', 'process', 'median'], lines);
 }
 
-/** What went wrong, and is no figure. @param {readonly Measured[]} measured @returns {string} empty: nothing did */
+/** Failures. @param {readonly Measured[]} measured @returns {string} empty without failures */
 export function failuresOf(measured) {
   return measured
     .filter(({ failures }) => failures.count > 0)
-    .map(({ round, target, load, failures }) => `- round ${round}, ${target}, ${load}: ${failures.count} failed: ${failures.told.join(' / ')}`)
+    .map(({ round, target, load, failures }) => `- round ${round}, ${target}, ${load}: ${failures.count} failed: ${failures.messages.join(' / ')}`)
     .join('\n');
 }
 
@@ -87,9 +87,9 @@ function cellsOf({ what, unit, value, against, baseline, ratio, bar, aim, sense,
   const sign = sense === 'at most' ? '≤' : '≥';
   const limit = (/** @type {number | null} */ at) =>
     at === null || !Number.isFinite(at) ? '' : `${sign} ${at}${against === null ? ` ${unit}`.trimEnd() : '×'}`;
-  const told = verdict === 'miss' && missedBy !== null ? `${words.miss} by ${short(missedBy)}×` : words[verdict];
+  const verdictText = verdict === 'miss' && missedBy !== null ? `${words.miss} by ${short(missedBy)}×` : words[verdict];
   const withUnit = (/** @type {number | null} */ at) => (at === null ? '' : `${short(at)} ${unit}`.trimEnd());
-  return [what, withUnit(value), against ?? '', withUnit(baseline), ratio === null ? '' : `${short(ratio)}×`, limit(bar), limit(aim), told];
+  return [what, withUnit(value), against ?? '', withUnit(baseline), ratio === null ? '' : `${short(ratio)}×`, limit(bar), limit(aim), verdictText];
 }
 
 /** @param {number | null} value */

@@ -8,14 +8,14 @@ import { startTarget } from './targets/start-target.mjs';
 /** @typedef {{ target: string, load: string }} Need */
 
 /**
- * @typedef {object} Stage a target and what is done to it, in this order, while it runs: it runs alone
+ * @typedef {object} Stage a target and its loads, in this order; it runs alone
  * @property {string} target
  * @property {string[]} loads
  * @property {object} [options]
  */
 
 /**
- * One round. Open streams come first: what a process has once taken of memory it keeps, and the growth is what counts. One request at a time
+ * One round. Open streams come first: a process does not return memory, and the growth is what counts. One request at a time
  * comes after many: in the seconds that it has, it would not make any process warm, and would measure compilers.
  *
  * @type {readonly Stage[]}
@@ -40,8 +40,8 @@ const stages = [
  */
 
 /**
- * Measures what is needed, round after round: each round starts every target afresh, one after the other, so that whatever else the machine
- * does meanwhile meets all of them.
+ * Measures what is needed, round by round: each round starts every target afresh, one after the other, so that other activity of the machine
+ * affects all of them.
  *
  * @param {Bench} bench
  * @param {readonly Need[]} needs
@@ -61,7 +61,7 @@ export async function measureRounds(bench, needs) {
 }
 
 /**
- * Starts a target, does its loads, and stops it. A load that can't be carried out is told and left out: the others are still worth having.
+ * Starts a target, runs its loads, and stops it. A load that fails is reported and left out: the others are still useful.
  *
  * @param {Bench} bench
  * @param {Stage} stage
@@ -78,7 +78,7 @@ async function measureStage({ upstream, settings, core, say }, { target: name, l
       if (run === undefined) throw new Error(`there is no load '${load}'`);
       const result = await run({ target, upstream, settings });
       measured.push({ round, target: name, load, ...result });
-      say(`round ${round}  ${name}  ${load}: ${told(result)}`);
+      say(`round ${round}  ${name}  ${load}: ${summaryOf(result)}`);
     }
   } finally {
     await target.stop();
@@ -97,7 +97,7 @@ export async function open(name, { upstream, settings, core, options = {} }) {
 }
 
 /** @param {Result} result */
-function told({ figures, failures }) {
+function summaryOf({ figures, failures }) {
   const pairs = Object.entries(figures).map(([name, value]) => `${name} ${value === null ? 'none' : Number(value.toPrecision(4))}`);
-  return [...pairs, ...(failures.count > 0 ? [`FAILURES ${failures.count}: ${failures.told.join(' / ')}`] : [])].join(', ');
+  return [...pairs, ...(failures.count > 0 ? [`FAILURES ${failures.count}: ${failures.messages.join(' / ')}`] : [])].join(', ');
 }

@@ -9,16 +9,16 @@ import { turnShape } from './settings.mjs';
  * @property {string} what
  * @property {string} unit
  * @property {number | null} value Switchyard's
- * @property {string | null} against whom; null: nobody
- * @property {number | null} baseline theirs
- * @property {number} bar of the ratio, or of the value where there is nobody to compare with
+ * @property {string | null} against the baseline's name; null: none
+ * @property {number | null} baseline its value
+ * @property {number} bar of the ratio, or of the value where there is no baseline
  * @property {number | null} aim the same; null: there is none
  * @property {'at most' | 'at least'} sense of both
  */
 
 /** @typedef {{ name: string, title: string, needs: Need[], compare: (figures: Figures) => Comparison[] }} Row */
 
-/** What all rounds have said, as one number each. */
+/** The figures of all rounds, as one number each. */
 export class Figures {
   /** @type {readonly Measured[]} */
   #measured;
@@ -33,7 +33,7 @@ export class Figures {
     return median(this.#all(target, load, figure));
   }
 
-  /** Over all rounds: what may never happen is not made better by a median. @param {string} target @param {string} load @param {string} figure */
+  /** Sum over all rounds: a median would hide a single violation. @param {string} target @param {string} load @param {string} figure */
   sum(target, load, figure) {
     const all = this.#all(target, load, figure);
     return all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0);
@@ -45,7 +45,7 @@ export class Figures {
     return all.length === 0 ? null : Math.min(...all);
   }
 
-  /** How much later than from the upstream itself the first token comes. @param {string} target @param {string} load */
+  /** Delay of the first token against the upstream itself. @param {string} target @param {string} load */
   firstTokenAdded(target, load) {
     return minus(this.median(target, load, 'firstTokenP50Ms'), this.median('direct', load, 'firstTokenP50Ms'));
   }
@@ -167,7 +167,7 @@ export const rows = [
 ];
 
 /**
- * Switchyard's figure against the same of another.
+ * Switchyard's figure against that of a baseline.
  *
  * @param {Figures} figures
  * @param {string} against

@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Settings how long and how much; what is measured is the same
- * @property {number} rounds each target is measured so often, the targets by turns
+ * @property {number} rounds measurements of each target, the targets in turn
  * @property {Times} whole
  * @property {Times} single one request, or one turn, at a time
  * @property {Times & { shape: Shape, streams: number }} tokens
@@ -14,7 +14,7 @@
  */
 
 /**
- * A whole answer is one sentence: providers' own tests of speed are made so, and one chunk is the least that a streaming upstream can
+ * A whole answer is one sentence, as in providers' own benchmarks, and one chunk is the least that a streaming upstream can
  * send. Switchyard always asks its upstreams for streams.
  *
  * @type {Shape}
@@ -38,7 +38,7 @@ export const fullSettings = {
   polls: { polls: 10_000, measureMs: 30_000 },
 };
 
-/** Shows that everything works; its figures are too short to be believed. @type {Settings} */
+/** Smoke test: too short for meaningful figures. @type {Settings} */
 export const quickSettings = {
   rounds: 1,
   whole: { warmMs: 1_500, measureMs: 2_500 },
@@ -50,7 +50,7 @@ export const quickSettings = {
   polls: { polls: 1_000, measureMs: 30_000 },
 };
 
-/** Every shape that a run asks for: Switchyard has a model for each. @param {Settings} settings */
+/** Every shape of a run: Switchyard has a model for each. @param {Settings} settings */
 export function shapesOf({ tokens, streams, leaving }) {
   return [wholeShape, longShape, tokens.shape, streams.shape, leaving.shape];
 }

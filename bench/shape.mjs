@@ -1,5 +1,5 @@
 /**
- * What the upstream answers, as the first segment of the path: so any target is told by nothing but another base URL.
+ * The form of the upstream's answer, as the first path segment: so a target is configured by its base URL only.
  *
  * @typedef {object} Shape
  * @property {number} tokens
@@ -18,7 +18,7 @@ export function shapeOf(path) {
   return tokens === undefined ? null : { tokens: Number(tokens), perSecond: Number(perSecond), delayMs: Number(delayMs) };
 }
 
-/** @param {Shape} shape @returns {number} how long a stream of it takes, from its first token on */
+/** @param {Shape} shape @returns {number} duration of a stream, from its first token on */
 export function lengthMs({ tokens, perSecond }) {
   return perSecond === 0 ? 0 : (tokens / perSecond) * 1_000;
 }

@@ -31,14 +31,14 @@ describe('the tag of a command', () => {
     for (const text of forged) expect(tags.isTagged(text), text).toBe(false);
   });
 
-  it('takes the place of one that a sender wrote itself: the last member counts', () => {
+  it('replaces one that a sender wrote itself: the last member counts', () => {
     const own = JSON.stringify({ ...JSON.parse(body), tag: 'x'.repeat(22) });
 
     expect(tags.isTagged(own)).toBe(false);
     expect(tags.isTagged(tags.tagged(own))).toBe(true);
   });
 
-  it('is not asked of what workers report', () => {
+  it('is not required of results of workers', () => {
     expect([...resultTypes].sort()).toEqual(['call.completed', 'call.failed', 'delivery.reported', 'tool.completed', 'tools.listed']);
   });
 });

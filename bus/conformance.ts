@@ -35,7 +35,7 @@ const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> 
  * @param open opens a bus of the kind on an empty store; called once per case
  */
 export function busConformance(name: string, open: (kind: BusKind) => Promise<BusUnderTest>): void {
-  // Waits inside have shorter limits and name what they waited for.
+  // Waits inside have shorter limits and name their condition.
   describe(name, { timeout: 2 * TIMEOUT_MS }, () => {
     for (const kind of ['ordinary', 'brief', 'small'] as const) {
       describe(`opened ${kind}`, () => {

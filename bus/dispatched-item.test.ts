@@ -27,13 +27,13 @@ function take(changes: Partial<DispatchedItemOptions> = {}) {
   return { item, stored };
 }
 
-describe('an item that was offered', () => {
-  it('is not kept by a holder who stood still for longer than its lease, though he says that he is at it', async () => {
+describe('a dispatched item', () => {
+  it('is lost by a worker that was paused for longer than its lease, though it extends it', async () => {
     const { item } = take({ deliveredAt: performance.now() - LEASE_MS - 1 });
     await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
   });
 
-  it('is not prolonged while nobody would hear that its holder lives, and is not lost for it at once', async () => {
+  it('is not extended while the bus is away, and is not lost for that at once', async () => {
     let isReached = false;
     const reach = async () => {
       if (!isReached) throw new SwitchyardError('service.unreachable', 'the bus is away');
@@ -45,7 +45,7 @@ describe('an item that was offered', () => {
     await item.working();
   });
 
-  it('is kept by who makes its call when the bus is away for a moment, whenever that is', async () => {
+  it('is not lost when the bus is away for less than the lease, whenever that is', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     try {
       const { extendEveryMs, ackWaitMs } = callLease;
@@ -79,13 +79,13 @@ describe('an item that was offered', () => {
     await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
   });
 
-  it('is not stored by a holder whose lease is over: its publisher gives it to somebody else', async () => {
+  it('is not stored by a worker whose lease is over: its publisher dispatches it again', async () => {
     const { item, stored } = take({ deliveredAt: performance.now() - LEASE_MS });
     await item.nak(0);
     expect(stored).toEqual([]);
   });
 
-  it('is stored when it is sent back, once', async () => {
+  it('is stored when it is nakked, once', async () => {
     const { item, stored } = take();
     await item.nak(0);
     await item.nak(0);
@@ -93,13 +93,13 @@ describe('an item that was offered', () => {
     expect(stored).toEqual(['o1']);
   });
 
-  it('is stored at once when its consumer stops, however long it was to be put off', async () => {
+  it('is stored at once when its consumer stops, whatever the delay of its nak', async () => {
     const { item, stored } = take({ stopping: AbortSignal.abort() });
     await item.nak(3_600_000);
     expect(stored).toEqual(['o1']);
   });
 
-  it('can be sent back again when it could not be stored', async () => {
+  it('can be nakked again when it could not be stored', async () => {
     let tries = 0;
     const store = async () => {
       tries += 1;
@@ -111,7 +111,7 @@ describe('an item that was offered', () => {
     expect(tries).toBe(2);
   });
 
-  it('is settled by nobody once the bus is closed', async () => {
+  it('can not be settled once the bus is closed', async () => {
     const assertOpen = () => {
       throw new SwitchyardError('bus.closed', 'the bus is closed');
     };

@@ -5,7 +5,7 @@ import { withLargeBodies } from './large-bodies.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-/** A bus with blobs only, that records the handlers it was given. */
+/** A bus with blobs only, which records its handlers. */
 function innerBus() {
   const blobs = new Map<string, Uint8Array>();
   const appended: string[] = [];
@@ -85,7 +85,7 @@ function itemOf(body: string): { item: WorkItem; settled: string[] } {
 }
 
 describe('carryLargeBodies', () => {
-  it('sends small bodies as they are, and marks only those that look like a mark', async () => {
+  it('sends small bodies unchanged, and escapes only those that look like a mark', async () => {
     const { bus, appended, blobs } = innerBus();
     const carrying = withLargeBodies(bus);
     for (const body of ['{"a":1}', '', 'blob:x', 'text:x', 'blob', 'x'.repeat(512 * 1024)]) await carrying.commands.append(1, 'm', body);
@@ -102,7 +102,7 @@ describe('carryLargeBodies', () => {
     expect(blobs.get('b0')?.byteLength).toBe(3 * 180 * 1024);
   });
 
-  it('appends small bodies in the turn in which it was asked, so their order stands', () => {
+  it('appends small bodies in the same tick, so that their order is retained', () => {
     const { bus, appended } = innerBus();
     const carrying = withLargeBodies(bus);
     void carrying.commands.append(1, 'm1', 'a');
@@ -111,7 +111,7 @@ describe('carryLargeBodies', () => {
     expect(appended).toEqual(['a', 'b']);
   });
 
-  it('cuts a batch of very large bodies, and never hands over again what the handler had taken before it failed', async () => {
+  it('splits a batch of very large bodies, and never redelivers what the handler had accepted before it failed', async () => {
     const { bus, appended, held } = innerBus();
     const carrying = withLargeBodies(bus);
     const large = 'x'.repeat(20 * MEBIBYTE);
@@ -130,7 +130,7 @@ describe('carryLargeBodies', () => {
     expect(calls).toBe(3);
   });
 
-  it('hands over the commands of a log that has begun anew, though their sequences are lower, and passes the news on', async () => {
+  it('delivers the commands of a new log, though their sequences are lower, and forwards the restart', async () => {
     const { bus, held } = innerBus();
     const read: string[] = [];
     const note = async (commands: StoredCommand[]) => {
@@ -143,7 +143,7 @@ describe('carryLargeBodies', () => {
     expect(read).toEqual(['restart', '1 blob:a', '2 b']);
   });
 
-  it('throws a batch back when a blob cannot be read just now', async () => {
+  it('rejects a batch when a blob cannot be read for now', async () => {
     const { bus, appended, held } = innerBus();
     const carrying = withLargeBodies(bus);
     await carrying.commands.append(1, 'm', 'x'.repeat(MEBIBYTE));
@@ -159,7 +159,7 @@ describe('carryLargeBodies', () => {
     expect(lengths).toEqual([MEBIBYTE]);
   });
 
-  it('puts work off when its blob cannot be read just now, and drops it when the blob is gone', async () => {
+  it('naks work when its blob cannot be read for now, and drops it when the blob is gone', async () => {
     const { bus, appended, held, blobs } = innerBus();
     const carrying = withLargeBodies(bus);
     await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
@@ -181,7 +181,7 @@ describe('carryLargeBodies', () => {
     expect(handled).toEqual([]);
   });
 
-  it('passes on how the handler of a large item settles it', async () => {
+  it('forwards how the handler of a large item settles it', async () => {
     const { bus, appended, held } = innerBus();
     const carrying = withLargeBodies(bus);
     await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));

@@ -37,14 +37,14 @@ function hashOf(bytes: Uint8Array): string {
 const LARGE = Buffer.alloc(3_000_000, 'frame ');
 const SMALL = Buffer.from('cid: call1.1.1\ndata: {}\n\n');
 
-it('sends a small frame as it is, without a copy', async () => {
+it('sends a small frame unchanged, without a copy', async () => {
   const line = wire();
   line.stream.publish(SUBJECT, SMALL);
 
   expect(line.sent[0]).toBe(SMALL);
 });
 
-it('DESIGN 3: no message is over 512 KiB: larger frames are cut, and put together again between small ones', async () => {
+it('DESIGN 3: no message is over 512 KiB: larger frames are split, and joined again between small ones', async () => {
   const line = wire();
   for (const frame of [SMALL, LARGE, SMALL]) line.stream.publish(SUBJECT, frame);
 
@@ -58,7 +58,7 @@ it.each([
   ['what begins as messages of drivers do', Buffer.from([1, 0, 1, 97])],
   ['what looks like a part', Buffer.from('\u000001234567 1 2\nx', 'latin1')],
   ['a large frame of zeros', Buffer.alloc(600_000)],
-])('keeps %s apart from its own marks', async (_case, frame) => {
+])('distinguishes %s from its own marks', async (_case, frame) => {
   const line = wire();
   line.stream.publish(SUBJECT, frame);
 
@@ -66,7 +66,7 @@ it.each([
   expect(line.sent.map(([first]) => first)).not.toContain(DRIVER_PREFIX);
 });
 
-it.each([0, 1, 5])('gives up a frame whose part %d is lost, and takes the next', async (lost) => {
+it.each([0, 1, 5])('drops a frame whose part %d is lost, and delivers the next', async (lost) => {
   const line = wire((messages) => messages.filter((_, index) => index !== lost));
   line.stream.publish(SUBJECT, LARGE);
   line.stream.publish(SUBJECT, SMALL);
@@ -75,7 +75,7 @@ it.each([0, 1, 5])('gives up a frame whose part %d is lost, and takes the next',
   expect(await received(line)).toEqual([SMALL, LARGE].map(hashOf));
 });
 
-it('keeps the frames of two workers apart that speak at once', async () => {
+it('separates the interleaved frames of two workers', async () => {
   const other = Buffer.alloc(3_000_000, 'other ');
   const half = Math.ceil(LARGE.length / (512 * 1024 - 256));
   const line = wire((messages) => messages.slice(0, half).flatMap((message, index) => [message, messages[half + index] ?? message]));
@@ -85,7 +85,7 @@ it('keeps the frames of two workers apart that speak at once', async () => {
   expect(await received(line)).toEqual([LARGE, other].map(hashOf));
 });
 
-it('gives up what has waited longest when too much is waited for', async () => {
+it('drops the oldest incomplete frame when too many are incomplete', async () => {
   const first = Buffer.alloc(60_000_000, '1');
   const line = wire();
   line.stream.publish(SUBJECT, first);
@@ -103,7 +103,7 @@ it('gives up what has waited longest when too much is waited for', async () => {
   expect(received).toEqual([]);
 });
 
-it('does not send what is larger than any answer', async () => {
+it('does not send a frame that is larger than any answer', async () => {
   const line = wire();
   line.stream.publish(SUBJECT, Buffer.alloc(MAX_FRAME_BYTES + 1));
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ReceivedAborts } from './received-aborts.ts';
 
-describe('HeardAborts', () => {
+describe('ReceivedAborts', () => {
   let deliver: (subject: string, body: string) => void;
   let aborts: ReceivedAborts;
   let nowMs = 1_000_000;
@@ -26,13 +26,13 @@ describe('HeardAborts', () => {
   const follow = (callId: string, name = callId) => aborts.follow(callId, () => aborted.push(name));
   const abort = (callId: string) => deliver(`ctl.${callId}`, '{"abort":true}');
 
-  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', (body) => {
+  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('ignores "%s"', (body) => {
     follow('one');
     deliver('ctl.one', body);
     expect(aborted).toEqual([]);
   });
 
-  it('tells who follows the call that is named, each of them, and nobody else', () => {
+  it('notifies every follower of the named call, and no other', () => {
     follow('one', 'first');
     follow('one', 'second');
     follow('two');
@@ -40,7 +40,7 @@ describe('HeardAborts', () => {
     expect(aborted).toEqual(['first', 'second']);
   });
 
-  it('tells nobody who has ended, and goes on telling the other', () => {
+  it('does not notify a follower that has ended, and still notifies the other', () => {
     const end = follow('one', 'first');
     follow('one', 'second');
     end();
@@ -48,7 +48,7 @@ describe('HeardAborts', () => {
     expect(aborted).toEqual(['second']);
   });
 
-  it('remembers an abort of a call that has not begun for a minute', () => {
+  it('stores an abort of a call that has not begun for a minute', () => {
     abort('one');
     nowMs += 59_999;
     follow('one', 'in time')();
@@ -57,7 +57,7 @@ describe('HeardAborts', () => {
     expect(aborted).toEqual(['in time']);
   });
 
-  it('remembers a bounded number of aborts: the oldest are forgotten', () => {
+  it('stores a bounded number of aborts: the oldest are dropped', () => {
     for (let index = 0; index <= 10_000; index += 1) abort(`call-${index}`);
     follow('call-0');
     follow('call-1');

@@ -24,13 +24,13 @@ describe.each([
     return { onLost, extended, lease: renewLease(item, times, { onLost, deadlines: new Deadlines(), log: silentLog }) };
   }
 
-  it('is given up at once when it is somebody else’s', async () => {
+  it('is lost at once when another worker has it', async () => {
     const { onLost } = retained(() => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')));
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
-  it('DESIGN 6 rule 4: is given up after four fifths of it when it can not be extended', async () => {
+  it('DESIGN 6 rule 4: is lost after four fifths of it when it can not be extended', async () => {
     const { onLost } = retained(() => Promise.reject(new Error('the broker is away')));
     await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
     expect(onLost).not.toHaveBeenCalled();
@@ -38,14 +38,14 @@ describe.each([
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
-  it('is given up when an extension never answers, and no second one is asked for meanwhile', async () => {
+  it('is lost when an extension is never answered, and no second one is requested meanwhile', async () => {
     const { onLost, extended } = retained(() => new Promise(() => {}));
     await vi.advanceTimersByTimeAsync(times.ackWaitMs);
     expect(onLost).toHaveBeenCalledTimes(1);
     expect(extended).toHaveBeenCalledTimes(1);
   });
 
-  it('is kept as long as it is extended, also when one extension fails', async () => {
+  it('is held as long as it is extended, also when one extension fails', async () => {
     let calls = 0;
     const { onLost } = retained(async () => {
       calls += 1;
@@ -55,7 +55,7 @@ describe.each([
     expect(onLost).not.toHaveBeenCalled();
   });
 
-  it('is asked for again soon when it could not be extended: little of it may be left', async () => {
+  it('is requested again soon when it could not be extended: little of it may be left', async () => {
     let isAway = true;
     const { extended } = retained(async () => {
       if (isAway) throw new Error('the broker is away');
@@ -68,7 +68,7 @@ describe.each([
     expect(extended).toHaveBeenCalledTimes(3);
   });
 
-  it('is not asked for again when it is stopped while it could not be extended', async () => {
+  it('is not requested again when it is stopped while it could not be extended', async () => {
     const { onLost, extended, lease } = retained(() => Promise.reject(new Error('the broker is away')));
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     lease.stop();
@@ -77,7 +77,7 @@ describe.each([
     expect(onLost).not.toHaveBeenCalled();
   });
 
-  it('is not looked at any more once it is stopped', async () => {
+  it('is not checked any more once it is stopped', async () => {
     const { onLost, extended, lease } = retained(async () => {});
     lease.stop();
     await vi.advanceTimersByTimeAsync(120_000);

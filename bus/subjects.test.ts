@@ -22,12 +22,12 @@ describe('subjectOf', () => {
 });
 
 describe('patternOf', () => {
-  it('refuses what is no token, and too many tokens', () => {
+  it('refuses an invalid token, and too many tokens', () => {
     expect(() => patternOf(addresses.tokens, '*')).toThrow(INVALID);
     expect(() => patternOf(addresses.notices, 's1', 'more')).toThrow(INVALID);
   });
 
-  it('leaves the stars that no token is given for', () => {
+  it('leaves the stars without a token', () => {
     expect(patternOf(addresses.tokens)).toBe('tok.*.*');
     expect(patternOf(addresses.tokens, 'gw1')).toBe('tok.gw1.*');
     expect(patternOf(addresses.tokens, 'gw1', 'call1')).toBe('tok.gw1.call1');

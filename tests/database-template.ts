@@ -10,17 +10,17 @@ import '../shared/storage/pglite/test-support/open-test-database.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const CACHE = join(root, 'node_modules/.cache/switchyard-tests');
-/** What a template is made from: another version of any of these needs another template. */
+/** The inputs of a template: a change of any of these needs another template. */
 const MADE_FROM = ['shared/storage/migrations', 'shared/storage/migrate.ts', 'node_modules/@electric-sql/pglite/package.json'];
 
-/** Once per run, before the first test that needs an embedded database: one that is migrated is dumped to a file, or the file of an earlier run is used. */
+/** Once per run, before the first test that needs an embedded database: dumps a migrated one to a file, or uses the file of an earlier run. */
 export default async function setup(project: TestProject): Promise<void> {
   const path = join(CACHE, `${await digestOf(MADE_FROM)}.tar`);
   if (!(await exists(path))) await makeTemplate(path);
   project.provide('databaseTemplate', path);
 }
 
-/** Renamed into place when it is whole: two runs may make it at once. */
+/** Renamed into place when it is complete: two runs may make it at the same time. */
 async function makeTemplate(path: string): Promise<void> {
   await mkdir(CACHE, { recursive: true });
   const pglite = await PGlite.create();

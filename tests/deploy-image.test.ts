@@ -14,7 +14,7 @@ describe('the build', () => {
   const isForTests = (path: string) => /test|conformance|fixture|vitest/.test(path);
   const tsconfig = z.looseObject({ exclude: z.array(z.string()) }).parse(JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')));
 
-  it('compiles nothing that only tests use, whoever imports it', () => {
+  it('compiles nothing that only tests use, whatever imports it', () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const { stdout } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--listFilesOnly'], { encoding: 'utf8' });
     const compiled = stdout.split('\n').flatMap((path) => (path === '' || path.includes('node_modules') ? [] : [relative(root, path)]));
@@ -64,7 +64,7 @@ describe('the image', () => {
     expect(buildStamp(folderWith(copiedFrom(build)))).toBe(buildStamp(root));
   });
 
-  it('holds the build and the packages it runs with, and runs node as somebody without rights', () => {
+  it('holds the build and the packages it runs with, and runs node as a user without privileges', () => {
     expect(more).toEqual([]);
     expect(copiedFrom(final)).toEqual(['package.json', 'package-lock.json']);
     expect(restsOf(final, 'COPY')).toContain('--from=build /app/dist ./dist');
@@ -82,7 +82,7 @@ describe('the image', () => {
     expect(nodeSatisfies(`${major}.0.0`, packageFile.engines.node)).toBe(true);
   });
 
-  it('is given what it copies and nothing else: no .env, no tests, no history', () => {
+  it('has a build context of what it copies and nothing else: no .env, no tests, no history', () => {
     const rules = readFileSync(join(root, '.dockerignore'), 'utf8')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));

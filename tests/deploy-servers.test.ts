@@ -25,7 +25,7 @@ describe('the broker', () => {
     await expect(made).toMatchFileSnapshot(join(root, source));
   });
 
-  it('is started with it, asked at its own port, and keeps its streams in a volume', () => {
+  it('is started with it, probed at its own port, and stores its streams in a volume', () => {
     const { command, healthcheck, deploy } = serviceOf('nats');
     const memoryStore = Number(/max_memory_store: (\d+)/.exec(text)?.[1]);
 
@@ -35,7 +35,7 @@ describe('the broker', () => {
     expect(bytesOf(deploy.resources.limits.memory)).toBeGreaterThan(memoryStore * 1.5);
   });
 
-  it('is given a password for every user', () => {
+  it('has a password for every user', () => {
     const passwords = busUsers.map(passwordVariableOf);
 
     expect(busUsers).toEqual(expect.arrayContaining(ourServices));
@@ -63,7 +63,7 @@ describe('the proxy', () => {
     expect(serviceOf('proxy').networks.some((network) => serviceOf(gateway).networks.includes(network))).toBe(true);
   });
 
-  it('bears the longest silence of a call, ends calls of clients that leave, and repeats none that may have arrived', async () => {
+  it('tolerates the longest silence of a call, ends calls of clients that disconnect, and repeats none that may have been received', async () => {
     const defaults = haproxy('defaults');
     const { timeouts } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv);
 
@@ -79,7 +79,7 @@ describe('the proxy', () => {
     expect(hardStop).toBeGreaterThan(Math.max(...ourServices.map(stopSeconds)));
     expect(secondsOf(grace)).toBeGreaterThan(hardStop);
     expect(ulimits?.nofile.soft).toBeGreaterThan(2 * Number(directiveIn(haproxy('global'), 'maxconn')) + 100);
-    // Stopped together with the gateways: before them it would wait for streams that only they can end.
+    // Stopped together with the gateways: before them it would wait for streams that only they end.
     expect(dependsOn).toEqual({});
   });
 

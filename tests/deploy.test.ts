@@ -26,7 +26,7 @@ import {
 import { credentialVariables, deployables, readsVariable, settingsReaders } from './helpers/service-settings.ts';
 
 describe('the services', () => {
-  it('are all that the code has, each started by its own main', () => {
+  it('are all services of the code, each started by its own main', () => {
     const commands = Object.fromEntries(servicesThat(({ build }) => build !== undefined).map((name) => [name, serviceOf(name).command]));
 
     expect(deployables(root).length).toBeGreaterThan(4);
@@ -34,7 +34,7 @@ describe('the services', () => {
     expect([...ourServices].sort()).toEqual(deployables(root));
   });
 
-  it.each(ourServices)('give %s a configuration that it starts with, and no variable that it has no use for', (name) => {
+  it.each(ourServices)('give %s a valid configuration, and no variable that it does not use', (name) => {
     const environment = environmentOf(name);
     const credentials = credentialVariables(root, name, exampleFiles);
     const unused = Object.keys(environment).filter((variable) => !credentials.includes(variable) && !readsVariable(name, environment, variable));
@@ -52,14 +52,14 @@ describe('the services', () => {
     const different = [...values].filter(([, texts]) => texts.size > 1).map(([variable]) => variable);
 
     expect(values.size).toBeGreaterThan(10);
-    expect(different).toEqual(['NATS_PASSWORD']); // each has a user of its own
+    expect(different).toEqual(['NATS_PASSWORD']); // each has its own user
   });
 
   it('give the secret by which requests are tagged to gateways, hosts and the operator, and to no worker', () => {
     expect(servicesThat(({ environment }) => 'HOUSE_SECRET' in environment).sort()).toEqual(['actor-host', 'agent-gateway', 'operator', 'router-gateway']);
   });
 
-  it('mount what they are told to read, and the examples are in order', async () => {
+  it('mount the files that they are configured to read, and the examples are valid', async () => {
     for (const name of ourServices) {
       const environment = environmentOf(name);
       for (const path of [environment['MANIFEST'], environment['ROUTER_CONFIG']].filter((path) => path !== undefined)) {
@@ -95,20 +95,20 @@ describe('the services', () => {
     }
   });
 
-  it('are given more time to stop than they take to drain and close', () => {
+  it('have a longer stop grace period than they take to drain and close', () => {
     for (const name of ourServices) {
       expect(secondsOf(serviceOf(name).stop_grace_period)).toBeGreaterThan(stopSeconds(name));
       expect(serviceOf(name)).toMatchObject({ init: true, restart: 'unless-stopped' });
     }
   });
 
-  describe('ask themselves whether they are ready', () => {
+  describe('have a health check of their readiness', () => {
     const opened: { stop(): Promise<void> }[] = [];
     afterEach(async () => {
       await Promise.all(opened.splice(0).map((listener) => listener.stop()));
     });
 
-    it.each(ourServices)('%s, with the code’s own answers', async (name) => {
+    it.each(ourServices)('%s, which follows the code’s own probe', async (name) => {
       const readiness = new Readiness();
       const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness, metrics: { contentType: 'text/plain', text: async () => '' } });
       opened.push(listener);
@@ -137,7 +137,7 @@ function exitCodeOf(script: string, env: Record<string, string>): Promise<number
 }
 
 describe('the operator', () => {
-  it('can be run beside the stores, as a user of its own, and is started by nobody else', () => {
+  it('can be run beside the stores, as its own user, and is started by no other service', () => {
     const { entrypoint, profiles, networks, restart } = serviceOf('operator');
     const { NATS_URL, DATABASE_URL, HOUSE_SECRET } = environmentOf('actor-host');
 
@@ -187,7 +187,7 @@ describe('what is open to the outside', () => {
     expect(serviceOf('proxy').networks).not.toContain('inside');
     for (const name of ourServices) expect(serviceOf(name).networks).toContain('inside');
     expect(new Set(used)).toEqual(new Set(Object.keys(compose.networks)));
-    // Those who call models, tools and callers' addresses, and nobody else.
+    // The services that call models, tools and callers' addresses, and no other.
     expect(servicesThat(({ networks }) => networks.includes('outbound')).sort()).toEqual(['effect-worker', 'router-worker']);
   });
 });
@@ -198,7 +198,7 @@ describe('docker-compose.yml', () => {
     for (const name of [...ourServices, 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
   });
 
-  it('holds no secret: each is insisted on, and .env.example names every variable, those with a default with the same', () => {
+  it('holds no secret: each is required, and .env.example names every variable, with the same default if it has one', () => {
     const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
     const used = new Map(variablesIn(text.replace(/^\s*#.*$/gm, '')).map(({ name, fallback }) => [name, fallback]));
     const secrets = servicesThat(() => true).flatMap((name) =>
@@ -213,7 +213,7 @@ describe('docker-compose.yml', () => {
     expect(envExample.filter(({ isOptional, value }) => !isOptional && value !== '')).toMatchObject([{ name: 'OPENAI_API_KEY', value: 'none' }]);
   });
 
-  it('mounts what is there, for reading only, and declares the volumes that are kept', () => {
+  it('mounts existing files, read-only, and declares the volumes that persist', () => {
     const mounts = servicesThat(() => true).flatMap(mountsOf);
     const kept = mounts.filter(({ isBind }) => !isBind).map(({ source }) => source);
 

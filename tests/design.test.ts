@@ -22,7 +22,7 @@ function sectionsOf(markdown: string): Map<number, Set<number>> {
 interface Citation {
   file: string;
   section: number;
-  /** Null: the section as a whole. */
+  /** Null for the section as a whole. */
   rule: number | null;
 }
 
@@ -116,7 +116,7 @@ describe('the check of citations', () => {
     expect(missingIn(sections, [citation])).toHaveLength(1);
   });
 
-  it('passes a section and a rule that are there', () => {
+  it('accepts an existing section and an existing rule', () => {
     expect(
       missingIn(
         sections,
@@ -130,7 +130,7 @@ describe('the documents', () => {
   const names = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'));
   const documents = ['README.md', ...names.map((name) => `docs/${name.replaceAll('\\', '/')}`)];
 
-  it('link to files and headings that are there', () => {
+  it('link to existing files and headings', () => {
     const links = documents.flatMap((file) =>
       [...readFileSync(join(root, file), 'utf8').matchAll(/\]\(([^)\s:]+)\)/g)].map(([, target = '']) => ({ file, target })),
     );

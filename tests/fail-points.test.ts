@@ -6,9 +6,9 @@ import { failPoints } from '../shared/fail-points.ts';
 import { reasons, scanAwaits } from './helpers/scan-awaits.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Of these every file is read, also one that is added later. */
+/** Folders: every file of them is scanned, also one that is added later. */
 const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools'];
-/** Each has awaits. */
+/** Files with awaits. */
 const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
   'actors/store/commit-store.ts',
@@ -30,7 +30,7 @@ describe('every await in the files in which nothing may be lost or done twice', 
     expect(scan(file).faults).toEqual([]);
   });
 
-  it('is found by the scan', () => {
+  it('are found by the scan', () => {
     expect(WATCHED_FILES.filter((file) => scan(file).awaits === 0)).toEqual([]);
     expect(watched.reduce((sum, file) => sum + scan(file).awaits, 0)).toBeGreaterThan(130);
   });
@@ -53,7 +53,7 @@ describe('the fail points', () => {
 describe('the scan', () => {
   const scanned = (...lines: string[]) => scanAwaits(lines.join('\n'));
 
-  it('finds every way to wait, in order, and passes over comments', () => {
+  it('finds every kind of await, in order, and skips comments', () => {
     const { awaits, points, faults } = scanned(
       '// await nothing',
       'for await (const one of all) await use(one);',

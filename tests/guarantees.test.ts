@@ -12,7 +12,7 @@ const SECTIONS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 interface Row {
   /** What stands in the first column: `4: purge`, or one of the six promises. */
   label: string;
-  /** The third column: the first tier in which a test holds the promise. */
+  /** The third column: the first tier with a test of the promise. */
   tier: string;
   held: { title: string; file: string }[];
 }
@@ -43,7 +43,7 @@ describe('docs/guarantees.md', () => {
   const rows = rowsOf(readFileSync(join(root, 'docs/guarantees.md'), 'utf8'));
   const listed = rows.flatMap(({ held }) => held.map(({ title, file }) => `${file}: ${title}`));
 
-  it('names tests that are there, each by its whole title', () => {
+  it('names existing tests, each by its whole title', () => {
     const missing = rows.flatMap(({ label, held }) => {
       if (held.length === 0) return [`${label}: no test`];
       return held
@@ -55,7 +55,7 @@ describe('docs/guarantees.md', () => {
     expect(rows.length).toBeGreaterThan(60);
   });
 
-  it('says of each promise in which tier a test first holds it, and leaves none to the deep tier alone', () => {
+  it('names for each promise the first tier with a test of it, which is never the deep tier', () => {
     const wrong = rows.filter(({ tier, held }) => tier !== tiers.find((one) => held.some(({ file }) => firstTierOf(file) === one)));
 
     expect(wrong.map(({ label, tier }) => `${label}: ${tier}`)).toEqual([]);

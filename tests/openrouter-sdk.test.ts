@@ -32,7 +32,7 @@ describe('the client of @openrouter/sdk 1.3', () => {
     ]);
   });
 
-  it('reads where a model is served, also where its context is not known', async () => {
+  it('reads the endpoints of a model, also without a known context length', async () => {
     const { endpoints } = await client();
 
     const [large, small] = [await endpoints.list({ author: 'acme', slug: 'large' }), await endpoints.list({ author: 'acme', slug: 'small' })];
@@ -42,7 +42,7 @@ describe('the client of @openrouter/sdk 1.3', () => {
     expect(small.data.endpoints.map(({ contextLength, supportsToolChoice }) => [contextLength, supportsToolChoice.auto])).toEqual([[0, true]]);
   });
 
-  it('reads the last chunk of a stream whose provider failed, with all that it says of it', () => {
+  it('reads the last chunk of a stream whose provider failed, with all fields of the error', () => {
     const error = new SwitchyardError('router.provider_misconfigured', 'East: no', { details: { status: 401, raw: { message: 'no' }, providerCode: 'bad' } });
     const chunk = errorChunkOf(errorBodyOf(error, { providerName: 'East', previousErrors: [] }), { id: 'gen-1', created: 1, model: 'a/b', provider: 'East' });
 

@@ -4,7 +4,7 @@ import { metricTable } from '../shared/telemetry/metrics.ts';
 
 const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
 
-it('DESIGN 12: the table of metrics says of each its name, type and labels, and names none that is not told', () => {
+it('DESIGN 12: the table of metrics has the name, type and labels of each, and none that is not exported', () => {
   const rows = operations.split('\n').flatMap((line) => {
     const [, name, type, labels] = /^\| `(switchyard_\w+)` \| (\w+) \| ([^|]*)\|/.exec(line) ?? [];
     return name === undefined ? [] : [{ name, type, labels: [...(labels ?? '').matchAll(/`(\w+)`/g)].map(([, label]) => label) }];
@@ -13,15 +13,15 @@ it('DESIGN 12: the table of metrics says of each its name, type and labels, and 
   expect(rows).toEqual(Object.values(metricTable).map(({ name, type, labels }) => ({ name, type, labels: Object.keys(labels) })));
 });
 
-it('names no metric anywhere that is not told', () => {
-  const told = new Set<string>(Object.values(metricTable).map(({ name }) => name));
+it('names no metric anywhere that is not exported', () => {
+  const exported = new Set<string>(Object.values(metricTable).map(({ name }) => name));
   const named = [...operations.matchAll(/switchyard_[a-z_]+/g)].map(([name]) => name);
 
-  expect(named.length).toBeGreaterThan(told.size);
-  expect(named.filter((name) => !told.has(name))).toEqual([]);
+  expect(named.length).toBeGreaterThan(exported.size);
+  expect(named.filter((name) => !exported.has(name))).toEqual([]);
 });
 
-it('says what each value of a label means that is known beforehand', () => {
+it('explains each value of a label that is known beforehand', () => {
   const unexplained = Object.values(metricTable).flatMap(({ name, labels }) => {
     const row = operations.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
     return (

@@ -40,7 +40,7 @@ function recordingLog(): { log: Log; lines: { level: string; message: string; fi
   return { lines, log: { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } };
 }
 
-/** Tracing as a process opens it that has these variables and no other of OpenTelemetry. */
+/** Tracing as opened by a process with these variables and no other of OpenTelemetry. */
 async function open(environment: Environment, log: Log = silentLog): Promise<Tracing> {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   const tracing = await openTracing({ config: tracingConfigOf(readSettings(tracingSettings, environment)), service: 'test', environment, log });
@@ -55,7 +55,7 @@ function makeSpan(tracing: Tracing, parent: string | null = null): string {
   return span.traceparent;
 }
 
-/** What a collector gets of one span. @param environment beside the endpoint */
+/** What a collector receives of one span. @param environment beside the endpoint */
 async function sent(environment: Environment, parent: string | null = null) {
   const sink = await sinkOf();
   const tracing = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: sink.url, ...environment });
@@ -64,7 +64,7 @@ async function sent(environment: Environment, parent: string | null = null) {
   return { ...sink, span: sink.spans[0], post: sink.posts[0], traceparent };
 }
 
-/** Tracing to an exporter that keeps its batches and answers as `answers` says. */
+/** Tracing to an exporter that records its batches and responds with `answers`. */
 async function openBatches(environment: Environment, answers = true) {
   const batches: number[] = [];
   const exporter: SpanExporter = {
@@ -104,7 +104,7 @@ async function tlsFiles() {
   return { files, sink };
 }
 
-/** That both variables of a pair hold, and that the one of traces wins. */
+/** Both variables of a pair work, and the one of traces wins. */
 function withBoth(rest: string, one: string, other: string): readonly [Environment, Environment] {
   return [{ [`OTEL_EXPORTER_OTLP_${rest}`]: one }, { [`OTEL_EXPORTER_OTLP_${rest}`]: other, [`OTEL_EXPORTER_OTLP_TRACES_${rest}`]: one }];
 }
@@ -160,7 +160,7 @@ async function holdsTimeout() {
     sink.answer(null);
     const tracing = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: sink.url, OTEL_BSP_SCHEDULE_DELAY: '1', ...environment });
     makeSpan(tracing);
-    // Well before the ten seconds that hold without it.
+    // Well before the default of ten seconds.
     await expect.poll(() => tracing.dropped, { timeout: 8_000, interval: 10 }).toBe(1);
   }
 }
@@ -207,7 +207,7 @@ async function holdsLimitsOfNothing() {
   expect([span?.events, span?.links.length]).toEqual([0, 2]);
 }
 
-/** For each variable of the table what holds it. */
+/** The check of each variable of the table. */
 const cases: Record<string, () => Promise<void>> = {
   OTEL_SDK_DISABLED: async () => {
     expect((await sent({ OTEL_SDK_DISABLED: 'TRUE' })).posts).toEqual([]);
@@ -329,14 +329,14 @@ describe('the standard variables of OpenTelemetry', () => {
   const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
   const [section = ''] = operations.split('### The variables of OpenTelemetry\n').slice(1);
   /** Of the rows of the table: the names in the first column. */
-  const told = [...section.matchAll(/^\| (`OTEL_[^|]*) \|/gm)].flatMap(([, names = '']) =>
+  const documented = [...section.matchAll(/^\| (`OTEL_[^|]*) \|/gm)].flatMap(([, names = '']) =>
     [...names.matchAll(/`(OTEL_[A-Z_]+)`/g)].map(([, name = '']) => name),
   );
 
-  it('are told in one table, each that is read and no other', () => {
+  it('are documented in one table, each that is read and no other', () => {
     const read = Object.keys(tracingSettings).filter((name) => name.startsWith('OTEL_'));
 
-    expect([...told].sort()).toEqual([...read].sort());
+    expect([...documented].sort()).toEqual([...read].sort());
     expect(Object.keys(cases).sort()).toEqual([...read].sort());
   });
 

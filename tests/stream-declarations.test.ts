@@ -11,7 +11,7 @@ function declarationOf(name: string) {
   return declared.find((stream) => stream.name === name) ?? expect.fail(`no stream ${name} is declared`);
 }
 
-describe('what the broker is told', () => {
+describe('the declarations of streams', () => {
   it('DESIGN 3: streams ask for nothing that nats-server 2.9 does not know, which would drop it in silence', () => {
     const known = ['name', 'subjects', 'storage', 'retention', 'discard', 'max_age', 'max_bytes', 'duplicate_window', 'allow_direct'];
 

@@ -11,14 +11,14 @@ const files = ['actors', 'bench', 'bus', 'scripts', 'services', 'shared', 'tests
 const isIn = (file: string, globs: readonly string[]) => globs.some((glob) => matchesGlob(file, glob));
 const filesThat = (uses: RegExp) => files.filter((file) => uses.test(readFileSync(join(root, file), 'utf8')));
 
-it('a test file that replaces timers, a module, a global or the environment has a process of its own', () => {
+it('a test file that replaces timers, a module, a global or the environment has its own process', () => {
   const found = filesThat(/vi\.(?:useFakeTimers|mock|doMock|stubGlobal|stubEnv)\(/);
 
   expect(found.filter((file) => !isIn(file, [...needOwnProcess, ...needServers]))).toEqual([]);
   expect(found.length).toBeGreaterThan(15);
 });
 
-it('every list names files that are there', () => {
+it('every list names existing files', () => {
   const globs = [...needServers, ...serial, ...needOwnProcess, ...slow];
 
   expect(globs.filter((glob) => !files.some((file) => matchesGlob(file, glob)))).toEqual([]);

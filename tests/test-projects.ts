@@ -1,7 +1,7 @@
 import { matchesGlob } from 'node:path';
 import type { Tier } from './helpers/tier.ts';
 
-/** Talk to real servers or run the built program; all others need neither and start at once. */
+/** Use real servers or run the built program; all others need neither and start at once. */
 export const needServers = [
   'tests/e2e/**/*.test.ts',
   'tests/chaos/**/*.test.ts',
@@ -14,7 +14,7 @@ export const needServers = [
 export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge-overload,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
 
 /**
- * Change what their process has for all: timers, a module, a global, the heap, the event loop. Other units share processes. Timers that are
+ * Change the state of their whole process: timers, a module, a global, the heap, the event loop. Other units share processes. Timers that are
  * replaced outlast their file: undici and `Deadlines` keep one timer per process, and one that was made meanwhile never fires.
  */
 export const needOwnProcess = [
@@ -37,7 +37,7 @@ export const needOwnProcess = [
   'scripts/**/*.test.ts',
 ];
 
-/** Need no server and take long by their nature: many databases are made, much memory is filled. The fast tier leaves them to the normal one. */
+/** Need no server and take long: many databases, much memory. The fast tier leaves them to the normal one. */
 export const slow = [
   'shared/storage/pglite/open-pglite.test.ts',
   'shared/lifecycle/heap.test.ts',
@@ -46,7 +46,7 @@ export const slow = [
   'tests/simulation/model-database.test.ts',
 ];
 
-/** Run in the deep tier alone. */
+/** Run in the deep tier only. */
 export const deepOnly: string[] = [];
 
 /** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */

@@ -6,7 +6,7 @@ describe('cleanText', () => {
   it.each([
     ['control characters', 'a\0b\x07c\x1b[31md\re\x7ff\x85g', 'abc[31mdefg'],
     ['changes of direction', 'a\u202eb\u2066c\u2069d', 'abcd'],
-    ['tags, which spell words nobody sees', 'a\u{e0069}\u{e0067}b', 'ab'],
+    ['tags, which spell invisible words', 'a\u{e0069}\u{e0067}b', 'ab'],
     ['halves of pairs', 'a\ud800b\udc00c', 'abc'],
     ['spaces of no width', 'a\u200bb\u2060c\ufeffd', 'abcd'],
     ['joiners between letters that don’t join', 'pass\u200dword\u200c', 'password'],
@@ -14,11 +14,11 @@ describe('cleanText', () => {
     expect(cleanText(text)).toBe(cleaned);
   });
 
-  it.each(['two\nlines\tand a tab', '👩‍💻 👨‍👩‍👧 🏳️‍🌈 👩🏽‍🚀', 'می‌خواهم', 'क्‍ष', 'a”b—c', '𝒜 𐍈'])('leaves %j as it is', (text) => {
+  it.each(['two\nlines\tand a tab', '👩‍💻 👨‍👩‍👧 🏳️‍🌈 👩🏽‍🚀', 'می‌خواهم', 'क्‍ष', 'a”b—c', '𝒜 𐍈'])('leaves %j unchanged', (text) => {
     expect(cleanText(text)).toBe(text);
   });
 
-  it('puts letters and their accents together', () => {
+  it('composes letters and their accents', () => {
     expect(cleanText('e\u0301')).toBe('é');
   });
 
@@ -45,7 +45,7 @@ describe('cleanJson', () => {
     );
   });
 
-  it('says null for what is no JSON', () => {
+  it('is null for invalid JSON', () => {
     expect(cleanJson(undefined)).toBe('null');
   });
 });

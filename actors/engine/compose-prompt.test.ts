@@ -5,7 +5,7 @@ import { composePrompt } from './compose-prompt.ts';
 const input = { agent: { id: 'acme', name: 'Acme Support' }, systemPrompt: 'You are {{agent.name}}.', language: 'match_user', history: [], nowMs: 0 };
 
 describe('the prompt of a reply', () => {
-  it('leaves a placeholder as it is that nobody knows', () => {
+  it('leaves an unknown placeholder unchanged', () => {
     const [system] = composePrompt({ ...input, systemPrompt: '{{agent.secret}} {{constructor}} {{ customer.name }}' });
 
     expect(system?.content).toContain('{{agent.secret}} {{constructor}} {{ customer.name }}');
@@ -17,18 +17,18 @@ describe('the prompt of a reply', () => {
     expect(user).toEqual({ role: 'user', content: 'who is {{agent.id}}?' });
   });
 
-  it('fills in the agent and the instant that the call was asked for', () => {
+  it('fills in the agent and the instant of the call', () => {
     const [system] = composePrompt({ ...input, systemPrompt: '{{agent.name}} ({{ agent.id }}) at {{now}}' });
 
     expect(system?.content).toContain('Acme Support (acme) at 1970-01-01T00:00:00.000Z');
   });
 
-  it('passes a language on word for word, and asks to match the customer otherwise', () => {
+  it('passes a language literally, and asks to match the customer otherwise', () => {
     expect(composePrompt({ ...input, language: 'Plain German, please' })[0]?.content).toContain('Plain German, please');
     expect(composePrompt(input)[0]?.content).toContain("the language of the customer's last message");
   });
 
-  it('keeps the order of the log and each speaker’s side, and leaves statuses out', () => {
+  it('retains the order of the log and each author’s role, and leaves statuses out', () => {
     const history = [
       event({ kind: 'user_message', text: 'one' }),
       event({ kind: 'status', status: 'typing', stage: null, error_detail: null }),

@@ -49,7 +49,7 @@ function tools(reply: RunReply): Extract<RunReply, { type: 'tools' }> {
 }
 
 /** Error codes of the tool messages. */
-function toldIn(messages: StepMessage[]): unknown[] {
+function errorsIn(messages: StepMessage[]): unknown[] {
   return messages.flatMap((message) => (message.role === 'tool' ? [JSON.parse(message.content).error] : []));
 }
 
@@ -61,13 +61,13 @@ describe('readRunReply', () => {
       expect(read({ finishReason, text: 'half', toolCalls })).toEqual({ type: 'unusable', finishReason });
     });
 
-    it('an empty answer, and does not repeat what an upstream says of it', () => {
+    it('an empty answer, and does not repeat the upstream’s text about it', () => {
       expect(read({ text: ' \n' })).toEqual({ type: 'unusable', finishReason: 'stop' });
       expect(read({ finishReason: 'secret inner reason' })).toEqual({ type: 'unusable', finishReason: 'unknown' });
     });
   });
 
-  describe('tells the model what is wrong with its output', () => {
+  describe('answers an invalid output with its violation', () => {
     it.each<[string, string, object, RegExp]>([
       ['breaks the schema', '{}', { path: '/verdict', schemaPath: '#/required', keyword: 'required' }, /\(at \/verdict\)/],
       ['is no JSON', '{"verdict":', { path: '', keyword: 'type' }, /must be JSON/],
@@ -75,23 +75,23 @@ describe('readRunReply', () => {
       ['is too large', `{"verdict":"${'x'.repeat(1_048_576)}"}`, { keyword: 'maxLength' }, /longer than 1048576/],
       ['is nested without end', `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`, { keyword: 'maxDepth' }, /nested deeper/],
       ['is missing', '', { keyword: 'required' }, /verdict/],
-    ])('when it %s', (_what, args, violation, told) => {
+    ])('when it %s', (_what, args, violation, text) => {
       const reply = read({ toolCalls: [call('emit_output', args)] });
 
       if (reply.type !== 'invalid-output') throw new Error(reply.type);
       expect(reply.violation).toMatchObject(violation);
       expect(reply.messages.map(({ role }) => role)).toEqual(['assistant', 'tool']);
-      expect(reply.messages[1]).toMatchObject({ tool_call_id: 'c00030000', content: expect.stringMatching(told), result: null });
+      expect(reply.messages[1]).toMatchObject({ tool_call_id: 'c00030000', content: expect.stringMatching(text), result: null });
     });
   });
 
-  it('takes a valid output, and makes no other call of the same answer', () => {
+  it('accepts a valid output, and makes no other call of the same answer', () => {
     const toolCalls = [call('crm__buy', '{"sku":"a"}'), call('emit_output', '{"verdict":"yes"}'), call('emit_output', '{}')];
 
     expect(read({ text: 'Done.', toolCalls })).toEqual({ type: 'output', output: { verdict: 'yes' } });
   });
 
-  it('leaves no trace of calls beside an invalid output, for none of them was made', () => {
+  it('does not record calls beside an invalid output, since none of them is made', () => {
     const reply = read({ toolCalls: [call('crm__buy', '{"sku":"a"}'), call('emit_output', '{}')] });
 
     if (reply.type !== 'invalid-output') throw new Error(reply.type);
@@ -110,7 +110,7 @@ describe('readRunReply', () => {
     });
   });
 
-  describe('refuses in words', () => {
+  describe('refuses with a tool message', () => {
     it.each<[string, string, string, string]>([
       ['a function that there is not', 'crm__steal', '{}', 'unknown_function'],
       ['arguments that are no JSON', 'crm__find', '{sku: 1}', 'invalid_arguments'],
@@ -122,14 +122,14 @@ describe('readRunReply', () => {
 
       expect(reply.calls).toEqual([]);
       expect(reply.order).toHaveLength(1);
-      expect(toldIn(reply.messages)).toEqual([error]);
+      expect(errorsIn(reply.messages)).toEqual([error]);
     });
 
     it('the same call for the second time, however its arguments are written', () => {
       const reply = tools(read({ toolCalls: [call('crm__buy', '{"sku":"a"}'), call('crm__buy', '{ "sku" : "a" }'), call('crm__find', '{"sku":"a"}')] }));
 
       expect(reply.calls.map(({ toolCallId }) => toolCallId)).toEqual(['c00030000', 'c00030002']);
-      expect(toldIn(reply.messages)).toEqual(['repeated_call']);
+      expect(errorsIn(reply.messages)).toEqual(['repeated_call']);
     });
 
     it('calls beyond the sixteenth that is made', () => {
@@ -139,11 +139,11 @@ describe('readRunReply', () => {
 
       expect(reply.calls).toHaveLength(16);
       expect(reply.order).toHaveLength(19);
-      expect(toldIn(reply.messages)).toEqual(['unknown_function', 'too_many_calls', 'too_many_calls']);
+      expect(errorsIn(reply.messages)).toEqual(['unknown_function', 'too_many_calls', 'too_many_calls']);
     });
   });
 
-  it('makes the calls that are in order, and keeps the order of all', () => {
+  it('makes the valid calls, and retains the order of all', () => {
     const reply = read({ text: 'Let me look.', toolCalls: [call('crm__find', '{"sku":"a"}'), call('crm__steal', '{}'), call('crm__buy', '')] });
 
     expect(reply).toMatchObject({
@@ -160,7 +160,7 @@ describe('readRunReply', () => {
     });
   });
 
-  it('stages what every upstream takes: ids of its own, plain names, the JSON of an object', () => {
+  it('stages what every upstream accepts: own ids, plain names, the JSON of an object', () => {
     const strange = [
       call('crm__find', '{"sku":"a"}', ''),
       call('crm__find', '{"sku":"b"}', ''),
@@ -184,7 +184,7 @@ describe('readRunReply', () => {
     ]);
   });
 
-  it('gives calls of different answers different ids, even where the model gave the same', () => {
+  it('assigns different ids to calls of different answers, even where the model repeats one', () => {
     const ids = ['run_1-3', 'run_1-4', 'run_1-40'].flatMap((callId) =>
       tools(read({ callId, toolCalls: [call('crm__find', '{}')] })).order.map((one) => one.toolCallId),
     );

@@ -19,7 +19,7 @@ function namesIn({ functions }: ReturnType<typeof runTools>): string[] {
 }
 
 describe('runTools', () => {
-  it('gives no tool that the routine does not name', () => {
+  it('includes no tool that the routine does not name', () => {
     const tools = toolsOf(['crm:find', 'erp:*'], { crm: [listed('find'), listed('delete')], erp: [listed('stock')], mail: [listed('send')] });
 
     expect(namesIn(tools)).toEqual(['crm__find', 'erp__stock', 'emit_output']);
@@ -27,7 +27,7 @@ describe('runTools', () => {
     expect(tools.toolOf('toString')).toBeNull();
   });
 
-  it('never lets a tool of a server pass for the end of the run', () => {
+  it('never includes a server’s tool with the name of the function that ends the run', () => {
     const tools = toolsOf(['*:*', ':emit_output', 'emit:output', 'crm:*'], {
       '': [listed('emit_output')],
       emit: [listed('output')],
@@ -39,13 +39,13 @@ describe('runTools', () => {
     expect(tools.functions.at(-1)?.function).toMatchObject({ name: 'emit_output', parameters: outputSchema });
   });
 
-  it('knows the tool and its list by the name it gave', () => {
+  it('finds the tool and its list by the generated name', () => {
     const tool = toolsOf(['crm:*'], { crm: [listed('find.by name')] }).toolOf('crm__find_by_name');
 
     expect(tool).toMatchObject({ toolId: 'crm:find.by name', listHash: 'hash-crm' });
   });
 
-  it('tells apart tools whose names are the same once they are written plainly', () => {
+  it('distinguishes tools whose names are the same in plain characters', () => {
     const tools = toolsOf(['a:*', 'a__b:*'], { a: [listed('b.c'), listed('b c'), listed('b__c')], a__b: [listed('c')] });
 
     expect(tools.functions.map(({ function: { name } }) => [name, tools.toolOf(name)?.toolId])).toEqual([
@@ -57,14 +57,14 @@ describe('runTools', () => {
     ]);
   });
 
-  it('gives the same names in the same order, however selectors and lists are ordered', () => {
+  it('generates the same names in the same order, however selectors and lists are ordered', () => {
     const lists = { crm: [listed('find'), listed('add')], erp: [listed('x.y'), listed('x y')] };
     const turned = { erp: [...lists.erp].reverse(), crm: [...lists.crm].reverse() };
 
     expect(JSON.stringify(toolsOf(['erp:*', 'crm:*'], turned).functions)).toBe(JSON.stringify(toolsOf(['crm:*', 'erp:*'], lists).functions));
   });
 
-  it('gives every tool a name of its own that every upstream takes', () => {
+  it('generates for every tool a unique name that every upstream accepts', () => {
     const part = fc.oneof(
       fc.string({ unit: fc.constantFrom('a', 'B', '_', '-', '7', '.', 'é', ' ') }),
       fc.string({ minLength: 60, maxLength: 130, unit: fc.constantFrom('a', '.') }),
@@ -85,7 +85,7 @@ describe('runTools', () => {
     );
   });
 
-  it('leaves out tools beyond what a request may hold, those of a whole server first', () => {
+  it('leaves out tools beyond the limit of a request, those of a whole server first', () => {
     const many = Array.from({ length: 200 }, (_, index) => listed(`tool${index}`));
 
     const tools = toolsOf(['crm:*', 'zoo:feed'], { crm: many, zoo: [listed('feed')] });
@@ -125,7 +125,7 @@ describe('runTools', () => {
     expect((user + system) / 1_000).toBeLessThan(2_500);
   });
 
-  it('takes any arguments for a schema that can not be compiled, but none that are nested without end', () => {
+  it('accepts any arguments for a schema that can not be compiled, but none that are nested too deeply', () => {
     const tool = toolsOf(['crm:find'], { crm: [listed('find', { inputSchema: { $ref: 'https://schemas.example/x' } })] }).toolOf('crm__find');
     const deep: unknown = JSON.parse(`${'{"a":'.repeat(100)}1${'}'.repeat(100)}`);
 
@@ -133,7 +133,7 @@ describe('runTools', () => {
     expect(tool?.validate(deep)?.keyword).toBe('maxDepth');
   });
 
-  it('says what upstreams insist on, and passes descriptions on, clean and cut', () => {
+  it('adds what upstreams require, and includes descriptions, cleaned and truncated', () => {
     const lists = { crm: [listed('a', { inputSchema: {}, description: `${'x'.repeat(2_000)}` }), listed('b', { title: 'Be\u202e' }), listed('c')] };
 
     const [a, b, c] = toolsOf(['crm:*'], lists).functions;

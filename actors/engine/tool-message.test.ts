@@ -2,26 +2,26 @@ import { describe, expect, it } from 'vitest';
 import { refusalMessage, toolMessage } from './tool-message.ts';
 
 describe('toolMessage', () => {
-  it.each(['outcome_unknown', 'timeout', 'refused', 'unreachable', 'auth_failed'] as const)('tells the model and the log that a call ended as %s', (reason) => {
+  it.each(['outcome_unknown', 'timeout', 'refused', 'unreachable', 'auth_failed'] as const)('reports to the model and the log that a call ended as %s', (reason) => {
     const message = toolMessage('c1', { type: 'failed', reason, message: 'as its worker says' });
 
     expect(message).toMatchObject({ role: 'tool', tool_call_id: 'c1', result: { data: { error: reason }, metadata: { error: 'as its worker says' } } });
     expect(JSON.parse(message.content)).toMatchObject({ error: reason, message: expect.any(String) });
   });
 
-  it('lets the model see why its call was refused, and only then', () => {
+  it('shows the model why its call failed only if it was refused', () => {
     expect(toolMessage('c1', { type: 'failed', reason: 'refused', message: '/sku must be string' }).content).toContain('/sku must be string');
     expect(toolMessage('c1', { type: 'failed', reason: 'timeout', message: 'connect 10.0.0.7:443' }).content).not.toContain('10.0.0.7');
   });
 
-  it('marks what a tool itself calls a failure', () => {
+  it('marks a result that the tool reports as an error', () => {
     const message = toolMessage('c1', { type: 'result', data: { code: 7 }, metadata: { took: 1 }, isError: true });
 
     expect(message.content).toBe('{"error":"tool_failed","result":{"code":7}}');
     expect(message.result).toEqual({ data: { code: 7 }, metadata: { took: 1, error: 'the tool says that it failed' } });
   });
 
-  it('shows a model no more of a long result than it can read, and never half a character', () => {
+  it('truncates a long result for the model, never within a character', () => {
     const { content, result } = toolMessage('c1', { type: 'result', data: `x${'😀'.repeat(70_000)}`, metadata: {}, isError: false });
 
     expect(content.length).toBeLessThan(131_200);
@@ -30,14 +30,14 @@ describe('toolMessage', () => {
     expect(result?.data).toHaveLength(140_001);
   });
 
-  it('cleans what the model sees and keeps the log’s copy as it came', () => {
+  it('cleans the model’s copy and leaves the log’s unchanged', () => {
     const message = toolMessage('c1', { type: 'result', data: 'done\u202e\u0007', metadata: {}, isError: false });
 
     expect(message.content).toBe('done');
     expect(message.result?.data).toBe('done\u202e\u0007');
   });
 
-  it('takes a result without data for null', () => {
+  it('reads a result without data as null', () => {
     expect(toolMessage('c1', { type: 'result', data: undefined, metadata: {}, isError: false })).toMatchObject({ content: 'null', result: { data: null } });
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { abandoned, outcomeOf } from './call-outcome.ts';
+import { leaseLost, outcomeOf } from './call-outcome.ts';
 import type { RunReply, ToolOutcome } from './types.ts';
 
 const header = { v: 1, sessionId: 'ses_1', commandId: 'run_1-1', sentAtMs: 0, answerTo: null, traceparent: null, turnId: 'run_1', callId: 'run_1-1' } as const;
@@ -11,7 +11,7 @@ const completed: CommandOf<'call.completed'> = {
   usage: { promptTokens: 12, completionTokens: 3 },
 };
 const answered = { model: 'scripted/assistant', provider: 'Scripted', usage: { prompt_tokens: 12, completion_tokens: 3 } };
-const { type: _, ...nothing } = abandoned;
+const { type: _, ...nothing } = leaseLost;
 
 it.each<[RunReply, object]>([
   [
@@ -26,11 +26,11 @@ it.each<[RunReply, object]>([
     { type: 'unusable', finishReason: 'length' },
     { type: 'unusable', reason: 'length' },
   ],
-])('of a model call says what it was answered with, by which model, for how many tokens: %j', (reply, outcome) => {
+])('of a model call has the kind of answer, the model and the tokens: %j', (reply, outcome) => {
   expect(outcomeOf({ type: 'call.replied', callId: 'run_1-1', reply }, completed)).toEqual({ ...answered, ...outcome });
 });
 
-it('of a failed one says its code alone', () => {
+it('of a failed one has its code only', () => {
   const failure = { code: 'router.no_provider' as const, message: 'a secret', details: { a: 'secret' } };
   const command = { ...header, type: 'call.failed' as const, failure };
 
@@ -41,7 +41,7 @@ it.each<[ToolOutcome, string]>([
   [{ type: 'result', data: 'a secret', metadata: {}, isError: false }, 'result'],
   [{ type: 'result', data: 'a secret', metadata: {}, isError: true }, 'error'],
   [{ type: 'failed', reason: 'outcome_unknown', message: 'a secret' }, 'outcome_unknown'],
-])('of a tool call says how it ended: %j', (outcome, type) => {
+])('of a tool call has its end: %j', (outcome, type) => {
   const command = { ...header, type: 'tool.completed' as const, outcome };
 
   expect(outcomeOf({ type: 'tool.settled', callId: 'run_1-1', outcome }, command)).toEqual({ ...nothing, type });

@@ -51,7 +51,7 @@ const input: fc.Arbitrary<RunInput> = fc.record({
 
 describe('any run', () => {
   it(
-    'keeps every promise, whatever happens in whatever order',
+    'fulfils every promise, whatever happens in whatever order',
     () => {
       fc.assert(
         fc.property(input, fc.array(happening, { maxLength: 40, size: 'max' }), (given, happenings) => {

@@ -20,13 +20,13 @@ const INPUT: RunInput = {
 
 describe('the run machine', () => {
   describe('when it begins', () => {
-    it('fails at once with what is wrong with it, and asks for nothing', () => {
+    it('fails at once with the violation of its input, and requests nothing', () => {
       const refusal: RunError = { code: 'input_validation_failed', message: 'the input must be string', details: { path: '/a' } };
 
       const [next, actions] = started({ refusal, servers: ['crm'] });
 
       expect(next.status).toBe('done');
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'started',
         'acknowledged',
         'error(input_validation_failed: the input must be string)',
@@ -37,14 +37,14 @@ describe('the run machine', () => {
     });
 
     it('fails at once when its time is over before it begins', () => {
-      expect(told(started({ deadlineAtMs: 1_000 })[1]).at(-1)).toBe('settle timeout {"timeout_seconds":120}');
+      expect(linesOf(started({ deadlineAtMs: 1_000 })[1]).at(-1)).toBe('settle timeout {"timeout_seconds":120}');
     });
 
-    it('arms its deadline and asks the model when it has no tools', () => {
+    it('arms its deadline and calls the model when it has no tools', () => {
       const [next, actions] = started();
 
       expect(next.value).toBe('thinking');
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'started',
         'acknowledged',
         'processing/thinking',
@@ -53,19 +53,19 @@ describe('the run machine', () => {
       ]);
     });
 
-    it('waits for its tools longer than it takes to miss two workers that died with the question', () => {
-      const deadline = told(started({ servers: ['crm'] })[1])
+    it('waits for its tool lists longer than the redelivery after two dead workers takes', () => {
+      const deadline = linesOf(started({ servers: ['crm'] })[1])
         .find((line) => line.startsWith('tool-list'))
         ?.match(/\d+$/)?.[0];
 
       expect(Number(deadline) - INPUT.atMs).toBeGreaterThan(2 * effectLease.ackWaitMs + 10_000);
     });
 
-    it('asks for the tools of its servers first', () => {
+    it('requests the tool lists of its servers first', () => {
       const [next, actions] = started({ servers: ['crm', 'erp'] });
 
       expect(next.value).toBe('listing');
-      expect(told(actions).slice(4)).toEqual(['tool-list run_1-1 crm,erp until 46000', 'timer run_1-1-overdue 51000']);
+      expect(linesOf(actions).slice(4)).toEqual(['tool-list run_1-1 crm,erp until 46000', 'timer run_1-1-overdue 51000']);
     });
   });
 
@@ -80,21 +80,21 @@ describe('the run machine', () => {
       const [next, actions] = afterEvents(listing, { type: 'tools.listed', callId: 'run_1-1', lists, unavailable, timedOut: false });
 
       expect(next.value).toBe('failed');
-      expect(told(actions)[0]).toBe('disarm run_1-1-overdue');
-      expect(told(actions).at(-1)).toBe(`settle tool_error ${details}`);
+      expect(linesOf(actions)[0]).toBe('disarm run_1-1-overdue');
+      expect(linesOf(actions).at(-1)).toBe(`settle tool_error ${details}`);
     });
 
-    it('fixes the lists for the whole run and asks the model', () => {
+    it('fixes the lists for the whole run and calls the model', () => {
       const [next, actions] = afterEvents(listing, listed({ crm: 'h1', erp: 'h2' }));
 
       expect(next.context).toMatchObject({ lists: { crm: 'h1', erp: 'h2' }, iteration: 1 });
-      expect(told(actions)).toEqual(['disarm run_1-1-overdue', 'router-call run_1-2 steps 0 crm=h1,erp=h2']);
+      expect(linesOf(actions)).toEqual(['disarm run_1-1-overdue', 'router-call run_1-2 steps 0 crm=h1,erp=h2']);
     });
 
-    it('gives the list up when its time is over', () => {
+    it('supersedes the tool list when its time is over', () => {
       const [, actions] = afterEvents(listing, { type: 'run.deadline', turnId: 'run_1' });
 
-      expect(told(actions).slice(0, 2)).toEqual(['supersede run_1-1', 'disarm run_1-1-overdue']);
+      expect(linesOf(actions).slice(0, 2)).toEqual(['supersede run_1-1', 'disarm run_1-1-overdue']);
     });
 
     it.each<TimedEvent>([listed({ crm: 'h1', erp: 'h2' }, 'run_1-2'), replied('run_1-1', output()), settled('run_1-1')])(
@@ -105,7 +105,7 @@ describe('the run machine', () => {
     );
   });
 
-  describe('while the model is asked', () => {
+  describe('while the model is called', () => {
     it.each<TimedEvent>([
       replied('run_1-2', output()),
       replied('run_0-1', output()),
@@ -125,13 +125,13 @@ describe('the run machine', () => {
 
       expect(next.value).toBe('succeeded');
       expect(next.status).toBe('done');
-      expect(told(actions)).toEqual(['ready', 'disarm run_1-deadline', 'settle succeeded {"verdict":"yes"}']);
+      expect(linesOf(actions)).toEqual(['ready', 'disarm run_1-deadline', 'settle succeeded {"verdict":"yes"}']);
     });
 
     it('fails with a code and no inner detail when the call fails', () => {
       const [, actions] = afterEvents({}, { type: 'call.failed', callId: 'run_1-1', failure: { code: 'router.no_provider', message: 'secret', details: {} } });
 
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'error(engine_error: the model call failed (router.no_provider))',
         'ready',
         'disarm run_1-deadline',
@@ -139,31 +139,31 @@ describe('the run machine', () => {
       ]);
     });
 
-    it('stages text and asks again, as the next iteration', () => {
+    it('stages text and calls the model again, as the next iteration', () => {
       const [next, actions] = afterEvents({}, replied('run_1-1', text()));
 
       expect(next.context).toMatchObject({ iteration: 2, stepCount: 2 });
-      expect(told(actions)).toEqual(['stage assistant', 'stage user', 'router-call run_1-2 steps 2']);
+      expect(linesOf(actions)).toEqual(['stage assistant', 'stage user', 'router-call run_1-2 steps 2']);
     });
 
-    it('stages an invalid output and asks again', () => {
+    it('stages an invalid output and calls the model again', () => {
       const [next, actions] = afterEvents({}, replied('run_1-1', invalid()));
 
       expect(next.context).toMatchObject({ iteration: 2, invalidOutput: VIOLATION });
-      expect(told(actions)).toEqual(['stage assistant', 'stage tool', 'router-call run_1-2 steps 2']);
+      expect(linesOf(actions)).toEqual(['stage assistant', 'stage tool', 'router-call run_1-2 steps 2']);
     });
 
-    it('asks again at once when all calls were refused: nothing is awaited, and the log has no batch', () => {
+    it('calls the model again at once when all tool calls were refused: nothing is awaited, and the log has no batch', () => {
       const [next, actions] = afterEvents({}, replied('run_1-1', batch(0, 2)));
 
       expect(next.context.iteration).toBe(2);
-      expect(told(actions)).toEqual(['stage assistant', 'stage tool', 'stage tool', 'router-call run_1-2 steps 3']);
+      expect(linesOf(actions)).toEqual(['stage assistant', 'stage tool', 'stage tool', 'router-call run_1-2 steps 3']);
     });
 
-    it('fails when the last iteration brings no output', () => {
+    it('fails when the last iteration has no output', () => {
       const [, actions] = afterEvents({ maxIterations: 2 }, replied('run_1-1', text()), replied('run_1-2', text()));
 
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'stage assistant',
         'stage user',
         'error(max_engine_iterations_reached: the model was called 2 times without calling emit_output)',
@@ -173,12 +173,12 @@ describe('the run machine', () => {
       ]);
     });
 
-    it('calls no tools in the last iteration, for nobody would read their results', () => {
+    it('calls no tools in the last iteration, since their results would not be read', () => {
       const [next, actions] = afterEvents({ maxIterations: 1 }, replied('run_1-1', batch(2)));
 
       expect(next.value).toBe('failed');
-      expect(told(actions).filter((line) => line.startsWith('tool-call'))).toEqual([]);
-      expect(told(actions).at(-1)).toBe('settle max_engine_iterations_reached {}');
+      expect(linesOf(actions).filter((line) => line.startsWith('tool-call'))).toEqual([]);
+      expect(linesOf(actions).at(-1)).toBe('settle max_engine_iterations_reached {}');
     });
 
     it.each<[string, RunReply[]]>([
@@ -187,27 +187,27 @@ describe('the run machine', () => {
     ])('fails for the invalid output when that came %s', (_when, [first, second]) => {
       const [, actions] = afterEvents({ maxIterations: 2 }, replied('run_1-1', first ?? text()), replied('run_1-2', second ?? text()));
 
-      expect(told(actions).at(-1)).toBe('settle output_validation_failed {"path":"/verdict","schema_path":"#/required","keyword":"required"}');
+      expect(linesOf(actions).at(-1)).toBe('settle output_validation_failed {"path":"/verdict","schema_path":"#/required","keyword":"required"}');
     });
 
-    it('asks the same model once more when the answer can not be used, in the same iteration', () => {
+    it('calls the same model once more when the answer can not be used, in the same iteration', () => {
       const [next, actions] = afterEvents({}, replied('run_1-1', unusable()));
 
       expect(next.context).toMatchObject({ iteration: 1, unusable: 1 });
-      expect(told(actions)).toEqual(['router-call run_1-2 steps 0']);
+      expect(linesOf(actions)).toEqual(['router-call run_1-2 steps 0']);
     });
 
     it('fails when that can not be used either and there is no other model', () => {
       const [, actions] = afterEvents({}, replied('run_1-1', unusable()), replied('run_1-2', unusable()));
 
-      expect(told(actions)[0]).toBe('error(engine_error: the model gave no usable answer (length))');
+      expect(linesOf(actions)[0]).toBe('error(engine_error: the model gave no usable answer (length))');
     });
 
-    it('asks the fallback model then, and fails after its unusable answer', () => {
+    it('calls the fallback model then, and fails after its unusable answer', () => {
       const events = [replied('run_1-1', unusable()), replied('run_1-2', unusable())];
 
-      expect(told(afterEvents({ hasFallbackModel: true }, ...events)[1])).toEqual(['router-call run_1-3 steps 0 fallback']);
-      expect(told(afterEvents({ hasFallbackModel: true }, ...events, replied('run_1-3', unusable()))[1]).at(-1)).toBe('settle engine_error {}');
+      expect(linesOf(afterEvents({ hasFallbackModel: true }, ...events)[1])).toEqual(['router-call run_1-3 steps 0 fallback']);
+      expect(linesOf(afterEvents({ hasFallbackModel: true }, ...events, replied('run_1-3', unusable()))[1]).at(-1)).toBe('settle engine_error {}');
     });
 
     it('begins each iteration with its own model', () => {
@@ -216,18 +216,18 @@ describe('the run machine', () => {
       const [next, actions] = afterEvents({ hasFallbackModel: true }, ...events);
 
       expect(next.context).toMatchObject({ iteration: 2, unusable: 0 });
-      expect(told(actions).at(-1)).toBe('router-call run_1-4 steps 2');
+      expect(linesOf(actions).at(-1)).toBe('router-call run_1-4 steps 2');
     });
   });
 
   describe('while tools are called', () => {
     const called = replied('run_1-1', batch(2, 1));
 
-    it('DESIGN 6 rule 5: tool calls are asked for at once, each with a deadline and a timer of its own', () => {
+    it('DESIGN 6 rule 5: tool calls are requested at once, each with its own deadline and timer', () => {
       const [next, actions] = afterEvents({}, called);
 
       expect(next.value).toBe('tooling');
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'stage assistant',
         'stage tool',
         'processing/tools',
@@ -238,24 +238,24 @@ describe('the run machine', () => {
       ]);
     });
 
-    it('gives no call more time than the run has', () => {
+    it('limits the deadline of a call to that of the run', () => {
       const [, actions] = afterEvents({ deadlineAtMs: 50_000 }, called);
 
-      expect(told(actions)).toContain('tool-call run_1-2 c0 crm:tool0 h1 until 50000');
+      expect(linesOf(actions)).toContain('tool-call run_1-2 c0 crm:tool0 h1 until 50000');
     });
 
     it('stages each result at once and waits for the others', () => {
       const [next, actions] = afterEvents({}, called, settled('run_1-3'));
 
       expect(next.value).toBe('tooling');
-      expect(told(actions)).toEqual(['disarm run_1-3-overdue', 'stage tool c1 "found"']);
+      expect(linesOf(actions)).toEqual(['disarm run_1-3-overdue', 'stage tool c1 "found"']);
     });
 
-    it('appends one event for the batch, in the order of asking, and asks the model again', () => {
+    it('appends one event for the batch, in the order of the calls, and calls the model again', () => {
       const [next, actions] = afterEvents({}, called, settled('run_1-3'), settled('run_1-2'));
 
       expect(next.context).toMatchObject({ iteration: 2, pending: [], batch: [] });
-      expect(told(actions)).toEqual(['disarm run_1-2-overdue', 'stage tool c0 "found"', 'tools c0,c1,c2', 'router-call run_1-4 steps 4']);
+      expect(linesOf(actions)).toEqual(['disarm run_1-2-overdue', 'stage tool c0 "found"', 'tools c0,c1,c2', 'router-call run_1-4 steps 4']);
     });
 
     it.each<[string, ToolOutcome, RegExp]>([
@@ -263,18 +263,18 @@ describe('the run machine', () => {
       ['an unknown outcome', failed('outcome_unknown'), /"error":"outcome_unknown"/],
       ['a refusal', failed('refused'), /"error":"refused"/],
       ['a timeout', failed('timeout'), /"error":"timeout"/],
-    ])('tells the model of %s and goes on', (_what, outcome, content) => {
+    ])('reports %s to the model and goes on', (_what, outcome, content) => {
       const [next, actions] = afterEvents({}, called, settled('run_1-2', outcome));
 
       expect(next.value).toBe('tooling');
-      expect(told(actions)[1]).toMatch(content);
+      expect(linesOf(actions)[1]).toMatch(content);
     });
 
-    it.each(['unreachable', 'auth_failed'] as const)('fails when the server is %s, and gives up the other calls', (reason) => {
+    it.each(['unreachable', 'auth_failed'] as const)('fails when the server is %s, and supersedes the other calls', (reason) => {
       const [next, actions] = afterEvents({}, called, settled('run_1-3', failed(reason)));
 
       expect(next.value).toBe('failed');
-      expect(told(actions)).toEqual([
+      expect(linesOf(actions)).toEqual([
         'disarm run_1-3-overdue',
         expect.stringContaining('stage tool c1'),
         'supersede run_1-2',
@@ -290,12 +290,12 @@ describe('the run machine', () => {
       [{ type: 'run.deadline', turnId: 'run_1' }, 'settle timeout {"timeout_seconds":120}'],
       [{ type: 'run.poisoned' }, 'settle engine_error {}'],
       [{ type: 'run.orphaned' }, 'settle session_error {}'],
-    ])('gives up the calls that are still open on %j', (event, settlement) => {
+    ])('supersedes the open calls on %j', (event, settlement) => {
       const [next, actions] = afterEvents({}, called, settled('run_1-2'), event);
 
       expect(next.status).toBe('done');
-      expect(told(actions).slice(0, 2)).toEqual(['supersede run_1-3', 'disarm run_1-3-overdue']);
-      expect(told(actions).slice(-3)).toEqual(['ready', 'disarm run_1-deadline', settlement]);
+      expect(linesOf(actions).slice(0, 2)).toEqual(['supersede run_1-3', 'disarm run_1-3-overdue']);
+      expect(linesOf(actions).slice(-3)).toEqual(['ready', 'disarm run_1-deadline', settlement]);
     });
 
     it.each<TimedEvent>([settled('run_1-2'), settled('run_1-9'), replied('run_1-1', output()), replied('run_1-3', output())])(
@@ -334,8 +334,8 @@ describe('the run machine', () => {
       const [settledByResult, resultFirst] = afterEvents(input, ...before, late);
       const [settledByTimer, timerFirst] = afterEvents(input, ...before, { ...deadline, atMs: DEADLINE_AT_MS });
 
-      expect([told(resultFirst).at(-1), told(timerFirst).at(-1)]).toEqual([TIMEOUT, TIMEOUT]);
-      expect(told(resultFirst)).toContain('error(timeout: the run took longer than 120 seconds)');
+      expect([linesOf(resultFirst).at(-1), linesOf(timerFirst).at(-1)]).toEqual([TIMEOUT, TIMEOUT]);
+      expect(linesOf(resultFirst)).toContain('error(timeout: the run took longer than 120 seconds)');
       for (const state of [settledByResult, settledByTimer])
         for (const event of [late, deadline]) expect(transition(runMachine, state, timed(event))[1]).toEqual([]);
     });
@@ -346,7 +346,7 @@ describe('the run machine', () => {
     ])('counts as reached when %s was ended by it, though the clock of its worker ran ahead', (_what, input, failure) => {
       const [, actions] = afterEvents(input, { ...failure, atMs: 19_000 });
 
-      expect(told(actions).at(-1)).toBe(TIMEOUT);
+      expect(linesOf(actions).at(-1)).toBe(TIMEOUT);
     });
 
     it.each<[string, Partial<RunInput>, TimedEvent, string]>([
@@ -361,13 +361,13 @@ describe('the run machine', () => {
     ])('is not reached a millisecond earlier when %s', (_what, input, failure, settlement) => {
       const [, actions] = afterEvents(input, { ...failure, atMs: DEADLINE_AT_MS - 1 });
 
-      expect(told(actions).at(-1)).toBe(settlement);
+      expect(linesOf(actions).at(-1)).toBe(settlement);
     });
 
-    it('keeps an output that is applied before its timer', () => {
+    it('succeeds with an output that is applied before its timer', () => {
       const [, actions] = afterEvents({}, { ...replied('run_1-1', output()), atMs: DEADLINE_AT_MS });
 
-      expect(told(actions).at(-1)).toBe('settle succeeded {"verdict":"yes"}');
+      expect(linesOf(actions).at(-1)).toBe('settle succeeded {"verdict":"yes"}');
     });
   });
 
@@ -460,10 +460,10 @@ function toolStep(toolCallId: string): StepMessage {
   return { role: 'tool', tool_call_id: toolCallId, content: '{}', result: null };
 }
 
-type Told = { type: string; params?: unknown };
+type ActionData = { type: string; params?: unknown };
 
 /** Actions in order, as short strings. */
-function told(actions: readonly Told[]): string[] {
+function linesOf(actions: readonly ActionData[]): string[] {
   return actions.map(({ type, params }) =>
     lineOf({ type, params } as { [Type in keyof RunActions]: { type: Type; params: RunActions[Type] } }[keyof RunActions]),
   );

@@ -26,7 +26,7 @@ function patch(changes: Partial<CommandOf<'session.patch'>> = {}): CommandOf<'se
 
 const labels = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
-describe('what a record can not become', () => {
+describe('a refused change of a record', () => {
   it.each<[string, Partial<CommandOf<'session.patch'>>, string]>([
     ['more labels than a session may be made with', { upsertLabels: labels(99, 'l') }, 'labels is not valid'],
     ['a client ahead of the log', { clientOffset: 5 }, 'consumption_offsets.client is not valid'],
@@ -36,7 +36,7 @@ describe('what a record can not become', () => {
     expect(patchProblem(record, patch(changes))).toContain(problem);
   });
 
-  it('is counted after what is taken away', () => {
+  it('is counted after removals', () => {
     const full = { ...record, labels: labels(100, 'l') };
 
     expect(patchProblem(full, patch({ upsertLabels: ['new'] }))).toContain('labels');
@@ -44,7 +44,7 @@ describe('what a record can not become', () => {
     expect(patchProblem(full, patch({ upsertLabels: ['l7'] }))).toBeNull();
   });
 
-  it('is nothing that it was already: metadata of any size may shrink', () => {
+  it('is never a reduction: metadata of any size may shrink', () => {
     const large = { ...record, metadata: { a: 'x'.repeat(1_024 * 1_024), b: 1 } };
 
     expect(patchProblem(large, patch({ unsetMetadata: ['b'], title: 'new' }))).toBeNull();
@@ -52,11 +52,11 @@ describe('what a record can not become', () => {
 });
 
 describe('a record that is changed', () => {
-  it('keeps what is not named, to the letter', () => {
+  it('retains what is not named, byte for byte', () => {
     expect(patchRecord(record, patch())).toEqual(record);
   });
 
-  it('takes what is named', () => {
+  it('sets what is named', () => {
     const changed = patchRecord(
       record,
       patch({
@@ -80,14 +80,14 @@ describe('a record that is changed', () => {
     });
   });
 
-  it('does without what is set and taken away at once', () => {
+  it('drops what is set and removed in one request', () => {
     const changed = patchRecord(record, patch({ setMetadata: { plan: 'silver' }, unsetMetadata: ['plan'], upsertLabels: ['x'], removeLabels: ['x'] }));
 
     expect(changed.metadata).toEqual({ region: 'eu' });
     expect(changed.labels).toEqual(['vip', 'open']);
   });
 
-  it('holds a key of any name as a key like any other', () => {
+  it('stores a key of any name', () => {
     const changed = patchRecord(record, patch({ setMetadata: JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}') as Record<string, unknown> }));
 
     expect(JSON.parse(JSON.stringify(changed.metadata))).toEqual(

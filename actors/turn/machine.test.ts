@@ -27,61 +27,61 @@ describe('the turn machine', () => {
     expect(actions).toEqual([]);
   });
 
-  it('says acknowledged and typing, and nothing of matching where nothing is matched, arms its deadline and asks for one call when it begins', () => {
+  it('appends acknowledged and typing, and no status of matching where nothing is matched, arms its deadline and requests one call when it begins', () => {
     const [next, actions] = started();
 
     expect(next.value).toBe('composing');
-    expect(told(actions)).toEqual(['acknowledged', `timer trn_1-deadline ${DEADLINE_AT_MS}`, 'typing', 'call trn_1-1']);
+    expect(linesOf(actions)).toEqual(['acknowledged', `timer trn_1-deadline ${DEADLINE_AT_MS}`, 'typing', 'call trn_1-1']);
   });
 
   it('appends the reply under the id its readers know already, then ready', () => {
     const [next, actions] = afterEvents(completed('trn_1-1'));
 
     expect(next.status).toBe('done');
-    expect(told(actions)).toEqual(['assistant_message evt_1-1 "Two years."', 'ready', 'disarm trn_1-deadline']);
+    expect(linesOf(actions)).toEqual(['assistant_message evt_1-1 "Two years."', 'ready', 'disarm trn_1-deadline']);
   });
 
   it('ends as an error, then ready, when the model returns nothing', () => {
     const [next, actions] = afterEvents({ ...completed('trn_1-1'), text: ' \n' });
 
     expect(next.value).toBe('failed');
-    expect(told(actions)).toEqual(['error(engine_error: the model returned no reply)', 'ready', 'disarm trn_1-deadline']);
+    expect(linesOf(actions)).toEqual(['error(engine_error: the model returned no reply)', 'ready', 'disarm trn_1-deadline']);
   });
 
-  it('ends as an error when the reply broke off', () => {
+  it('ends as an error when the reply was truncated', () => {
     expect(afterEvents({ ...completed('trn_1-1'), finishReason: 'error' })[0].value).toBe('failed');
   });
 
   it('ends as an error with a code and no inner detail when the call fails', () => {
     const [, actions] = afterEvents(failed('trn_1-1'));
 
-    expect(told(actions)[0]).toBe('error(engine_error: the model call failed (router.provider_unavailable))');
+    expect(linesOf(actions)[0]).toBe('error(engine_error: the model call failed (router.provider_unavailable))');
   });
 
-  it('supersedes its call and asks again when a message joins it, without a status', () => {
+  it('supersedes its call and requests another when a message joins it, without a status', () => {
     const [next, actions] = afterEvents({ type: 'message.joined' });
 
     expect(next.value).toBe('composing');
-    expect(told(actions)).toEqual(['supersede trn_1-1', 'call trn_1-2']);
+    expect(linesOf(actions)).toEqual(['supersede trn_1-1', 'call trn_1-2']);
   });
 
-  it('supersedes its call and says cancelled, then ready, when it is cancelled', () => {
+  it('supersedes its call and appends cancelled, then ready, when it is cancelled', () => {
     const [, actions] = afterEvents({ type: 'turn.cancel' });
 
-    expect(told(actions)).toEqual(['supersede trn_1-1', 'cancelled', 'ready', 'disarm trn_1-deadline']);
+    expect(linesOf(actions)).toEqual(['supersede trn_1-1', 'cancelled', 'ready', 'disarm trn_1-deadline']);
   });
 
   it.each([{ type: 'turn.deadline' as const, turnId: 'trn_1' }, { type: 'turn.poisoned' as const }])('ends as an error on $type', (event) => {
     const [next, actions] = afterEvents(event);
 
     expect(next.value).toBe('failed');
-    expect(told(actions)[0]).toBe('supersede trn_1-1');
-    expect(told(actions).at(-2)).toBe('ready');
+    expect(linesOf(actions)[0]).toBe('supersede trn_1-1');
+    expect(linesOf(actions).at(-2)).toBe('ready');
   });
 
   it.each<[string, TurnEventBody, number]>([
     ['a model call that its worker gave up', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS],
-    ['one that a worker gave up whose clock runs ahead', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS - 500],
+    ['one that a worker with a fast clock aborted', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS - 500],
     ['any other failure of the model call', failed('trn_1-1'), DEADLINE_AT_MS],
     ['an empty reply', { ...completed('trn_1-1'), text: '' }, DEADLINE_AT_MS],
     ['a command that can not be applied', { type: 'turn.poisoned' }, DEADLINE_AT_MS],
@@ -90,14 +90,14 @@ describe('the turn machine', () => {
     const failure = timed({ ...body, atMs });
     const [endedByFailure, failureFirst] = afterEvents(failure);
     const [endedByTimer, timerFirst] = afterEvents(deadline);
-    const logged = (actions: readonly Told[]) => told(actions.filter(({ type }) => type === 'fact'));
+    const logged = (actions: readonly ActionData[]) => linesOf(actions.filter(({ type }) => type === 'fact'));
 
     expect(logged(failureFirst)).toEqual(['error(turn_timeout: the reply took longer than a turn may take)', 'ready']);
     expect(logged(timerFirst)).toEqual(logged(failureFirst));
     for (const state of [endedByFailure, endedByTimer]) for (const event of [failure, deadline]) expect(transition(turnMachine, state, event)[1]).toEqual([]);
   });
 
-  it('goes on from a stored snapshot as if it had never been away', () => {
+  it('goes on from a stored snapshot as without the restart', () => {
     const stored: { value: 'composing'; context: never } = JSON.parse(JSON.stringify({ value: started()[0].value, context: started()[0].context }));
 
     const [next] = transition(turnMachine, turnMachine.resolveState(stored), timed(completed('trn_1-1')));
@@ -128,10 +128,10 @@ function failed(callId: string, code: 'router.provider_unavailable' | 'router.ti
   return { type: 'call.failed' as const, callId, failure: { code, message: 'secret inner detail', details: {} } };
 }
 
-type Told = { type: string; params?: unknown };
+type ActionData = { type: string; params?: unknown };
 
 /** Actions in order, as short strings. */
-function told(actions: readonly Told[]): string[] {
+function linesOf(actions: readonly ActionData[]): string[] {
   return actions.map(({ type, params }) => {
     const p = params as Record<string, never> & { content?: Record<string, string | null> };
     if (type === 'fact' && p.content?.['kind'] === 'assistant_message') return `assistant_message ${p['id']} "${p.content['text']}"`;

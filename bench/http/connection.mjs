@@ -4,16 +4,16 @@ import { MessageReader } from './message-reader.mjs';
 /** @typedef {{ host: string, port: number }} Address */
 
 /**
- * @typedef {object} Exchange what is told of one request; `onEnd` exactly once and last, with the reason when there was no whole answer
+ * @typedef {object} Exchange handlers of one request; `onEnd` exactly once and last, with the reason when the response is not complete
  * @property {(status: number) => void} onStatus
  * @property {(bytes: Buffer) => void} onBody
  * @property {(error: Error | null) => void} onEnd
  */
 
-/** Loopback: one that is not there by then is not coming. */
+/** Loopback: a peer that has not answered by then does not run. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** One connection of a client, kept from request to request, with one request at a time. */
+/** A keep-alive connection of a client, with one request at a time. */
 export class Connection {
   /** @type {import('node:net').Socket} */
   #socket;
@@ -62,7 +62,7 @@ export class Connection {
     });
   }
 
-  /** Whether it takes a further request. */
+  /** Whether it accepts a further request. */
   get isOpen() {
     return !this.#socket.destroyed && this.#socket.writable && !this.#isLast;
   }
@@ -74,7 +74,7 @@ export class Connection {
     else this.#finish(new Error('the connection was closed'));
   }
 
-  /** Leaves at once, in the middle of whatever is under way. @param {string} [reason] told to whoever waits for an answer */
+  /** Closes at once, also in the middle of a response. @param {string} [reason] of the error that `onEnd` gets */
   leave(reason = 'the client left') {
     this.#socket.destroy(new Error(reason));
   }
@@ -82,7 +82,7 @@ export class Connection {
   /** @param {Error | null} error */
   #finish(error) {
     const exchange = this.#exchange;
-    this.#exchange = null; // first: what is told may send the next request
+    this.#exchange = null; // first: the handler may send the next request
     exchange?.onEnd(error);
   }
 }

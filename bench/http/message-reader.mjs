@@ -18,7 +18,7 @@ const LINE_END = '\r\n';
 const MAX_UNREAD_BYTES = 64 * 1_024;
 
 /**
- * Reads HTTP/1.1 messages, one after the other, from the bytes of one direction of a connection. It knows what the bench's peers send and
+ * Parses HTTP/1.1 messages from the bytes of one direction of a connection. It supports what the bench's peers send and
  * nothing more: a body has a length or comes in chunks, or there is none.
  */
 export class MessageReader {

@@ -2,7 +2,7 @@ import { Connection } from './connection.mjs';
 
 /** @typedef {import('./connection.mjs').Address} Address */
 
-/** A turn, a first request to a process that is cold: nothing that is asked this way takes longer. */
+/** Longer than any request sent this way, such as a turn, or the first request to a cold process. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /**
@@ -50,7 +50,7 @@ export function ask(connection, request) {
 }
 
 /**
- * A connection that is opened when it is needed, and anew when its peer has closed it.
+ * A connection that is opened when needed, and reopened when its peer has closed it.
  *
  * @param {Address} address
  */

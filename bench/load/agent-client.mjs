@@ -4,10 +4,10 @@ import { monotonicMs } from '../monotonic.mjs';
 /** @typedef {import('../http/connection.mjs').Address} Address */
 /** @typedef {{ address: Address, key: string }} AgentServer */
 
-/** Sessions that are made at once. */
+/** Sessions that are created concurrently. */
 const MADE_AT_ONCE = 16;
 const NOTHING_NEW = 504;
-/** A turn that has not ended by then never does: something of the target has died. */
+/** A turn that has not ended by then never does: a process of the target has died. */
 const TURN_TIMEOUT_MS = 60_000;
 
 /**
@@ -29,10 +29,10 @@ export function agentClient({ address, key }) {
     /** @returns {Promise<string>} its id */
     createSession: async () => JSON.parse((await request({ path: '/sessions', body: '{}' }, [201])).text).id,
     /**
-     * Says something and waits until the turn that answers it has ended.
+     * Posts a message and waits for the end of its turn.
      *
      * @param {string} sessionId
-     * @throws when it ends in anything but a reply, or not at all
+     * @throws when it ends without a reply, or does not end
      */
     takeTurn: async (sessionId) => {
       const path = `/sessions/${sessionId}/events`;
@@ -52,7 +52,7 @@ export function agentClient({ address, key }) {
         }
       }
     },
-    /** Waits for news of a session in which nothing happens. @param {string} sessionId @param {number} seconds at most */
+    /** Long-polls a session without new events. @param {string} sessionId @param {number} seconds at most */
     pollIdle: async (sessionId, seconds) => {
       const path = `/sessions/${sessionId}/events?min_offset=0&wait_for_data=${seconds}`;
       await request({ method: 'GET', path }, [NOTHING_NEW]);

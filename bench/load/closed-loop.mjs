@@ -7,7 +7,7 @@ import { usageWindow } from './usage-window.mjs';
 /**
  * @typedef {object} LoopLoad
  * @property {number} inFlight
- * @property {() => { act: () => Promise<void>, leave: () => void }} openSlot one of those who act at the same time
+ * @property {() => { run: () => Promise<void>, leave: () => void }} openSlot one of the concurrent loops
  * @property {{ warmMs: number, measureMs: number }} times
  * @property {readonly import('../process-usage.mjs').Root[]} roots
  * @property {import('./usage-window.mjs').Hooks} [hooks]
@@ -24,11 +24,11 @@ import { usageWindow } from './usage-window.mjs';
  * @property {Failures} failures
  */
 
-/** A target that refuses must not make the generator spin. */
+/** Pause after a failure, so that a refusing target does not make the generator spin. */
 const PAUSE_AFTER_FAILURE_MS = 100;
 
 /**
- * Does the same again and again, always `inFlight` at once, each slot as soon as what it did before has ended.
+ * A closed loop: `inFlight` slots, each of which repeats its work as soon as the last has ended.
  *
  * @param {LoopLoad} load
  * @returns {Promise<LoopFigures>}
@@ -43,7 +43,7 @@ export async function closedLoop({ inFlight, openSlot, times, roots, hooks = {} 
     while (!isOver) {
       const begunMs = monotonicMs();
       try {
-        await slot.act();
+        await slot.run();
         const endedMs = monotonicMs();
         done.push({ endedMs, tookMs: endedMs - begunMs });
       } catch (error) {
@@ -69,7 +69,7 @@ export async function closedLoop({ inFlight, openSlot, times, roots, hooks = {} 
   };
 }
 
-/** @param {Record<string, number>} seconds by process @param {number} count of what they did in it */
+/** @param {Record<string, number>} seconds by process @param {number} count of the work done in it */
 export function perThousand(seconds, count) {
   return Object.fromEntries(Object.entries(seconds).map(([name, value]) => [name, (value / count) * 1_000]));
 }

@@ -1,16 +1,16 @@
-/** How many of its failures a load tells in full: they are mostly one and the same. */
-const TOLD = 3;
+/** Failures of a load that are recorded with their message: mostly they are the same. */
+const RECORDED = 3;
 const MAX_CHARACTERS = 300;
 
-/** What went wrong under a load: how often, and in words the first few times. */
+/** Failures of a load: their count, and the messages of the first few. */
 export class Failures {
   count = 0;
   /** @type {string[]} */
-  told = [];
+  messages = [];
 
   /** @param {unknown} what */
   add(what) {
     this.count += 1;
-    if (this.told.length < TOLD) this.told.push((what instanceof Error ? what.message : String(what)).slice(0, MAX_CHARACTERS));
+    if (this.messages.length < RECORDED) this.messages.push((what instanceof Error ? what.message : String(what)).slice(0, MAX_CHARACTERS));
   }
 }

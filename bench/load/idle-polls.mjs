@@ -15,18 +15,18 @@ import { Failures } from './failures.mjs';
 
 /** @typedef {{ polls: number, queries: number, memoryBytes: number, failures: Failures }} PollFigures */
 
-/** The longest that the server lets one wait; who was told that nothing came asks again. */
+/** The longest wait that the server allows; an empty response is followed by the next poll. */
 const WAIT_SECONDS = 60;
-/** Opened in waves, a thousand a second: a listen queue is not endless, and the gateway shares its core. */
+/** Opened in waves, a thousand a second: the listen backlog is bounded, and the gateway shares its core. */
 const WAVE = 100;
 const WAVE_EVERY_MS = 100;
-/** Opening one asks the database once. When nothing was asked for so long, all of them are open and wait. */
+/** Opening one costs one query. When there was no query for this long, all of them are open and wait. */
 const QUIET_MS = 3_000;
 const QUIET_TIMEOUT_MS = 120_000;
 const MEMORY_EVERY_MS = 2_000;
 
 /**
- * Holds long-polls in which nothing happens and looks what the gateway does meanwhile.
+ * Holds idle long-polls and counts the gateway's queries meanwhile.
  *
  * @param {PollLoad} load
  * @returns {Promise<PollFigures>}
@@ -43,7 +43,7 @@ export async function idlePolls({ server, polls, measureMs, gateway, queries }) 
     while (!isOver) {
       await client.pollIdle(sessionId, WAIT_SECONDS).catch((error) => {
         if (!isOver) failures.add(error);
-        isOver ||= failures.count > polls; // each of them failed: this is no measurement
+        isOver ||= failures.count > polls; // each of them failed: not a measurement
       });
     }
   };
@@ -66,7 +66,7 @@ export async function idlePolls({ server, polls, measureMs, gateway, queries }) 
   return { polls, queries: asked, memoryBytes: median(memories) ?? 0, failures };
 }
 
-/** @param {() => Promise<number>} queries @returns {Promise<number>} how many there were by then @throws when it does not become quiet */
+/** @param {() => Promise<number>} queries @returns {Promise<number>} the count by then @throws when the queries don't end */
 async function whenQuiet(queries) {
   let last = await queries();
   for (let waitedMs = 0; waitedMs < QUIET_TIMEOUT_MS; waitedMs += QUIET_MS) {

@@ -17,24 +17,24 @@ import { oneStream } from './one-stream.mjs';
 
 /** @typedef {{ clients: number, seen: number, p50Ms: number | null, p99Ms: number | null, failures: Failures }} LeavingFigures */
 
-/** They begin and leave one after the other, so that each is measured and not the crowd. */
+/** Pause between two clients, so that each is measured by itself. */
 const APART_MS = 10;
 const TOKENS_READ = 3;
-/** The bar is 50 ms; what the upstream has not noticed by then it never does in time. */
+/** The bar is 50 ms; what the upstream has not noticed by then counts as a failure. */
 const NOTICE_TIMEOUT_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
 
 /**
- * Opens streams and leaves each of them in its middle, by closing the connection. An upstream that is told stops costing money.
+ * Opens streams and closes the connection of each in its middle. An upstream that is aborted stops costing money.
  *
  * @param {LeavingLoad} load
- * @returns {Promise<LeavingFigures>} how many of them the upstream saw leave, and how long after they did
+ * @returns {Promise<LeavingFigures>} how many aborts the upstream noticed, and how long after the disconnects
  */
 export async function leavingClients({ address, requestOf, tokens, clients, upstream }) {
   const failures = new Failures();
   /** By the stream's id. @type {Map<number, number>} */
   const leftAtMs = new Map();
-  await upstream.counts(); // what was before is not of these
+  await upstream.counts(); // discards earlier counts
   await Promise.all(
     Array.from({ length: clients }, async (_, index) => {
       await delay(index * APART_MS);

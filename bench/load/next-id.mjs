@@ -1,6 +1,6 @@
 let last = 0;
 
-/** Names a stream for the upstream: never the same twice in a run. */
+/** An id of a stream for the upstream, unique in a run. */
 export function nextId() {
   last += 1;
   return last;

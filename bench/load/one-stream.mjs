@@ -6,16 +6,16 @@ import { TokenCheck } from './token-check.mjs';
 /**
  * @typedef {object} Stream
  * @property {number} begunMs
- * @property {number | null} firstTokenMs from the request to the first token; null: there was none
+ * @property {number | null} firstTokenMs from the request to the first token; null: without a token
  * @property {import('./token-check.mjs').TokenCounts} counts
- * @property {string | null} failure why it was no whole stream: another status than 200, no `[DONE]`, a connection that broke
+ * @property {string | null} failure why the stream is not complete: another status than 200, no `[DONE]`, a lost connection
  */
 
 /**
- * Asks for one stream and reads it to its end.
+ * Requests one stream and reads it to its end.
  *
  * @param {Connection} connection
- * @param {{ request: Buffer, id: number, tokens: number, onTokens: (count: number) => void }} what `onTokens` with each piece that brings some
+ * @param {{ request: Buffer, id: number, tokens: number, onTokens: (count: number) => void }} what `onTokens` with each piece that has tokens
  * @returns {Promise<Stream>}
  */
 export function oneStream(connection, { request, id, tokens, onTokens }) {

@@ -14,7 +14,7 @@ import { usageWindow } from './usage-window.mjs';
 /**
  * @typedef {object} StreamLoad
  * @property {import('../http/connection.mjs').Address} address
- * @property {(id: number) => Buffer} requestOf its bytes, with the mark of that id in it
+ * @property {(id: number) => Buffer} requestOf its bytes, with that id in it
  * @property {import('../shape.mjs').Shape} shape what the upstream answers
  * @property {number} streams open at once
  * @property {{ warmMs: number, measureMs: number }} times
@@ -37,13 +37,13 @@ import { usageWindow } from './usage-window.mjs';
  * @property {Failures} failures
  */
 
-/** Beyond the length of a stream: what a target may be behind at its end. */
+/** Beyond the length of a stream: the lateness that is allowed at its end. */
 const END_TIMEOUT_MS = 60_000;
 const MEMORY_EVERY_MS = 1_000;
 const SETTLE_MS = 1_000;
 
 /**
- * Keeps a number of streams open: each slot begins anew as soon as its stream has ended, and the slots begin spread over the length of a
+ * Holds a number of streams open: each slot begins a new one as soon as its stream has ended, and the slots begin spread over the length of a
  * stream, so that the load is the same at any moment. Every stream is read to its end, after the window too, and every token checked.
  *
  * @param {StreamLoad} load
@@ -92,7 +92,7 @@ export async function openStreams({ streams, times, roots, memory = false, hooks
 }
 
 /**
- * Begins as many slots, each with a connection that it keeps.
+ * Begins the slots, each with its own connection.
  *
  * @param {Pick<StreamLoad, 'address' | 'requestOf' | 'shape' | 'streams'>} load
  */
@@ -115,7 +115,7 @@ function beginSlots({ address, requestOf, shape, streams }) {
         (error) => notBegun(error, shape.tokens),
       );
       ended.push(stream);
-      if (stream.failure !== null) await delay(length / 10); // a target that refuses must not make the generator spin
+      if (stream.failure !== null) await delay(length / 10); // a refusing target must not make the generator spin
     }
     lasting.leave();
   });
@@ -124,7 +124,7 @@ function beginSlots({ address, requestOf, shape, streams }) {
     beginNoMore: () => {
       isOver = true;
     },
-    /** Waits for those that are under way. @param {number} timeoutMs then they are cut off, and what did not come is lost */
+    /** Waits for those in flight. @param {number} timeoutMs then they are closed, and missing tokens count as lost */
     ended: async (timeoutMs) => {
       const cut = setTimeout(() => connections.forEach(({ leave }) => void leave('the bench cut it off: it did not end in time')), timeoutMs);
       await Promise.all(slots);
@@ -134,7 +134,7 @@ function beginSlots({ address, requestOf, shape, streams }) {
   };
 }
 
-/** What the processes take before the streams are there. @param {readonly import('../process-usage.mjs').Root[]} roots */
+/** Memory of the processes before the streams are open. @param {readonly import('../process-usage.mjs').Root[]} roots */
 async function settledMemory(roots) {
   await delay(SETTLE_MS);
   return total(readUsage(roots)).memoryBytes;

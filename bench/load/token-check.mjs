@@ -9,12 +9,12 @@
 
 const CONTENT = '"content":"';
 const TOKEN = /(\d+)\.(\d+) /g;
-/** The longest event of a stream is far from it. */
+/** Far more than the longest event of a stream. */
 const MAX_UNREAD_CHARACTERS = 1_024 * 1_024;
 
 /**
- * Reads a stream's events as they come and checks the number of every token. Several tokens may share an event, and one event may come in
- * several pieces; a token is never divided between two events.
+ * Parses a stream's events incrementally and checks the number of every token. Several tokens may share an event, and one event may span
+ * several pieces; a token is never split between two events.
  */
 export class TokenCheck {
   /** @type {number} */
@@ -23,19 +23,19 @@ export class TokenCheck {
   #tokens;
   #next = 0;
   #unread = '';
-  /** Numbers that were passed over. @type {Set<number>} */
+  /** Numbers that were skipped. @type {Set<number>} */
   #missing = new Set();
   #counts = { delivered: 0, doubled: 0, reordered: 0, foreign: 0 };
-  /** Whether the stream said that it is whole. */
+  /** Whether the stream had its end mark. */
   isDone = false;
 
-  /** @param {{ id: number, tokens: number }} of whose stream it is, and how many tokens it must have */
+  /** @param {{ id: number, tokens: number }} of the id of the stream, and the tokens it must have */
   constructor({ id, tokens }) {
     this.#id = id;
     this.#tokens = tokens;
   }
 
-  /** @param {string} text the next piece of the stream @returns {number} how many tokens it brought, whatever their numbers */
+  /** @param {string} text the next piece of the stream @returns {number} its tokens, whatever their numbers */
   push(text) {
     const all = this.#unread + text;
     const end = all.lastIndexOf('\n') + 1;
@@ -50,7 +50,7 @@ export class TokenCheck {
     return found;
   }
 
-  /** @returns {TokenCounts} with all that has not come counted as lost */
+  /** @returns {TokenCounts} with missing tokens as lost */
   counts() {
     return { ...this.#counts, lost: Math.max(0, this.#tokens - this.#counts.delivered) };
   }

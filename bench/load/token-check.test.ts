@@ -10,7 +10,7 @@ function streamOf(numbers: readonly number[], id = ID): string {
   return numbers.map((number) => eventOf(streamToken(id, number))).join('');
 }
 
-/** An event without the size that its chunk has before it. */
+/** An event without the size of its chunk. */
 function eventOf(chunk: string): string {
   return chunk.slice(chunk.indexOf('\r\n') + 2, -2);
 }
@@ -24,38 +24,38 @@ function countsOf(text: string, tokens = TOKENS) {
 const clean = { delivered: TOKENS, lost: 0, doubled: 0, reordered: 0, foreign: 0 };
 
 describe('the check of tokens', () => {
-  it('finds nothing wrong with a stream that is whole', () => {
+  it('finds nothing wrong with a complete stream', () => {
     expect(countsOf(streamOf([0, 1, 2, 3, 4]))).toEqual(clean);
   });
 
-  it('sees a token that was lost in the middle, and one at the end', () => {
+  it('detects a token that was lost in the middle, and one at the end', () => {
     expect(countsOf(streamOf([0, 1, 3, 4]))).toEqual({ ...clean, delivered: 4, lost: 1 });
     expect(countsOf(streamOf([0, 1, 2, 3]))).toEqual({ ...clean, delivered: 4, lost: 1 });
   });
 
-  it('sees a token that came twice, at once and later', () => {
+  it('detects a repeated token, at once and later', () => {
     expect(countsOf(streamOf([0, 1, 1, 2, 3, 4]))).toEqual({ ...clean, doubled: 1 });
     expect(countsOf(streamOf([0, 1, 2, 3, 4, 1]))).toEqual({ ...clean, doubled: 1 });
   });
 
-  it('sees two tokens that have changed places', () => {
+  it('detects two tokens in the wrong order', () => {
     expect(countsOf(streamOf([0, 2, 1, 3, 4]))).toEqual({ ...clean, reordered: 1 });
   });
 
-  it('does not take a doubled token for a lost one that was found', () => {
+  it('does not count a doubled token as a lost one that came late', () => {
     expect(countsOf(streamOf([0, 1, 1, 3, 4]))).toEqual({ delivered: 4, lost: 1, doubled: 1, reordered: 0, foreign: 0 });
   });
 
-  it('sees a token of another stream, and one that was never sent', () => {
+  it('detects a token of another stream, and one that was never sent', () => {
     expect(countsOf(streamOf([0, 1, 2, 3, 4]) + streamOf([2], ID + 1))).toEqual({ ...clean, foreign: 1 });
     expect(countsOf(streamOf([0, 1, 2, 3, 4, 5]))).toEqual({ ...clean, foreign: 1 });
   });
 
-  it('counts everything as lost of a stream that brought nothing', () => {
+  it('counts everything of an empty stream as lost', () => {
     expect(countsOf('')).toEqual({ ...clean, delivered: 0, lost: TOKENS });
   });
 
-  it('reads a stream that comes byte by byte, and tokens that share an event', () => {
+  it('parses a stream byte by byte, and tokens that share an event', () => {
     const bytewise = new TokenCheck({ id: ID, tokens: TOKENS });
     for (const character of streamOf([0, 1, 2, 3, 4])) bytewise.push(character);
 
@@ -63,7 +63,7 @@ describe('the check of tokens', () => {
     expect(countsOf(`data: {"choices":[{"delta":{"content":"${ID}.0 ${ID}.1 ${ID}.2 "}}]}\n\n${streamOf([3, 4])}`)).toEqual(clean);
   });
 
-  it('knows a stream that said that it is whole from one that only ended', () => {
+  it('distinguishes a stream with its end mark from one that only ended', () => {
     const check = new TokenCheck({ id: ID, tokens: TOKENS });
     check.push(streamOf([0, 1, 2, 3, 4]));
 

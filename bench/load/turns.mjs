@@ -3,11 +3,11 @@ import { closedLoop } from './closed-loop.mjs';
 
 /** @typedef {{ server: import('./agent-client.mjs').AgentServer, sessions: number }} TurnLoad `sessions` are made beforehand and used in turn */
 
-/** A prompt holds the whole conversation: a session that went on for ever would make every turn dearer than the one before. */
+/** Turns per session: a prompt holds the whole conversation, so each turn of a session costs more than the last. */
 const TURNS_PER_VISIT = 4;
 
 /**
- * Turns of an agent, each slot in a session of its own: a customer says something and waits by long-poll until the log has the turn's `ready`.
+ * Turns of an agent, each slot in its own session: posts a message and long-polls until the log has the turn's `ready`.
  *
  * @param {TurnLoad & Omit<import('./closed-loop.mjs').LoopLoad, 'openSlot'>} load
  */
@@ -20,7 +20,7 @@ export async function turns({ server, sessions, ...loop }) {
       let sessionId = '';
       let taken = TURNS_PER_VISIT;
       return {
-        act: async () => {
+        run: async () => {
           if (taken === TURNS_PER_VISIT) {
             if (sessionId !== '') free.push(sessionId);
             sessionId = free.shift() ?? '';

@@ -4,11 +4,11 @@ import { readUsage, total } from '../process-usage.mjs';
 
 /** @typedef {import('../process-usage.mjs').Root} Root */
 /** @typedef {Record<string, number>} CpuByProcess seconds */
-/** @typedef {{ onBegin?: () => void | Promise<void>, onEnd?: () => void | Promise<void> }} Hooks what else begins and ends with the window: a profiler, for one */
+/** @typedef {{ onBegin?: () => void | Promise<void>, onEnd?: () => void | Promise<void> }} Hooks called at the begin and the end of the window, such as those of a profiler */
 /** @typedef {{ seconds: number, cpuSeconds: number, cpuByProcess: CpuByProcess, fromMs: number, toMs: number }} Window */
 
 /**
- * Waits for the load to be warm, then measures what the target's processes use for some time.
+ * Waits for the warm-up, then measures the usage of the target's processes over a window.
  *
  * @param {readonly Root[]} roots
  * @param {{ warmMs: number, measureMs: number }} times

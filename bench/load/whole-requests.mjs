@@ -9,7 +9,7 @@ import { closedLoop } from './closed-loop.mjs';
  */
 
 /**
- * Asks the same again and again over kept connections.
+ * Repeats a request over keep-alive connections.
  *
  * @param {WholeLoad & Omit<import('./closed-loop.mjs').LoopLoad, 'openSlot'>} load
  */
@@ -19,7 +19,7 @@ export function wholeRequests({ address, request, isRight, ...loop }) {
     openSlot: () => {
       const lasting = lastingConnection(address);
       return {
-        act: async () => {
+        run: async () => {
           const { status, text } = await ask(await lasting.get(), request);
           if (status !== 200 || !isRight(text)) throw new Error(`answered ${status}: ${text}`);
         },

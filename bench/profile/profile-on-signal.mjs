@@ -22,7 +22,7 @@ async function toggle() {
     return;
   }
   const { profile } = await session.post('Profiler.stop');
-  // Renamed into place: whoever waits for it must not read half of it.
+  // Renamed into place, so that a reader never finds a half-written file.
   writeFileSync(`${path}.unfinished`, JSON.stringify(profile));
   renameSync(`${path}.unfinished`, path);
 }

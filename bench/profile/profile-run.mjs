@@ -9,18 +9,18 @@ import { summarise } from './summarise.mjs';
 
 /** @typedef {import('../rounds.mjs').Bench} Bench */
 
-const FUNCTIONS_TOLD = 15;
-/** Node's processes among those of a cluster: the others are profiled by nobody. */
+const FUNCTIONS_SHOWN = 15;
+/** The Node processes of a cluster; the others are not profiled. */
 const NODE_PROCESSES = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'];
-/** A process that has hardly worked has nothing to tell; the CPU that the kernel counts for it is the profiler's. */
+/** The profile of a nearly idle process is left out: its CPU is mostly the profiler's. */
 const LEAST_BUSY_PART = 0.02;
-/** It reads every function that there is before it begins; that is no part of the load. */
+/** The profiler reads every function before it begins, which is not part of the load. */
 const PROFILER_START_MS = 1_500;
 const WRITTEN_TIMEOUT_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
- * Where one request, one token and one turn spend their CPU, by process and function. Profiling itself costs: these figures are for their
+ * CPU of one request, one token and one turn, by process and function. Profiling itself costs: these figures are for their
  * proportions, not for the table.
  *
  * @param {Bench} bench
@@ -62,7 +62,7 @@ function processTable(cpuByProcess, unit) {
 }
 
 /**
- * The profiler tells what part of a process' time each function had, and the kernel how much that was: by the profiler's own clock it is too
+ * The profiler gives the share of each function, and the kernel the CPU of the process: by the profiler's own clock it is too
  * much, since it goes on while another process has the core.
  *
  * @param {string} folder
@@ -80,7 +80,7 @@ async function functionTables(folder, { cpuByProcess, unit }) {
     .filter(({ busyUs }) => busyUs > all * LEAST_BUSY_PART)
     .sort((one, other) => other.usOfCpu - one.usOfCpu)
     .map(({ process, usOfCpu, busyUs, functions }) => {
-      const lines = functions.slice(0, FUNCTIONS_TOLD).map(({ name, place: index, selfUs }) => {
+      const lines = functions.slice(0, FUNCTIONS_SHOWN).map(({ name, place: index, selfUs }) => {
         const part = selfUs / busyUs;
         return [name, index, micros(part * usOfCpu), `${(part * 100).toFixed(1)} %`];
       });

@@ -3,11 +3,11 @@
 /** @typedef {{ name: string, place: string, selfUs: number }} FunctionTime `place` is the code, or for Node's own functions the code that they work for */
 
 const IDLE = '(idle)';
-/** The profiler's own work, when it is told to begin and to end. */
+/** The profiler's own work at its begin and its end. */
 const PROFILER = 'dispatch';
 
 /**
- * Where a process spent its time itself, function by function, the most first. Time in which it had nothing to do is left out.
+ * Self time of a process by function, the largest first, without idle time.
  *
  * @param {CpuProfile} profile
  * @returns {{ busyUs: number, functions: FunctionTime[] }}
@@ -38,7 +38,7 @@ function isNodes({ url }) {
   return url === '' || url.startsWith('node:');
 }
 
-/** Whose call has led to a function of Node. @param {number} id @param {{ frames: Map<number, Frame>, callers: Map<number, number> }} tree */
+/** The caller outside of Node that led to a function of Node. @param {number} id @param {{ frames: Map<number, Frame>, callers: Map<number, number> }} tree */
 function callerOf(id, { frames, callers }) {
   for (let at = callers.get(id); at !== undefined; at = callers.get(at)) {
     const frame = frames.get(at);
@@ -47,7 +47,7 @@ function callerOf(id, { frames, callers }) {
   return '';
 }
 
-/** The part of an address that says which package or file it is. @param {Frame} frame */
+/** The part of a URL that names the package or file. @param {Frame} frame */
 function placeOf({ url, lineNumber }) {
   const path = url.replace(/^file:\/\//, '');
   const [, ours] = /(?:.*\/)?(?:node_modules|dist)\/(.+)$/.exec(path) ?? [];

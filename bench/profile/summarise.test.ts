@@ -5,14 +5,14 @@ const frame = (functionName: string, url = '', lineNumber = -1) => ({ functionNa
 const nodes = [
   { id: 1, callFrame: frame('(root)'), children: [2, 3, 4] },
   { id: 2, callFrame: frame('(idle)') },
-  { id: 3, callFrame: frame('send', 'file:///house/dist/bus/nats/nats-bus.js', 9), children: [5] },
-  { id: 4, callFrame: frame('parse', 'file:///house/node_modules/zod/core.js', 4) },
+  { id: 3, callFrame: frame('send', 'file:///clone/dist/bus/nats/nats-bus.js', 9), children: [5] },
+  { id: 4, callFrame: frame('parse', 'file:///clone/node_modules/zod/core.js', 4) },
   { id: 5, callFrame: frame('write', 'node:net', 20), children: [6] },
   { id: 6, callFrame: frame('writeBuffer') },
 ];
 
-it('tells what each function took itself, what works for whom, and no idleness', () => {
-  // The first sample lasts until the second is taken, and so on; the last one's end is not known.
+it('has the self time of each function, attributes Node’s functions to their callers, and leaves out idle time', () => {
+  // Each sample lasts until the next one; the end of the last is unknown.
   const { busyUs, functions } = summarise({ nodes, samples: [3, 2, 6, 4, 6, 2], timeDeltas: [7, 10, 1_000, 30, 5, 40] });
 
   expect(busyUs).toBe(85);

@@ -21,7 +21,7 @@ connection.subscribe(`${inbox}*`, {
   },
 });
 
-// Who starts it waits for its port, and not for ever.
+// The parent waits for its port, with a timeout.
 while (!(await connection.request('ready').catch(() => null))) await delay(LOOK_AGAIN_MS);
 createServer((request, response) => {
   /** @type {Buffer[]} */

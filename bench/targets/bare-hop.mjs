@@ -8,7 +8,7 @@ import { untilListening } from './until-listening.mjs';
 
 /**
  * The least that a router of two processes and a broker can do: a gateway that parses a request and publishes it, a worker that asks the
- * upstream, parses the answer and publishes it. Nothing is checked, stored, counted or given up.
+ * upstream, parses the answer and publishes it. Nothing is validated, stored, counted or aborted.
  */
 await serveTarget(async (/** @type {{ upstreamUrl: string }} */ { upstreamUrl }) => {
   const { nats: program } = await ensurePrograms(['nats'], { purpose: 'the bare hop runs on NATS', say: console.error });

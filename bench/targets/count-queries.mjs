@@ -1,14 +1,14 @@
-/** A message has its kind and its length before its body; the first one of a connection has no kind. */
+/** A message has its type and its length before its body; the first one of a connection has no type. */
 const KIND_BYTES = 1;
 const LENGTH_BYTES = 4;
-/** A simple query, and the execution of a prepared one: all that makes a server work. */
+/** A simple query, and the execution of a prepared one: the messages that count as queries. */
 const QUERIES = new Set(['Q'.charCodeAt(0), 'E'.charCodeAt(0)]);
 
-/** Counts the queries in what a client of PostgreSQL sends over one connection, without looking into them. */
+/** Counts the queries that a client of PostgreSQL sends over one connection, without parsing them. */
 export class QueryCount {
   count = 0;
   #head = Buffer.alloc(0);
-  /** Of the body under way. */
+  /** Remaining bytes of the current body. */
   #leftBytes = 0;
   #isStarted = false;
 

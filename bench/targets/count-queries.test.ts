@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { QueryCount } from './count-queries.mjs';
 
-/** A message of a PostgreSQL client: its kind, its length, its body. */
+/** A message of a PostgreSQL client: its type, its length, its body. */
 function message(kind: string, body: string): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(4 + body.length);
@@ -20,7 +20,7 @@ describe('the count of queries', () => {
     expect(count.count).toBe(3);
   });
 
-  it('counts the same however the bytes are cut', () => {
+  it('counts the same however the bytes are split', () => {
     for (const size of [1, 2, 3, 7, 16]) {
       const count = new QueryCount();
       for (let at = 0; at < conversation.length; at += size) count.push(conversation.subarray(at, at + size));

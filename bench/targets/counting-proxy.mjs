@@ -2,7 +2,7 @@ import { connect, createServer } from 'node:net';
 import { QueryCount } from './count-queries.mjs';
 
 /**
- * Stands between one client and its PostgreSQL and counts the client's queries.
+ * A TCP proxy between one client and its PostgreSQL, which counts the client's queries.
  *
  * @param {string} databaseUrl
  * @returns {Promise<{ url: string, queries: () => number, close: () => void }>}

@@ -1,14 +1,14 @@
 import { writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string }} House */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string }} DeploymentOptions */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 
 /**
- * What Switchyard's processes are started with, in a cluster or alone: as in production, without traces, quiet but for warnings.
+ * The environment of Switchyard's processes, in a cluster or standalone: as in production, without traces, with warnings only.
  *
  * @param {string} folder for its files
- * @param {House} deployment
+ * @param {DeploymentOptions} deployment
  */
 export async function deploymentEnvironment(folder, { profileFolder, ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;

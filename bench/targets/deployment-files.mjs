@@ -4,7 +4,7 @@ import { shapeName } from '../shape.mjs';
 
 /** @typedef {import('../shape.mjs').Shape} Shape */
 
-/** The model that clients ask for to be answered in a shape. @param {Shape} shape */
+/** The model that answers in a shape. @param {Shape} shape */
 export function modelOf(shape) {
   return `bench/${shapeName(shape)}`;
 }
@@ -14,7 +14,7 @@ export function modelOf(shape) {
  * model call.
  *
  * @param {string} folder
- * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape }} house
+ * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape }} options
  * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
  */
 export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape }) {

@@ -2,8 +2,8 @@ import { Agent, createServer, request as startRequest } from 'node:http';
 import { serveTarget } from './serve-target.mjs';
 
 /**
- * The least that stands between a client and a model provider in Node: bytes are handed on unread, connections to the upstream are kept,
- * and a client that leaves takes the upstream's request with it.
+ * The least between a client and a model provider in Node: bytes are forwarded unread, connections to the upstream are reused,
+ * and a client's disconnect aborts the upstream's request.
  */
 await serveTarget(async (/** @type {{ upstreamUrl: string }} */ { upstreamUrl }) => {
   const { hostname: host, port } = new URL(upstreamUrl);

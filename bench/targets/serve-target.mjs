@@ -1,26 +1,26 @@
 /** @typedef {import('../process-usage.mjs').Root} Root */
 
 /**
- * @typedef {object} Facts what a target says of itself once it is ready
+ * @typedef {object} Facts what a target reports once it is ready
  * @property {Root[]} roots the processes that are measured: not the one that starts them
  * @property {string} [routerUrl] of its chat completions
  * @property {string} [agentUrl]
  * @property {string} [turnUrl] where a posted request is one durable turn
  * @property {{ routerKey: string, agentKey: string }} [keys]
- * @property {{ role: string, managementUrl: string }[]} [management] where its processes tell their metrics
+ * @property {{ role: string, managementUrl: string }[]} [management] the addresses of its processes' metrics
  */
 
-/** @typedef {{ facts: Facts, stop: () => Promise<void>, calls?: Record<string, () => unknown> }} Served `calls`: what it does when it is asked to */
+/** @typedef {{ facts: Facts, stop: () => Promise<void>, calls?: Record<string, () => unknown> }} Served `calls`: requests that it answers, by name */
 
 /**
- * The process that a target is started by. It runs on the core on which all that it starts runs too, says over its channel when that is
- * ready, and ends it when it is told to or when the channel breaks: whoever is measuring may be killed.
+ * The parent process of a target. It runs on the same core as all that it starts, reports over its channel when that is
+ * ready, and ends it on request or when the channel breaks, since the measuring process may be killed.
  *
  * @template Options
  * @param {(options: Options) => Promise<Served>} start options are the first argument, as JSON
  */
 export async function serveTarget(start) {
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => {}); // a Ctrl-C is for who measures; it tells us
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => {}); // a Ctrl-C is handled by the measuring process, which then ends this one
   const starting = start(JSON.parse(process.argv[2] ?? '{}'));
   let isStopping = false;
   const stop = async () => {

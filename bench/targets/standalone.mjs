@@ -7,15 +7,15 @@ import { closeRun, hasEnded, launch, openRun } from '../../scripts/servers/test-
 import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
-/** @typedef {import('./deployment-environment.mjs').House} House */
+/** @typedef {import('./deployment-environment.mjs').DeploymentOptions} DeploymentOptions */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
-/** The first start of an embedded database makes it. */
+/** The first start creates the embedded database. */
 const READY_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 50;
 
 /** Switchyard as `npm start` runs it: one process on embedded drivers. */
-await serveTarget(async (/** @type {House} */ deployment) => {
+await serveTarget(async (/** @type {DeploymentOptions} */ deployment) => {
   const run = await openRun({ leaveSignals: true });
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
   const { keys, environment } = await deploymentEnvironment(folder, deployment);

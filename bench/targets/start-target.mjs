@@ -5,19 +5,19 @@ import { fileURLToPath } from 'node:url';
 /** @typedef {import('./serve-target.mjs').Facts} Facts */
 
 /**
- * @typedef {object} Target one that runs
+ * @typedef {object} Target a running target
  * @property {string} name
  * @property {Facts} facts
- * @property {(name: string) => Promise<unknown>} call asks it to do something
+ * @property {(name: string) => Promise<unknown>} call sends it a request of `calls`
  * @property {() => Promise<void>} stop
  */
 
-/** A cluster with its stores, on a machine that is busy. */
+/** A cluster with its stores, on a busy machine. */
 const START_TIMEOUT_MS = 120_000;
 const CALL_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
 
-/** Those that run. @type {Set<Target>} */
+/** Running targets. @type {Set<Target>} */
 const running = new Set();
 let isOver = false;
 
@@ -33,7 +33,7 @@ export async function startTarget(name, { core, options }) {
   if (isOver) throw new Error('the bench is ending');
   const program = [process.execPath, fileURLToPath(new URL(`${name}.mjs`, import.meta.url)), JSON.stringify(options)];
   const cores = core === null ? `0-${CORES_AT_MOST}` : String(core);
-  // A group of its own: a Ctrl-C in a terminal reaches us first, and we end it in order.
+  // A process group: a Ctrl-C in a terminal does not reach it, and the bench ends it in order.
   const child = spawn('taskset', ['-c', cores, ...program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true });
   const exited = once(child, 'exit');
   const next = async (/** @type {number} */ timeoutMs) => {
@@ -54,7 +54,7 @@ export async function startTarget(name, { core, options }) {
     stop: async () => {
       running.delete(target);
       if (child.connected) child.send({ call: 'stop' });
-      // Only when it does not listen. What it has started is then ended by the next run that opens servers.
+      // Only when it does not respond. Its children are then ended by the next run that opens servers.
       const timeout = setTimeout(() => void child.kill('SIGKILL'), STOP_TIMEOUT_MS);
       await exited;
       clearTimeout(timeout);
@@ -70,7 +70,7 @@ export async function startTarget(name, { core, options }) {
   }
 }
 
-/** Stops whatever runs. From then on nothing is started. */
+/** Stops all running targets. From then on none is started. */
 export async function stopTargets() {
   isOver = true;
   await Promise.all([...running].map((target) => target.stop()));

@@ -7,10 +7,10 @@ import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
 /** @typedef {import('../../scripts/servers/start-cluster.mjs').Role} Role */
-/** @typedef {import('./deployment-environment.mjs').House & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} Options */
+/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} Options */
 
 /**
- * Switchyard as a cluster: one process of each service, on a broker, a database and a cache of its own. The database syncs what it commits to
+ * Switchyard as a cluster: one process of each service, on its own broker, database and cache. The database syncs commits to
  * disk. With `countQueries` the agent gateway reaches it through a proxy that counts its queries.
  */
 await serveTarget(async (/** @type {Options} */ { counts = {}, countQueries = false, ...deployment }) => {

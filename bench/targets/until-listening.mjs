@@ -6,10 +6,10 @@ const TIMEOUT_MS = 30_000;
 const LOOK_AGAIN_MS = 50;
 
 /**
- * Waits until a program takes connections.
+ * Waits until a program accepts connections.
  *
  * @param {{ port: number, child: import('node:child_process').ChildProcess, output: () => string }} program
- * @throws with what it printed when it ends before that
+ * @throws with its output when it ends before that
  */
 export async function untilListening({ port, child, output }) {
   for (const untilMs = Date.now() + TIMEOUT_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {

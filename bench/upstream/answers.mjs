@@ -1,4 +1,4 @@
-/** What stands in a request for the upstream to say who asks, so that a token can be told from that of another stream. */
+/** Precedes the id of a stream in a request to the upstream, which puts the id into each token, so that tokens of other streams are detected. */
 const MARK = /bench-(\d+)-/;
 
 const HEAD_OF_STREAM = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
@@ -7,18 +7,18 @@ const AFTER_CONTENT = '"},"finish_reason":null}]}\n\n';
 const FINISH = `${BEFORE_CONTENT}},"finish_reason":"stop"}]}\n\n`;
 const USAGE_HEAD = 'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":';
 
-/** @param {number} id of whoever asks, unique in the run */
+/** @param {number} id of the stream, unique in the run */
 export function markOf(id) {
   return `bench-${id}-`;
 }
 
-/** @param {string} body the beginning of a request's @returns {number} 0: nobody who is known */
+/** @param {string} body the beginning of a request's @returns {number} 0 without an id */
 export function markedId(body) {
   return Number(MARK.exec(body)?.[1] ?? 0);
 }
 
 /**
- * Text of one token: whose stream it is of, and its number.
+ * Text of one token: the id of its stream, and its number.
  *
  * @param {number} id
  * @param {number} number from 0
@@ -35,7 +35,7 @@ export function wholeAnswer(tokens) {
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** What a stream begins with, before any token. */
+/** The beginning of a stream, before any token. */
 export function streamHead() {
   return HEAD_OF_STREAM;
 }

@@ -3,24 +3,24 @@ import { MessageReader } from '../http/message-reader.mjs';
 import { monotonicMs } from '../monotonic.mjs';
 import { shapeOf } from '../shape.mjs';
 import { markedId, streamEnd, streamHead, streamToken, wholeAnswer } from './answers.mjs';
-import { Pace } from './pace.mjs';
+import { SharedTimer } from './shared-timer.mjs';
 
 /** @typedef {{ requests: number, openConnections: number, streamedTokens: number, aborts: { id: number, atMs: number }[] }} UpstreamCounts since the last time they were asked for */
 /** @typedef {import('../shape.mjs').Shape} Shape */
 
-/** The mark stands near the beginning of a prompt; nobody reads a megabyte for it. */
+/** The id stands near the beginning of a prompt, so a large prompt need not be searched whole. */
 const SEARCHED_BYTES = 64 * 1_024;
-/** A stream that is behind by more than this in one go is behind for good, and the pace goes on from there. */
+/** A stream that is late by more than this in one tick stays late: its schedule goes on from there. */
 const MAX_CATCH_UP = 100;
 
-const pace = new Pace();
+const timer = new SharedTimer();
 /** @type {Map<number, string>} */
 const wholeAnswers = new Map();
 /** @type {UpstreamCounts} */
 let counts = { requests: 0, openConnections: 0, streamedTokens: 0, aborts: [] };
 let openConnections = 0;
 
-/** A model provider made of raw sockets and texts that are ready: cheap enough not to be what is measured. */
+/** A model provider of raw sockets and prebuilt texts: cheap enough not to be the bottleneck. */
 const server = createServer({ noDelay: true }, (socket) => {
   openConnections += 1;
   const request = { path: '', isStream: false, includeUsage: false, body: '' };
@@ -52,7 +52,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     answering = null;
   };
   socket.on('data', (bytes) => reader.push(bytes));
-  socket.on('error', () => {}); // a reset is a way of leaving, and `close` follows
+  socket.on('error', () => {}); // a reset counts as a disconnect, and `close` follows
   socket.on('end', onGone);
   socket.on('close', () => {
     openConnections -= 1;
@@ -86,10 +86,10 @@ function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done 
   let next = 0;
   let firstAtMs = monotonicMs() + delayMs;
   socket.write(streamHead());
-  const paced = {
+  const scheduled = {
     dueMs: firstAtMs,
     /** @param {number} nowMs */
-    act: (nowMs) => {
+    run: (nowMs) => {
       const due = Math.min(tokens, Math.floor((nowMs - firstAtMs) / everyMs) + 1);
       if (due - next > MAX_CATCH_UP) firstAtMs = nowMs - next * everyMs;
       let text = '';
@@ -104,8 +104,8 @@ function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done 
       return null;
     },
   };
-  pace.add(paced);
-  return () => pace.remove(paced);
+  timer.add(scheduled);
+  return () => timer.remove(scheduled);
 }
 
 /** @param {number} tokens */
@@ -130,7 +130,7 @@ process.on('message', () => {
   process.send?.({ ...counts, openConnections });
   counts = { requests: 0, openConnections: 0, streamedTokens: 0, aborts: [] };
 });
-process.on('disconnect', () => process.exit()); // whoever started it is gone
+process.on('disconnect', () => process.exit()); // its parent has ended
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   process.send?.({ port: typeof address === 'object' ? address?.port : 0 });

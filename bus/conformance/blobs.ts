@@ -4,7 +4,7 @@ import { eventually, type UnderTest } from './under-test.ts';
 
 export function blobCases(underTest: UnderTest): void {
   describe('blobs', () => {
-    it('come back byte for byte, whatever their size', async () => {
+    it('are read byte for byte, whatever their size', async () => {
       const { bus } = underTest();
       for (const sizeBytes of [0, 1, 256 * 1024, 256 * 1024 + 1, 1024 * 1024, 2 * 1024 * 1024 + 17]) {
         const bytes = randomBytes(sizeBytes);
@@ -14,14 +14,14 @@ export function blobCases(underTest: UnderTest): void {
       }
     });
 
-    it('are each their own, even when the bytes are the same', async () => {
+    it('have an id each, even when the bytes are the same', async () => {
       const { bus } = underTest();
       const ids = await Promise.all([bus.blobs.put(Buffer.from('a')), bus.blobs.put(Buffer.from('a'))]);
 
       expect(ids[0]).not.toBe(ids[1]);
     });
 
-    it('are null when nobody knows the id', async () => {
+    it('are null for an unknown id', async () => {
       const { bus } = underTest();
 
       expect(await bus.blobs.get('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toBeNull();
@@ -31,7 +31,7 @@ export function blobCases(underTest: UnderTest): void {
 
 export function blobWindowCases(underTest: UnderTest): void {
   describe('blobs: later', () => {
-    it('DESIGN 3: a large body is kept for its time, and then it is gone', async () => {
+    it('DESIGN 3: a large body is stored for its retention, and then deleted', async () => {
       const { bus, windows, pass } = underTest();
       const id = await bus.blobs.put(randomBytes(600 * 1024));
       await pass(windows.blobMs / 2);

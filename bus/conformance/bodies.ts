@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Bus } from '../bus.ts';
 import { Collector, START, type UnderTest } from './under-test.ts';
 
-/** Edge cases, by what is odd about them. */
+/** Edge cases, by name. */
 const ODD_BODIES: Record<string, string> = {
   'the empty text': '',
   'an escaped U+0000 inside JSON': '{"text":"a\\u0000b"}',
@@ -57,18 +57,18 @@ export function bodyCases(underTest: UnderTest): void {
     { by: 'commands', through: throughCommands },
     { by: 'work', through: throughWork },
   ])('bodies by $by', ({ through }) => {
-    it.each(Object.entries(ODD_BODIES))('come back as they went in: %s', async (_, body) => {
+    it.each(Object.entries(ODD_BODIES))('are delivered unchanged: %s', async (_, body) => {
       expect(await through(underTest().bus, [body])).toEqual([body]);
     });
 
-    it("come back as they went in: a text like a reference to somebody else's blob", async () => {
+    it("are delivered unchanged: a text like a reference to another body's blob", async () => {
       const { bus } = underTest();
       const body = `blob:${await bus.blobs.put(Buffer.from('a secret'))}`;
 
       expect(await through(bus, [body])).toEqual([body]);
     });
 
-    it('DESIGN 3: bodies come back in order when small, large and very large ones follow each other', async () => {
+    it('DESIGN 3: bodies are delivered in order when small, large and very large ones follow each other', async () => {
       const bodies = ['small', textOfSize(600 * 1024), 'x'.repeat(512 * 1024), textOfSize(30 * MEBIBYTE), 'last'];
 
       expect((await through(underTest().bus, bodies)).map(digestOf)).toEqual(bodies.map(digestOf));

@@ -19,8 +19,8 @@ async function hasCapacity(bus: Bus, expected: boolean): Promise<void> {
 }
 
 export function capacityCases(underTest: UnderTest): void {
-  describe('room', () => {
-    it('DESIGN 4: there is room until the command log is four fifths full; a full one refuses, and a purge makes room again', async () => {
+  describe('capacity', () => {
+    it('DESIGN 4: there is capacity until the command log is four fifths full; a full one refuses, and a purge frees it again', async () => {
       const { bus, capacityBytes } = underTest();
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const append = (messageId: string) => bus.commands.append(1, messageId, body);
@@ -35,7 +35,7 @@ export function capacityCases(underTest: UnderTest): void {
       expect(await append('after')).toMatchObject({ duplicate: false });
     });
 
-    it('DESIGN 6 rule 6: there is room until the work queue is four fifths full; a full one refuses, and work that is done makes room again', async () => {
+    it('DESIGN 6 rule 6: there is capacity until the work queue is four fifths full; a full one refuses, and finished work frees it again', async () => {
       const { bus, capacityBytes } = underTest();
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const publish = (messageId: string) => bus.work.publish('tool', messageId, body);
@@ -50,7 +50,7 @@ export function capacityCases(underTest: UnderTest): void {
       expect(await publish('after')).toEqual({ duplicate: false });
     });
 
-    it('DESIGN 13: there is no room for more work of a kind while what waits is not taken up, and other work is none the worse for it', async () => {
+    it('DESIGN 13: there is no capacity for more work of a kind while waiting items are not consumed, and other kinds are not affected', async () => {
       const { bus } = underTest();
       let release = () => {};
       const held = new Promise<void>((resolve) => {

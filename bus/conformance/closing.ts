@@ -6,7 +6,7 @@ const CLOSED = { code: 'bus.closed' };
 
 export function closingCases(underTest: UnderTest): void {
   describe('closing', () => {
-    it('waits for the handlers in hand, which can still store what they found out', async () => {
+    it('waits for the handlers in flight, which can still store their results', async () => {
       const { bus } = underTest();
       const begun = new Collector<string>();
       const go = gate();
@@ -34,7 +34,7 @@ export function closingCases(underTest: UnderTest): void {
       expect(outcomes.slice(0, 2).sort()).toEqual(['command done', 'work done']);
     });
 
-    it('is done once, however often it is asked for', async () => {
+    it('happens once, however often it is called', async () => {
       const { bus } = underTest();
       expect(bus.isReady()).toBe(true);
       await Promise.all([bus.close(), bus.close()]);
@@ -75,7 +75,7 @@ export function closingCases(underTest: UnderTest): void {
       await expect(item?.working()).rejects.toMatchObject(CLOSED);
     });
 
-    it('lets notices and tokens vanish without a word', async () => {
+    it('drops notices and tokens silently', async () => {
       const { bus } = underTest();
       const collected = new Collector<string>();
       bus.notices.subscribe('evt.s1', (_, body) => collected.add(body));

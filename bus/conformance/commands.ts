@@ -24,7 +24,7 @@ function numbered(prefix: string, count: number): string[] {
 }
 
 export function commandCases(underTest: UnderTest): void {
-  describe('command log: append and look', () => {
+  describe('command log: append and look up', () => {
     it('DESIGN 4: a repeated message id is stored once, and answered with the sequence of the first', async () => {
       const { bus } = underTest();
       const first = await bus.commands.append(3, 'm1', 'one');
@@ -36,7 +36,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await collect(bus, 3).atLeast(2))).toEqual(['one', 'two']);
     });
 
-    it('stores one of many appends of the same message id at once', async () => {
+    it('stores one of many concurrent appends of the same message id', async () => {
       const { bus } = underTest();
       const answers = await Promise.all(numbered('x', 20).map((body) => bus.commands.append(3, 'm1', body)));
 
@@ -50,7 +50,7 @@ export function commandCases(underTest: UnderTest): void {
       await expect(bus.commands.append(-1, 'm1', 'x')).rejects.toMatchObject({ code: 'bus.invalid_subject' });
     });
 
-    it('finds the command at a sequence of the log, of whatever partition', async () => {
+    it('finds the command at a sequence of the log, of any partition', async () => {
       const { bus } = underTest();
       const one = await bus.commands.append(3, 'm1', 'one');
       const two = await bus.commands.append(63, 'm2', 'two');
@@ -60,7 +60,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(await bus.commands.at(two.sequence + 1)).toBeNull();
     });
 
-    it('knows the newest command of each partition, and none once it is purged', async () => {
+    it('returns the newest command of each partition, and none once it is purged', async () => {
       const { bus } = underTest();
       expect(await bus.commands.lastOf(3)).toBe(0);
       await bus.commands.append(3, 'm1', 'one');
@@ -74,7 +74,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(await bus.commands.lastOf(4)).toBe(other.sequence);
     });
 
-    it('counts sequences up over all partitions and says where the log ends', async () => {
+    it('assigns sequences over all partitions and reports the end of the log', async () => {
       const { bus } = underTest();
       const sequences = [
         (await bus.commands.append(1, 'm1', 'a')).sequence,
@@ -88,7 +88,7 @@ export function commandCases(underTest: UnderTest): void {
   });
 
   describe('command log: read', () => {
-    it('gives each of 1,000 appends in flight at once to its partition, once, in the order of sequences', async () => {
+    it('delivers each of 1,000 concurrent appends to its partition, once, in the order of sequences', async () => {
       const { bus } = underTest();
       const partitions = [0, 7, 63];
       const before = partitions.map((partition) => collect(bus, partition));
@@ -122,7 +122,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await read.atLeast(1))).toEqual(['b']);
     });
 
-    it('sees each command once and in order when it starts while appends pour in', async () => {
+    it('delivers each command once and in order when it starts during appends', async () => {
       const { bus } = underTest();
       const bodies = numbered('', 600);
       const readers: Collector<StoredCommand>[] = [];
@@ -139,7 +139,7 @@ export function commandCases(underTest: UnderTest): void {
       for (const reader of readers) expect(await reader.atLeast(bodies.length)).toEqual(whole);
     });
 
-    it('loses nothing of what piles up while a handler is busy', async () => {
+    it('loses nothing of what is appended while a handler is busy', async () => {
       const { bus } = underTest();
       const bodies = numbered('', 3_000);
       const collected = new Collector<StoredCommand>();
@@ -160,7 +160,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(sequences.slice(1)).toEqual([...answers.map(({ sequence }) => sequence), later].sort((a = 0, b = 0) => a - b));
     });
 
-    it("waits for the handler's promise before it hands over more", async () => {
+    it("waits for the handler's promise before it delivers more", async () => {
       const { bus } = underTest();
       const seen: string[] = [];
       const collected = new Collector<string>();
@@ -178,7 +178,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(new Set(seen)).toEqual(new Set(['1 running']));
     });
 
-    it('hands over at least one and at most maxBatch commands', async () => {
+    it('delivers at least one and at most maxBatch commands', async () => {
       const { bus } = underTest();
       await appendAll(bus, 2, numbered('early', 10));
       const sizes: number[] = [];
@@ -196,7 +196,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(Math.max(...sizes)).toBeLessThanOrEqual(3);
     });
 
-    it('hands a batch that was thrown back again, and loses and reorders nothing', async () => {
+    it('redelivers a batch that a handler rejected, and loses and reorders nothing', async () => {
       const { bus } = underTest();
       const collected = new Collector<StoredCommand>();
       let failures = 2;
@@ -212,7 +212,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
     });
 
-    it('keeps partitions apart', async () => {
+    it('separates partitions', async () => {
       const { bus } = underTest();
       const [odd, even] = [collect(bus, 1), collect(bus, 2)];
       for (const nth of [1, 2, 3, 4]) await bus.commands.append(nth % 2 === 1 ? 1 : 2, `m${nth}`, String(nth));
@@ -221,7 +221,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await even.atLeast(2))).toEqual(['2', '4']);
     });
 
-    it('stops after the handler in hand, and hands over nothing more', async () => {
+    it('stops after the handler in flight, and delivers nothing more', async () => {
       const { bus } = underTest();
       const collected = new Collector<StoredCommand>();
       const busy = gate();
@@ -268,7 +268,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await collect(bus, 1).atLeast(2))).toEqual(['a', 'b']);
     });
 
-    it('DESIGN 4: a purge that is told what stands at a place drops nothing when something else stands there', async () => {
+    it('DESIGN 4: a purge with a position drops nothing when another command stands there', async () => {
       const { bus } = underTest();
       const [first = 0, second = 0] = await appendAll(bus, 1, ['a', 'b', 'c']);
       const standing = await bus.commands.at(second);
@@ -282,7 +282,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(await bus.commands.at(second)).toMatchObject({ body: 'b' });
     });
 
-    it('lets a reader whose cursor is behind it go on with what is left, and with what comes', async () => {
+    it('leaves a reader whose cursor is below it to go on with what is left, and with new commands', async () => {
       const { bus } = underTest();
       const sequences = await appendAll(bus, 1, numbered('', 10));
       await bus.commands.purge(sequences[6] ?? 0);
@@ -293,7 +293,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await read.atLeast(5)).at(-1)).toBe('new');
     });
 
-    it('lets a reader go on after everything that it had not read is gone', async () => {
+    it('leaves a reader to go on after everything unread is purged', async () => {
       const { bus } = underTest();
       const sequences = await appendAll(bus, 1, ['a', 'b', 'c']);
       await bus.commands.purge((sequences[2] ?? 0) + 1);
@@ -304,7 +304,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(next).toBeGreaterThan(sequences[2] ?? 0);
     });
 
-    it('drops everything at a sequence past the end, and uses none of the sequences again', async () => {
+    it('drops everything at a sequence past the end, and reuses no sequence', async () => {
       const { bus } = underTest();
       const [, last = 0] = await appendAll(bus, 1, ['a', 'b']);
       await bus.commands.purge(last + 1_000);
@@ -315,7 +315,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await collect(bus, 2).atLeast(1))).toEqual(['c']);
     });
 
-    it('DESIGN 4: a purge keeps the command at the sequence itself, to which a reader can come back', async () => {
+    it('DESIGN 4: a purge retains the command at the sequence itself, from which a reader can resume', async () => {
       const { bus } = underTest();
       const [, second = 0] = await appendAll(bus, 1, ['a', 'b', 'c']);
       await bus.commands.purge(second);
@@ -329,7 +329,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(restarts).toEqual([]);
     });
 
-    it('still knows the message id of a command that it dropped', async () => {
+    it('still deduplicates the message id of a command that it dropped', async () => {
       const { bus } = underTest();
       const [sequence] = await appendAll(bus, 1, ['a']);
       await appendAll(bus, 1, ['b']);
@@ -355,7 +355,7 @@ export function commandReopenCases(underTest: UnderTest): void {
       expect(bodiesOf(await collect(again, 1).atLeast(2))).toEqual(['a', 'b']);
     });
 
-    it('never gives out a sequence twice, even when everything was purged', async () => {
+    it('never assigns a sequence twice, even when everything was purged', async () => {
       const { bus } = underTest();
       const sequences = await appendAll(bus, 1, ['a', 'b', 'c']);
       const last = sequences[2] ?? 0;
@@ -374,7 +374,7 @@ export function commandReopenCases(underTest: UnderTest): void {
 
 export function commandWindowCases(underTest: UnderTest): void {
   describe('command log: later', () => {
-    it('DESIGN 4: the log remembers a message id for its window, and no longer', async () => {
+    it('DESIGN 4: the log deduplicates a message id for its window, and no longer', async () => {
       const { bus, windows, pass } = underTest();
       const first = await bus.commands.append(1, 'm1', 'a');
       await pass(windows.dedupeMs / 2);

@@ -16,7 +16,7 @@ function consume(bus: Bus, concurrency: number, handle: (item: WorkItem) => Prom
   return collected;
 }
 
-/** Dispatches until one item is delivered: a new consumer is not known to the broker at once. */
+/** Dispatches until one item is delivered: the broker does not know a new consumer at once. */
 async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<void> {
   let tries = 0;
   const dispatch = async () => {
@@ -30,8 +30,8 @@ async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<
 const bodiesOf = (items: WorkItem[]) => items.map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`).filter((text) => !text.startsWith('first'));
 
 export function dispatchCases(underTest: UnderTest): void {
-  describe('offers', () => {
-    it('DESIGN 6: hands an item to a consumer that is free, the first time as delivery 1, and stores it nowhere', async () => {
+  describe('dispatches', () => {
+    it('DESIGN 6: a dispatch delivers an item to a free consumer, the first time as delivery 1, and stores it nowhere', async () => {
       const { bus } = underTest();
       const blocked = gate();
       const collected = consume(bus, 64, () => blocked.opened);
@@ -49,7 +49,7 @@ export function dispatchCases(underTest: UnderTest): void {
       blocked.open();
     });
 
-    it('tells its publisher of an item that nobody is there for', async () => {
+    it('report an item without a consumer to its publisher', async () => {
       const { bus } = underTest();
       const refused = new Collector<string>();
       const subscription = bus.work.onRefused(refused.add);
@@ -59,7 +59,7 @@ export function dispatchCases(underTest: UnderTest): void {
       await subscription.stop();
     });
 
-    it('stores an item whose consumer has its hands full, which comes once they are free, as for the first time', async () => {
+    it('store an item whose consumer has no free slot; it is delivered once one is free, as for the first time', async () => {
       const { bus } = underTest();
       const blocked = gate();
       const collected = consume(bus, 8, async (item) => {
@@ -87,7 +87,7 @@ export function dispatchCases(underTest: UnderTest): void {
       );
     });
 
-    it('leaves every slot that is free to what waits in the queue, though none becomes free meanwhile', async () => {
+    it('leave every free slot to items that wait in the queue, though none becomes free meanwhile', async () => {
       const { bus } = underTest();
       const blocked = gate();
       const collected = consume(bus, 40, async (item) => {
@@ -101,7 +101,7 @@ export function dispatchCases(underTest: UnderTest): void {
       blocked.open();
     });
 
-    it('delivers an item that its worker sent back again, marked, and to whoever is there then', async () => {
+    it('redeliver an item that its worker nakked, marked, to any consumer', async () => {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => (item.deliveryCount === 1 ? item.nak(50) : item.ack()));
       await untilAcquired(bus, collected);
@@ -114,7 +114,7 @@ export function dispatchCases(underTest: UnderTest): void {
       expect(bodiesOf(collected.items)).toEqual(['body 1', 'body 2']);
     });
 
-    it('counts the deliveries of an item that was stored behind them', async () => {
+    it('count the deliveries of an item that was stored after them', async () => {
       const { bus } = underTest();
       const collected = consume(bus, 4, (item) => (item.deliveryCount < 4 ? item.nak(0) : item.ack()));
       await bus.work.publish('router.call', 'w1', 'body', 2);
@@ -123,7 +123,7 @@ export function dispatchCases(underTest: UnderTest): void {
       expect(bodiesOf(collected.items)).toEqual(['body 3', 'body 4']);
     });
 
-    it('never delivers an item again whose worker failed, dropped it or was done with it: whoever offered it asks again', async () => {
+    it('never redeliver an item that its worker failed, dropped or finished: its publisher dispatches again', async () => {
       const { bus } = underTest();
       const collected = consume(
         bus,
@@ -148,13 +148,13 @@ export function dispatchCases(underTest: UnderTest): void {
       expect(bodiesOf(collected.items).sort()).toEqual(['acked 1', 'dropped 1', 'failed 1', 'forgotten 1', 'stored 1', 'stored 2', 'stored 3']);
     });
 
-    it('holds the lease of an item for as long as its worker says that it is at it, and no longer', async () => {
+    it('hold the lease of an item for as long as its worker extends it, and no longer', async () => {
       const { bus } = underTest();
-      const said = new Collector<string>();
+      const outcomes = new Collector<string>();
       const word = (item: WorkItem) =>
         item.working().then(
-          () => said.add('held'),
-          (error: { code?: string }) => said.add(String(error.code)),
+          () => outcomes.add('held'),
+          (error: { code?: string }) => outcomes.add(String(error.code)),
         );
       const collected = consume(
         bus,
@@ -174,10 +174,10 @@ export function dispatchCases(underTest: UnderTest): void {
       await untilAcquired(bus, collected);
       bus.work.dispatch('router.call', 'o1', 'body');
 
-      expect(await said.atLeast(2)).toEqual(['held', 'bus.lease_lost']);
+      expect(await outcomes.atLeast(2)).toEqual(['held', 'bus.lease_lost']);
     });
 
-    it('waits for what was offered when its consumer stops, and offers it nothing more', async () => {
+    it('are waited for when their consumer stops, which gets nothing more', async () => {
       const { bus } = underTest();
       const blocked = gate();
       const collected = new Collector<WorkItem>();
@@ -205,13 +205,13 @@ export function dispatchCases(underTest: UnderTest): void {
       await stopping;
     });
 
-    it('refuses to offer what can not be an address, and what is too large for a message', () => {
+    it('are refused for what can not be an address, and for what is too large for a message', () => {
       const { bus } = underTest();
       expect(() => bus.work.dispatch('router.call', 'a.b', 'body')).toThrow(expect.objectContaining({ code: 'bus.invalid_subject' }));
       expect(() => bus.work.dispatch('router.call', 'o1', 'x'.repeat(600_000))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
     });
 
-    it('brings a body that looks like a reference as it is', async () => {
+    it('deliver a body that looks like a reference unchanged', async () => {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => item.ack());
       await untilAcquired(bus, collected);

@@ -3,7 +3,7 @@ import { Collector, type UnderTest } from './under-test.ts';
 
 export function noticeCases(underTest: UnderTest): void {
   describe('notices', () => {
-    it('reach who listens to their subject, and nobody else', async () => {
+    it('reach the subscribers of their subject, and no other', async () => {
       const { bus } = underTest();
       const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('evt.s1', (subject, body) => mine.add(`${subject} ${body}`));
@@ -15,12 +15,12 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await mine.atLeast(1)).toEqual(['evt.s1 a']);
     });
 
-    it('reach who has just subscribed once it is ready, from whichever process, however much it has to send before', async () => {
+    it('reach a new subscriber once it is ready, from any process, however much that has to send before', async () => {
       const { bus, another } = underTest();
       const publisher = await another();
       const collected = new Collector<string>();
       for (let n = 0; n < 5; n += 1) {
-        for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.nobody', 'x'.repeat(256 * 1024));
+        for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.other', 'x'.repeat(256 * 1024));
         const subscription = bus.notices.subscribe(`evt.s${n}`, (subject) => collected.add(subject));
         await subscription.ready();
         publisher.notices.publish(`evt.s${n}`, '');
@@ -40,7 +40,7 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await middle.atLeast(2)).toEqual(['a.b.c', 'a.z.c']);
     });
 
-    it('reach every listener once, in the order in which they were published', async () => {
+    it('reach every subscriber once, in the order of publishing', async () => {
       const { bus } = underTest();
       const listeners = ['evt.s1', 'evt.*', '*.s1'].map((pattern) => {
         const collected = new Collector<string>();
@@ -53,7 +53,7 @@ export function noticeCases(underTest: UnderTest): void {
       for (const listener of listeners) expect(await listener.atLeast(bodies.length)).toEqual(bodies);
     });
 
-    it('are not handed over inside publish', async () => {
+    it('are not delivered inside publish', async () => {
       const { bus } = underTest();
       const collected = new Collector<string>();
       bus.notices.subscribe('evt.s1', (_, body) => collected.add(body));
@@ -74,7 +74,7 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await collected.atLeast(1)).toEqual(['there and back']);
     });
 
-    it('no longer reach who stopped', async () => {
+    it('no longer reach a subscriber that stopped', async () => {
       const { bus } = underTest();
       const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.notices.subscribe('evt.s1', (_, body) => stopped.add(body));
@@ -88,7 +88,7 @@ export function noticeCases(underTest: UnderTest): void {
       expect(stopped.items).toEqual(['a']);
     });
 
-    it('survive a handler that throws: others get theirs, and it gets the next one', async () => {
+    it('survive a handler that throws: others receive theirs, and it receives the next one', async () => {
       const { bus } = underTest();
       const [faulty, sound] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('evt.s1', (_, body) => {

@@ -29,8 +29,8 @@ async function someCommands(bus: Bus): Promise<{ first: number; second: number; 
 }
 
 export function positionCases(underTest: UnderTest): void {
-  describe('command log: the place of a reader', () => {
-    it('DESIGN 4: a place is of another log when another command stands there: reading begins at the first', async () => {
+  describe('command log: the position of a reader', () => {
+    it('DESIGN 4: a position is of another log when another command stands there: reading begins at the first', async () => {
       const { bus } = underTest();
       const { second } = await someCommands(bus);
 
@@ -48,7 +48,7 @@ export function positionCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: second, fingerprint: fingerprintOf(command) }).atLeast(1)).toEqual(['c']);
     });
 
-    it('has one mark, whether its command was read or looked up', async () => {
+    it('has one fingerprint, whether its command was read or looked up', async () => {
       const { bus } = underTest();
       const marks: [number, string][] = [];
       bus.commands.read(
@@ -65,7 +65,7 @@ export function positionCases(underTest: UnderTest): void {
       for (const [sequence, fingerprint] of marks) expect(hasFingerprint(await bus.commands.at(sequence), fingerprint)).toBe(true);
     });
 
-    it('is of another log when the log does not reach so far', async () => {
+    it('is of another log when the log ends before it', async () => {
       const { bus } = underTest();
       const { third } = await someCommands(bus);
 
@@ -73,7 +73,7 @@ export function positionCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: third + 1_000, fingerprint: null }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
     });
 
-    it('DESIGN 4: a place is of another log when its command is gone', async () => {
+    it('DESIGN 4: a position is of another log when its command is gone', async () => {
       const { bus } = underTest();
       const { first, second } = await someCommands(bus);
       await bus.commands.purge(second);
@@ -81,7 +81,7 @@ export function positionCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: first, fingerprint: 'id-a' }).atLeast(3)).toEqual(['restart', 'b', 'c']);
     });
 
-    it('is of another log when that is empty, and what is appended then is read', async () => {
+    it('is of another log when the log is empty, and later appends are read', async () => {
       const { bus } = underTest();
       const read = readBehind(bus, { sequence: 7, fingerprint: 'of another log' });
       await read.atLeast(1);
@@ -97,7 +97,7 @@ export function positionCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: elsewhere, fingerprint: 'id-elsewhere' }).atLeast(1)).toEqual(['c']);
     });
 
-    it('is taken as it is when nobody knows its message id', async () => {
+    it('is accepted without a check when its fingerprint is unknown', async () => {
       const { bus } = underTest();
       const { first, third } = await someCommands(bus);
       const behindTheLast = readBehind(bus, { sequence: third, fingerprint: null });

@@ -17,7 +17,7 @@ function hashOf(frame: Uint8Array): string {
 
 export function tokenCases(underTest: UnderTest): void {
   describe('tokens', () => {
-    it('reach who listens to their origin, in order and byte for byte', async () => {
+    it('reach the subscribers of their origin, in order and byte for byte', async () => {
       const { bus } = underTest();
       const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => mine.add(`${subject} ${textOf(frame)}`));
@@ -30,7 +30,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(await mine.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
     });
 
-    it('no longer reach who stopped', async () => {
+    it('no longer reach a subscriber that stopped', async () => {
       const { bus } = underTest();
       const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => stopped.add(textOf(frame)));
@@ -45,7 +45,7 @@ export function tokenCases(underTest: UnderTest): void {
     });
 
     it.each(['at once', 'soon'] as const)(
-      'that are kept %s no longer reach who stopped at the one before, nor does a reader that throws keep them from others',
+      'that are retained %s no longer reach a reader that stopped at the one before, and a reader that throws does not affect others',
       async (retention) => {
         const { bus } = underTest();
         const [stopped, throwing, standing] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
@@ -66,7 +66,7 @@ export function tokenCases(underTest: UnderTest): void {
       },
     );
 
-    it('are kept, so that a reader can look back at one call', async () => {
+    it('are retained, so that a reader can replay one call', async () => {
       const { bus } = underTest();
       for (const index of [1, 2, 3]) {
         bus.tokens.publish('tok.gw1.call1', bytesOf(`a${index}`));
@@ -80,7 +80,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(replay.map(textOf)).toEqual(['b1', 'b2', 'b3']);
     });
 
-    it('may be larger than any message, and come whole and in their place, live and read back', async () => {
+    it('may be larger than any message, and are delivered whole and in order, live and replayed', async () => {
       const { bus } = underTest();
       const received = new Collector<string>();
       bus.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(hashOf(frame)));
@@ -95,7 +95,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(kept.map(hashOf)).toEqual(frames.map(hashOf));
     });
 
-    it('that are kept soon are live at once, in their place among those that are kept at once', async () => {
+    it('that are retained soon are live at once, in order among those that are retained at once', async () => {
       const { bus } = underTest();
       const received = new Collector<string>();
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => received.add(`${subject} ${textOf(frame)}`));
@@ -108,7 +108,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(received.items).toEqual(whole);
     });
 
-    it('that are kept soon are all there once one of their call is that is kept at once', async () => {
+    it('that are retained soon are all stored once one of their call is that is retained at once', async () => {
       const { bus } = underTest();
       for (const text of ['a', 'b', 'c']) bus.tokens.publish('tok.gw1.call1', bytesOf(text), 'soon');
       bus.tokens.publish('tok.gw1.call1', bytesOf('end'));
@@ -120,7 +120,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(kept.map(textOf)).toEqual(['a', 'b', 'c', 'end']);
     });
 
-    it('that are not to be kept any more are live in their place, and nobody waits for what was to be kept of them', async () => {
+    it('that need no retention any more are live in order, and pending ones of them are not stored', async () => {
       const { bus } = underTest();
       const received = new Collector<string>();
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => received.add(`${subject} ${textOf(frame)}`));
@@ -137,7 +137,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual([...kept, 'after']);
     });
 
-    it.each(['at once', 'soon'] as const)('are kept %s whatever their first byte and their size', async (retention) => {
+    it.each(['at once', 'soon'] as const)('are retained %s whatever their first byte and their size', async (retention) => {
       const { bus } = underTest();
       const received = new Collector<string>();
       bus.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(hashOf(frame)));
@@ -149,7 +149,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(hashOf)).toEqual(frames.map(hashOf));
     });
 
-    it('have no past for a call that nobody knows', async () => {
+    it('have an empty replay for an unknown call', async () => {
       const { bus } = underTest();
       bus.tokens.publish('tok.gw1.call1', bytesOf('a'));
 
@@ -160,7 +160,7 @@ export function tokenCases(underTest: UnderTest): void {
 
 export function tokenWindowCases(underTest: UnderTest): void {
   describe('tokens: later', () => {
-    it('are no longer kept, each by its own age', async () => {
+    it('are no longer retained, each by its own age', async () => {
       const { bus, windows, pass } = underTest();
       const kept = async () => (await bus.tokens.replay('tok.gw1.call1')).map(textOf).join();
       bus.tokens.publish('tok.gw1.call1', bytesOf('old'));

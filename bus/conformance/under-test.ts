@@ -14,7 +14,7 @@ export interface BusUnderTest {
   capacityBytes: number;
   /** Advances the driver's clock, or waits. */
   pass(ms: number): Promise<void>;
-  /** Opens the same store again, as the next process would. The case has closed the bus, or left it open like a process that died. */
+  /** Opens the same store again, as the next process would. The case has closed the bus, or left it open like a killed process. */
   reopen(): Promise<Bus>;
   /** The bus of another process; the same bus for a driver of one process. */
   another(): Promise<Bus>;
@@ -22,14 +22,14 @@ export interface BusUnderTest {
   close(): Promise<void>;
 }
 
-/** The bus of the current case, opened for it. */
+/** The bus of the current case. */
 export type UnderTest = () => BusUnderTest;
 
 /** For slow machines; what is awaited takes milliseconds. */
 export const TIMEOUT_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
-/** Before all commands. */
+/** The position before all commands. */
 export const START: LogPosition = { sequence: 0, fingerprint: null };
 
 /** Collects items, and waits for a number of them. */
@@ -69,7 +69,7 @@ export function gate(): { opened: Promise<void>; open(): void } {
   return { opened, open };
 }
 
-/** Polls until the value fits. @throws on a timeout */
+/** Polls until the value matches. @throws on a timeout */
 export async function eventually<Value>(look: () => Promise<Value>, fits: (value: Value) => boolean): Promise<Value> {
   const until = performance.now() + TIMEOUT_MS;
   for (;;) {

@@ -41,7 +41,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await consumeAll(bus).atLeast(2)).sort()).toEqual(['a 1', 'b 1']);
     });
 
-    it('DESIGN 12: tells how many items of each kind wait or are in hand', async () => {
+    it('DESIGN 12: reports how many items of each kind wait or are in flight', async () => {
       const { bus } = underTest();
       const begun = gate();
       const done = gate();
@@ -53,7 +53,7 @@ export function workCases(underTest: UnderTest): void {
       });
       await begun.opened;
       await bus.work.publish('tool', 'waiting', 'body');
-      await bus.work.publish('delivery', 'nobody takes it', 'body');
+      await bus.work.publish('delivery', 'not consumed', 'body');
 
       expect(await bus.work.depths()).toEqual({ 'router.turn': 0, 'router.call': 0, tool: 2, delivery: 1 });
       done.open();
@@ -64,7 +64,7 @@ export function workCases(underTest: UnderTest): void {
       expect(await bus.work.depths()).toMatchObject({ delivery: 1 });
     });
 
-    it('keeps the kinds apart', async () => {
+    it('separates the kinds', async () => {
       const { bus } = underTest();
       const calls = consumeAll(bus);
       const turns = new Collector<string>();
@@ -79,7 +79,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await calls.atLeast(1))).toEqual(['call 1']);
     });
 
-    it('delivers an item that was sent back again, after the delay and marked', async () => {
+    it('redelivers a nakked item, after the delay and marked', async () => {
       const { bus } = underTest();
       const collected = new Collector<{ delivery: number; atMs: number }>();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
@@ -94,7 +94,7 @@ export function workCases(underTest: UnderTest): void {
       expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(290);
     });
 
-    it('never delivers an item again that was acked or dropped', async () => {
+    it('never redelivers an item that was acked or dropped', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       bus.work.consume('router.call', { concurrency: 4, ackWaitMs: SHORT_MS }, async (item) => {
@@ -109,7 +109,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await collected.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
     });
 
-    it('delivers an item again when its handler throws', async () => {
+    it('redelivers an item when its handler throws', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
@@ -122,7 +122,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await collected.atLeast(2))).toEqual(['a 1', 'a 2']);
     });
 
-    it('DESIGN 6: an item stays with the worker that says it is still at it', async () => {
+    it('DESIGN 6: an item stays with the worker that extends its lease', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       const done = gate();
@@ -143,7 +143,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveries.filter((delivery) => delivery.startsWith('long'))).toEqual(['long 1']);
     });
 
-    it('DESIGN 6: an item is taken from a worker that says nothing, which is told so when it speaks', async () => {
+    it('DESIGN 6: an item is redelivered when its worker does not extend the lease, and a late extension fails with lease lost', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       const done = gate();
@@ -160,7 +160,7 @@ export function workCases(underTest: UnderTest): void {
       done.open();
     });
 
-    it('does not let a worker that lost its lease send back what another one has', async () => {
+    it('ignores the nak of a worker whose lease is lost', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       const done = gate();
@@ -180,7 +180,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(collected.items)).toEqual(['a 1', 'a 2', 'next 1']);
     });
 
-    it('takes an ack that comes after the lease was lost', async () => {
+    it('accepts an ack after the lease was lost', async () => {
       const { bus } = underTest();
       const collected = new Collector<WorkItem>();
       const done = gate();
@@ -208,7 +208,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveries).toEqual(['slow 1', 'next 1', 'next 2']);
     });
 
-    it('DESIGN 6: a consumer is never given more than it can hold at once', async () => {
+    it('DESIGN 6: a consumer never gets more items than it has slots', async () => {
       const { bus } = underTest();
       const done = new Collector<string>();
       const running = new Collector<() => void>();
@@ -234,11 +234,11 @@ export function workCases(underTest: UnderTest): void {
 
     it('shares items between consumers', async () => {
       const { bus } = underTest();
-      const holders = new Collector<string>();
+      const consumedBy = new Collector<string>();
       const done = gate();
       for (const name of ['one', 'two']) {
         bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
-          holders.add(name);
+          consumedBy.add(name);
           await done.opened;
           await item.ack();
         });
@@ -246,11 +246,11 @@ export function workCases(underTest: UnderTest): void {
       await bus.work.publish('router.call', 'w1', 'a');
       await bus.work.publish('router.call', 'w2', 'b');
 
-      expect([...(await holders.atLeast(2))].sort()).toEqual(['one', 'two']);
+      expect([...(await consumedBy.atLeast(2))].sort()).toEqual(['one', 'two']);
       done.open();
     });
 
-    it('leaves to the others what a stopped consumer did not take', async () => {
+    it('delivers to the others what a stopped consumer did not receive', async () => {
       const { bus } = underTest();
       const taken = new Collector<string>();
       const done = gate();
@@ -275,7 +275,7 @@ export function workCases(underTest: UnderTest): void {
 
 export function workReopenCases(underTest: UnderTest): void {
   describe('work: opened again', () => {
-    it('has the items that nobody had taken, and not the ones that were done', async () => {
+    it('has the items that were not delivered, and not the ones that were done', async () => {
       const { bus } = underTest();
       const done = consumeAll(bus);
       await bus.work.publish('router.call', 'done', 'done');
@@ -295,7 +295,7 @@ export function workReopenCases(underTest: UnderTest): void {
       expect((await calls.atLeast(1)).map(({ body }) => body)).toEqual(['new']);
     });
 
-    it('delivers an item that was in hand at the end again, and marks it', async () => {
+    it('redelivers an item that was in flight at the end, marked', async () => {
       const { bus } = underTest();
       const begun = gate();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async () => begun.open());
@@ -309,7 +309,7 @@ export function workReopenCases(underTest: UnderTest): void {
       expect(item?.deliveryCount).toBeGreaterThanOrEqual(2);
     });
 
-    it('DESIGN 6: what a worker had in hand that died is delivered again, marked, and what it had not taken is delivered too', async () => {
+    it('DESIGN 6: items in flight at a killed worker are redelivered, marked, and its undelivered items are delivered too', async () => {
       const { bus } = underTest();
       const begun = gate();
       const never = gate();
@@ -328,7 +328,7 @@ export function workReopenCases(underTest: UnderTest): void {
       expect(items.map(({ messageId }) => messageId).sort()).toEqual(['in hand', 'waiting']);
     });
 
-    it('still knows a message id', async () => {
+    it('still deduplicates a message id', async () => {
       const { bus } = underTest();
       await bus.work.publish('router.call', 'w1', 'a');
       await bus.close();

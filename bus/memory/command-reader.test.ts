@@ -82,7 +82,7 @@ describe('CommandReader', () => {
     for (const reader of readers.splice(0)) await reader.stop();
   });
 
-  it('gives once what a page saw before its commit was announced', async () => {
+  it('delivers once what a page contained before its commit was announced', async () => {
     const { commit, store, announce, read, pages, collected } = partition();
     commit(1);
     readers.push(read());
@@ -96,7 +96,7 @@ describe('CommandReader', () => {
     expect(pages.items).toHaveLength(1);
   });
 
-  it('fetches what was committed while a page was read, though it was not offered', async () => {
+  it('fetches what was committed while a page was read, though it was not announced', async () => {
     const { commit, store, announce, read, pages, collected } = partition();
     commit(1);
     readers.push(read());
@@ -112,7 +112,7 @@ describe('CommandReader', () => {
     expect(pages.items.map(({ after }) => after)).toEqual([0, 1]);
   });
 
-  it('reads the table once and no more when all that it wanted is purged', async () => {
+  it('reads the table once and no more when everything behind its position is purged', async () => {
     const { commit, purge, read, pages, collected } = partition();
     commit(1, 2, 3);
     purge();
@@ -125,7 +125,7 @@ describe('CommandReader', () => {
     expect(pages.items).toHaveLength(1);
   });
 
-  it('never reads the table for what it is offered, one by one and many at once', async () => {
+  it('never reads the table for announced commands, one by one and many at once', async () => {
     const { commit, read, pages, collected } = partition();
     readers.push(read());
     commit(1);
@@ -136,7 +136,7 @@ describe('CommandReader', () => {
     expect(pages.items).toHaveLength(0);
   });
 
-  it('goes back to the table for what did not fit into its memory', async () => {
+  it('reads the table again for what exceeded its buffer', async () => {
     const { commit, read, pages, collected } = partition();
     const busy = gate();
     readers.push(read(() => busy.opened));
@@ -150,7 +150,7 @@ describe('CommandReader', () => {
     expect(pages.items.map(({ after }) => after)).toEqual([1_025]);
   });
 
-  it('begins at the first command when its place is of another log, and says so once', async () => {
+  it('begins at the first command when its position is of another log, and reports it once', async () => {
     const { commit, read, pages, collected, restarts, setHeld } = partition();
     setHeld(false);
     commit(1, 2);
@@ -163,7 +163,7 @@ describe('CommandReader', () => {
     expect(restarts).toEqual(['restart']);
   });
 
-  it('stops during the pause after a failure', async () => {
+  it('stops during the back-off after a failure', async () => {
     const { commit, read } = partition();
     const failed = gate();
     const reader = read(async () => {

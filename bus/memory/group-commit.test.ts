@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gate } from '../conformance/under-test.ts';
 import { GroupCommit } from './group-commit.ts';
 
-/** A group commit with statements that the test ends. */
+/** A group commit whose statements end when the test says so. */
 function heldCommit(sizeOf: (item: string) => number = () => 1) {
   const batches: string[][] = [];
   const gates: ReturnType<typeof gate>[] = [];
@@ -20,7 +20,7 @@ function heldCommit(sizeOf: (item: string) => number = () => 1) {
 }
 
 describe('GroupCommit', () => {
-  it('fails everybody in a batch that fails, and nobody in the next', async () => {
+  it('fails every item of a batch that fails, and none of the next', async () => {
     const { commit, gates, batches } = heldCommit();
     const first = Promise.allSettled([commit.add('good'), commit.add('bad')]);
     await Promise.resolve();
@@ -33,7 +33,7 @@ describe('GroupCommit', () => {
     expect(batches).toEqual([['good', 'bad'], ['next']]);
   });
 
-  it('collects what arrives while a statement is in flight, and is idle when all is written', async () => {
+  it('collects what is added while a statement is in flight, and is idle when all is written', async () => {
     const { commit, gates, batches } = heldCommit();
     void commit.add('a');
     await Promise.resolve();
@@ -54,7 +54,7 @@ describe('GroupCommit', () => {
     expect(idle).toBe(true);
   });
 
-  it('limits a statement in rows and in bytes, but writes an item that is too large alone', async () => {
+  it('limits a statement in rows and in bytes, and writes an item that is too large by itself', async () => {
     const { commit, gates, batches } = heldCommit((item) => (item.startsWith('large') ? 3 * 1024 * 1024 : item === 'huge' ? 9 * 1024 * 1024 : 1));
     const items = ['large1', 'large2', 'huge', ...Array.from({ length: 513 }, () => 'x')];
     const all = Promise.all(items.map((item) => commit.add(item)));
@@ -67,7 +67,7 @@ describe('GroupCommit', () => {
     expect(batches.map((batch) => batch.length)).toEqual([1, 1, 1, 512, 1]);
   });
 
-  it('has no room for more when too much waits', async () => {
+  it('has no capacity for more when too much waits', async () => {
     const { commit, gates } = heldCommit(() => 64 * 1024 * 1024);
     const added = [commit.add('in flight')];
     await Promise.resolve();

@@ -12,7 +12,7 @@ import { openMemoryBus } from './memory-bus.ts';
 
 const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs'];
 
-// Creating a database takes seconds: all cases share one, and drop its tables first.
+// Creating a database takes seconds: all cases share one, whose tables they drop first.
 let database: Database;
 
 beforeAll(async () => {
@@ -92,7 +92,7 @@ describe('memory bus: on its own', () => {
     };
   }
 
-  it('delivers what a process that vanished had in hand at once, marked, and keeps what it had stored', async () => {
+  it('redelivers what was in flight at a killed process at once, marked, and loses nothing that it had stored', async () => {
     const vanished = await open();
     const begun = new Collector<WorkItem>();
     const never = gate();
@@ -104,7 +104,7 @@ describe('memory bus: on its own', () => {
     await vanished.commands.append(1, 'm1', 'a');
     await begun.atLeast(1);
 
-    // Not closed: the lease of ten minutes is still running when the next process opens the store.
+    // Not closed: the lease of ten minutes has not expired when the next process opens the store.
     const next = await open();
     const again = new Collector<WorkItem>();
     next.work.consume('router.call', { concurrency: 2, ackWaitMs: 600_000 }, async (item) => {
@@ -119,7 +119,7 @@ describe('memory bus: on its own', () => {
     never.open();
   });
 
-  it('counts the deliveries of all lives of the process', async () => {
+  it('counts deliveries over restarts of the process', async () => {
     const first = await open();
     const sentBack = new Collector<number>();
     first.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
@@ -151,7 +151,7 @@ describe('memory bus: on its own', () => {
     expect((await collected.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
   });
 
-  it('reads on when a page of commands could not be read', async () => {
+  it('retries when a page of commands could not be read', async () => {
     let failures = 0;
     const bus = await open(failing(/from bus_log where p/, () => failures < 2 && ++failures > 0));
     await bus.commands.append(1, 'm1', 'a');
@@ -162,7 +162,7 @@ describe('memory bus: on its own', () => {
     expect(complaints).toContain('a page of commands could not be read');
   });
 
-  it('delivers an item again when its removal fails', async () => {
+  it('redelivers an item when its removal fails', async () => {
     let fails = false;
     const bus = await open(failing(/delete from bus_work/, () => fails));
     const collected = new Collector<WorkItem>();
@@ -176,7 +176,7 @@ describe('memory bus: on its own', () => {
     expect((await collected.atLeast(2)).map(({ deliveryCount: delivery }) => delivery)).toEqual([1, 2]);
   });
 
-  it('keeps nothing of an item that is sent back and acked in the same statement', async () => {
+  it('stores nothing of an item that is nakked and acked in the same statement', async () => {
     const statement = gate();
     const bus = await open({
       query: async (text, parameters) => {
@@ -204,7 +204,7 @@ describe('memory bus: on its own', () => {
     expect((await database.query('select message_id from bus_work')).rows).toEqual([{ message_id: 'held' }]);
   });
 
-  it('hands a lost large command over as lost, and the partition goes on', async () => {
+  it('delivers a lost large command as lost, and the partition goes on', async () => {
     const bus = await open();
     const large = 'x'.repeat(600 * 1024);
     await bus.commands.append(1, 'large', large);
@@ -219,7 +219,7 @@ describe('memory bus: on its own', () => {
     ]);
   });
 
-  it('drops work whose large body is lost, and says so', async () => {
+  it('drops work whose large body is lost, and logs it', async () => {
     const bus = await open();
     await bus.work.publish('router.call', 'large', 'x'.repeat(600 * 1024));
     await bus.work.publish('router.call', 'small', 'small');
@@ -250,7 +250,7 @@ describe('memory bus: on its own', () => {
     expect(complaints).toEqual(['a work item was dropped because of its age']);
   });
 
-  it('keeps tokens up to its limit, and drops the oldest of all calls first', async () => {
+  it('retains tokens up to its limit, and drops the oldest of all calls first', async () => {
     const bus = await open();
     const mebibyte = Buffer.alloc(1024 * 1024);
     bus.tokens.publish('tok.a.first', mebibyte);
@@ -264,7 +264,7 @@ describe('memory bus: on its own', () => {
     expect((await bus.tokens.replay('tok.a.third'))[0]?.byteLength).toBe(mebibyte.byteLength);
   });
 
-  it('clears expired blobs away when the next one comes', async () => {
+  it('deletes expired blobs when the next one is stored', async () => {
     const bus = await open();
     await bus.blobs.put(Buffer.alloc(3 * 1024 * 1024));
     clock.advance(25 * 3_600_000);
@@ -292,7 +292,7 @@ describe('memory bus: on its own', () => {
     expect([...(await collected.atLeast(3))].sort()).toEqual(['command in the subscriber', 'notice in none', 'work in the subscriber']);
   });
 
-  it('refuses tables that a newer version has laid out', async () => {
+  it('refuses tables that a newer version has created', async () => {
     await (await open()).close();
     await database.query(`update bus_meta set value = '99' where key = 'layout'`);
 

@@ -15,7 +15,7 @@ function read(reader: FrameReader, bytes: Uint8Array): string | undefined {
 }
 
 describe('a text', () => {
-  it('is headless as long as no frame has said what stands around it', () => {
+  it('has no template as long as no frame has brought one', () => {
     const reader = new FrameReader(CALL);
     expect(reader.read(textFrame(3, 2, '"a"'))).toEqual({ kind: 'headless', attempt: 3, seq: 2 });
     reader.read(content(1, 'a', { attempt: 1 }));
@@ -36,7 +36,7 @@ describe('a text', () => {
     expect(reader.read(textFrame(1, 2, '"b"'))?.kind).toBe('headless');
   });
 
-  it('is headless behind a frame that only opens the stream: another provider may answer', () => {
+  it('has no template behind a frame that only opens the stream: another provider may answer', () => {
     const reader = new FrameReader(CALL);
     reader.read(sseFrame('open', CALL, 1, 1, event('a')));
 
@@ -51,7 +51,7 @@ describe('a text', () => {
     expect(read(reader, textFrame(1, seq, JSON.stringify(text)))).toBe(`id: ${CALL}.1.${seq}\n${event(text)}`);
   });
 
-  it('has the head of its attempt', () => {
+  it('has the template of its attempt', () => {
     const reader = new FrameReader(CALL);
     const other = HEAD.replace('odd', 'even');
     reader.read(content(1, 'a'));
@@ -61,7 +61,7 @@ describe('a text', () => {
     expect(read(reader, textFrame(2, 2, '"b"'))).toBe(`id: ${CALL}.2.2\n${event('b', other)}`);
   });
 
-  it('does not depend on the memory that its head came in', () => {
+  it('does not depend on the buffer of its template', () => {
     const reader = new FrameReader(CALL);
     const first = content(1, 'a');
     reader.read(first);
@@ -82,6 +82,6 @@ describe('a text', () => {
   });
 });
 
-it('what is no frame of the call is none here either', () => {
+it('bytes that are no frame of the call are refused here too', () => {
   expect(new FrameReader(CALL).read(sseFrame('content', 'another', 1, 1, event('a')))).toBeNull();
 });

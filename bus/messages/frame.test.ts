@@ -39,12 +39,15 @@ describe('readFrame', () => {
     expect(readFrame(CALL, Buffer.from(text))).toBeNull();
   });
 
-  it.each(['open', 'content', 'done'] as const)('reads the attempt and the sequence of a frame that is %s, and leaves the bytes for the client', (kind) => {
-    const frame = readFrame(CALL, sseFrame(kind, CALL, 12, 345_678_901, EVENTS));
+  it.each(['open', 'content', 'done'] as const)(
+    'reads the attempt and the sequence of a frame that is %s, and returns the bytes for the client unchanged',
+    (kind) => {
+      const frame = readFrame(CALL, sseFrame(kind, CALL, 12, 345_678_901, EVENTS));
 
-    expect(frame).toMatchObject({ kind, attempt: 12, seq: 345_678_901 });
-    expect(textOf(frame?.kind === kind ? frame.sse : undefined)).toBe(`id: ${CALL}.12.345678901\n${EVENTS}`);
-  });
+      expect(frame).toMatchObject({ kind, attempt: 12, seq: 345_678_901 });
+      expect(textOf(frame?.kind === kind ? frame.sse : undefined)).toBe(`id: ${CALL}.12.345678901\n${EVENTS}`);
+    },
+  );
 
   it('reads a text', () => {
     const frame = readFrame(CALL, textFrame(2, 17, '"\\n.\u{1f600}"'));
@@ -53,7 +56,7 @@ describe('readFrame', () => {
     expect([frame.attempt, frame.seq, textOf(frame.json)]).toEqual([2, 17, '"\\n.\u{1f600}"']);
   });
 
-  it('reads both faces of an error', () => {
+  it('reads both forms of an error', () => {
     const frame = readFrame(CALL, errorFrame(CALL, 1, 7, 502, '{"error":{"code":502}}', EVENTS));
     if (frame?.kind !== 'error') throw new Error('not an error frame');
 
@@ -87,7 +90,7 @@ describe('behindEvents', () => {
   if (frame?.kind !== 'done') throw new Error('not the end of a stream');
   const { sse } = frame;
 
-  it('finds an id of its own on each event of a frame', () => {
+  it('finds a separate id on each event of a frame', () => {
     expect(textOf(sse)).toBe(`id: ${CALL}.1.7\n${EVENTS}id: ${CALL}.1.7.2\ndata: {}\n\nid: ${CALL}.1.7.3\ndata: [DONE]\n\n`);
   });
 

@@ -27,7 +27,7 @@ function fieldsIn(shape: Shape): string[] {
 }
 
 describe('messages', () => {
-  it.each(Object.entries(messages))('DESIGN 3: each kind of %s says which version it is of', (_, schema) => {
+  it.each(Object.entries(messages))('DESIGN 3: each kind of %s has its version', (_, schema) => {
     for (const kind of kindsOf(shapeOf(schema))) expect(kind.properties?.['v']).toMatchObject({ const: 1 });
   });
 

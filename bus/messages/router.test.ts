@@ -27,7 +27,7 @@ const changed = fc
   .map(([name, value]): unknown => JSON.parse(JSON.stringify({ ...call, [name]: value })));
 
 describe('a plain call of a client', () => {
-  it('is one that the schema passes as it is', () => {
+  it('passes the schema unchanged', () => {
     fc.assert(
       fc.property(changed, (value) => {
         if (isPlainClientCall(value)) expect(routerCall.safeParse(value)).toEqual({ success: true, data: value });
@@ -46,12 +46,12 @@ describe('a plain call of a client', () => {
     expect(isPlainClientCall(value)).toBe(false);
   });
 
-  it('is what a gateway sends', () => {
+  it('is the form that a gateway sends', () => {
     expect(isPlainClientCall(call)).toBe(true);
   });
 });
 
-it('has the text that JSON has for it, whatever its callers are called', () => {
+it('has the same text as JSON.stringify, whatever the names of its callers', () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\u007f', '\u2028', '\ud800', 'key-1'));
   const facts = fc.record({
     v: fc.constant(1 as const),

@@ -54,7 +54,7 @@ async function restart(how: 'stop' | 'kill'): Promise<void> {
   await brokerIsBack();
 }
 
-/** This file's own connection has to be back before requests. */
+/** The test's own connection has to be up before requests. */
 async function brokerIsBack(): Promise<void> {
   await eventually(
     () =>
@@ -68,12 +68,12 @@ async function brokerIsBack(): Promise<void> {
 
 /** Reads a partition. Commands and restarts go into one list. */
 function follow(bus: Bus, partition: number, index: LogPosition = START): Collector<string> {
-  const arrivals = new Collector<string>();
+  const delivered = new Collector<string>();
   const note = async (commands: StoredCommand[]) => {
-    for (const { body } of commands) arrivals.add(body);
+    for (const { body } of commands) delivered.add(body);
   };
-  bus.commands.read(partition, index, note, { onRestart: () => arrivals.add('restart') });
-  return arrivals;
+  bus.commands.read(partition, index, note, { onRestart: () => delivered.add('restart') });
+  return delivered;
 }
 
 async function appendAll(bus: Bus, partition: number, bodies: string[]): Promise<number> {
@@ -85,7 +85,7 @@ async function appendAll(bus: Bus, partition: number, bodies: string[]): Promise
 describe('a broker that is killed under load', () => {
   const PARTITIONS = [3, 4, 63];
 
-  it('loses nothing that it had acknowledged, and everybody goes on by themselves', async () => {
+  it('loses nothing that it had acknowledged, and all clients recover by themselves', async () => {
     const [sender, receiver] = [await openBus(), await openBus()];
     const acknowledged = new Set<string>();
     const read = new Set<string>();
@@ -141,7 +141,7 @@ describe('a broker that is killed under load', () => {
     expect(restarts).toEqual([]);
   });
 
-  it('DESIGN 3: a broker that is back keeps frames again, though its memory is gone: whoever uses a stream declares it anew', async () => {
+  it('DESIGN 3: a restarted broker retains frames again, though its memory is lost: each user of a stream declares it anew', async () => {
     const bus = await openBus();
     bus.tokens.publish('tok.gw1.call1', Buffer.from('before'));
     const retained = () => bus.tokens.replay('tok.gw1.call1').then((frames) => frames.map((frame) => Buffer.from(frame).toString()).join());
@@ -160,7 +160,7 @@ describe('a broker that is killed under load', () => {
 });
 
 describe('a broker that is away', () => {
-  it('keeps, once it is back, what was said meanwhile and may be kept soon', async () => {
+  it('retains, once it is back, frames of the meantime that may be retained soon', async () => {
     const bus = await openBus();
     for (const subject of ['tok.gw1.call1', 'tok.gw1.call2', 'tok.gw1.call3', 'tok.gw1.call4']) {
       await server.kill();
@@ -173,12 +173,12 @@ describe('a broker that is away', () => {
     }
   });
 
-  it('is not ready, takes what was appended when it is back in time, and refuses what it could not store in time', async () => {
+  it('is not ready, stores pending appends when it is back in time, and fails those that it could not store in time', async () => {
     const bus = await openBus({ storeBudgetMs: 1_000 });
-    const patient = await openBus();
+    const waitingBus = await openBus();
     await server.kill();
     await isReady(bus, false);
-    const retained = patient.commands.append(1, 'id-kept', 'kept');
+    const retained = waitingBus.commands.append(1, 'id-kept', 'kept');
     await expect(bus.commands.append(1, 'id-refused', 'refused')).rejects.toMatchObject({ code: 'service.unreachable' });
     bus.notices.publish('evt.s1', 'lost without a word');
     bus.tokens.publish('tok.a.b', Buffer.from('lost without a word'));
@@ -189,7 +189,7 @@ describe('a broker that is away', () => {
     expect(await follow(bus, 1).atLeast(1)).toEqual(['kept']);
   });
 
-  it('lets only so much wait for its return', async () => {
+  it('bounds what waits for its return', async () => {
     const bus = await openBus({ storeBudgetMs: 500 });
     await server.kill();
     await isReady(bus, false);
@@ -202,14 +202,14 @@ describe('a broker that is away', () => {
     expect(codes.filter((code) => code === 'bus.full')).toHaveLength(9);
   });
 
-  it('does not keep a bus from closing', async () => {
+  it('does not delay the closing of a bus', async () => {
     const bus = await openBus();
     follow(bus, 1);
     bus.work.consume('tool', { concurrency: 4, ackWaitMs: 60_000 }, async () => {});
     await bus.commands.append(1, 'm1', 'a');
     await server.kill();
     await isReady(bus, false);
-    // No timer fires: what waits for one never ends.
+    // No timer fires: a wait for one would never end.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => {
       vi.useRealTimers();
@@ -219,8 +219,8 @@ describe('a broker that is away', () => {
     await server.start();
   });
 
-  it('takes leases with it: who is still at it is told so when its lease is over', async () => {
-    // Longer than the test: only the lease can end the wait.
+  it('loses leases: a worker learns it when its lease is over', async () => {
+    // Longer than the test, so that only the lease can end the wait.
     const bus = await openBus({ storeBudgetMs: 600_000 });
     const begun = new Collector<WorkItem>();
     const done = gate();
@@ -237,7 +237,7 @@ describe('a broker that is away', () => {
     done.open();
   });
 
-  it('takes an ack when it is back, and the item is done', async () => {
+  it('accepts an ack when it is back, and the item is done', async () => {
     const bus = await openBus();
     const begun = new Collector<WorkItem>();
     const done = gate();
@@ -266,8 +266,8 @@ describe('a broker that is away', () => {
   });
 });
 
-describe('a log that is rolled back under a live reader', () => {
-  /** Three commands, a copy of the store, two more commands that the reader takes; then the copy is restored. */
+describe('a log that is rolled back under an active reader', () => {
+  /** Three commands, a copy of the store, two more commands that are delivered; then the copy is restored. */
   async function rolledBack(bus: Bus, { before }: { before: () => Promise<void> }): Promise<Collector<string>> {
     await appendAll(bus, 1, ['a', 'b', 'c']);
     const read = follow(bus, 1);
@@ -287,7 +287,7 @@ describe('a log that is rolled back under a live reader', () => {
     return read;
   }
 
-  it('is noticed while it is shorter than what was read', async () => {
+  it('is detected while it is shorter than what was read', async () => {
     const bus = await openBus();
     const read = await rolledBack(bus, { before: async () => {} });
     await read.atLeast(9);
@@ -296,7 +296,7 @@ describe('a log that is rolled back under a live reader', () => {
     expect(await read.atLeast(10)).toEqual(['a', 'b', 'c', 'd', 'e', 'restart', 'a', 'b', 'c', 'f']);
   });
 
-  it('is noticed when it has regrown past what was read, and nothing of the new log is left out', async () => {
+  it('is detected when it has regrown past what was read, and nothing of the new log is skipped', async () => {
     const bus = await openBus();
     const read = await rolledBack(bus, {
       before: async () => {
@@ -313,7 +313,7 @@ describe('a log that is rolled back under a live reader', () => {
     expect(await read.atLeast(13)).toEqual(['a', 'b', 'c', 'd', 'e', 'restart', 'a', 'b', 'c', 'p', 'q', 'r', 's']);
   });
 
-  it('is noticed when the stream is deleted, without any loss of the connection', async () => {
+  it('is detected when the stream is deleted, without any loss of the connection', async () => {
     const bus = await openBus();
     await appendAll(bus, 1, ['a', 'b', 'c']);
     const { created } = await bus.commands.state();
@@ -326,7 +326,7 @@ describe('a log that is rolled back under a live reader', () => {
     expect((await bus.commands.state()).created).not.toBe(created);
   });
 
-  it('is not made again while the broker still removes the files of the deleted one: what the new one acknowledges can be read', async () => {
+  it('is not declared again while the broker still removes the files of the deleted one: what the new one acknowledges can be read', async () => {
     const bus = await openBus();
     await appendAll(bus, 1, ['a']);
     const read = follow(bus, 1);
@@ -343,7 +343,7 @@ describe('a log that is rolled back under a live reader', () => {
 });
 
 describe('a reader', () => {
-  it('goes on when its place was purged in good order and the broker restarts', async () => {
+  it('goes on when its position was regularly purged and the broker restarts', async () => {
     const bus = await openBus();
     const read = follow(bus, 1);
     await appendAll(bus, 1, ['a']);
@@ -375,11 +375,11 @@ describe('a reader', () => {
   ])('fetches no more than it may hold while its handler is busy: $what commands', async ({ count, sizeBytes, leastLeft }) => {
     const bus = await openBus();
     const [begun, go] = [gate(), gate()];
-    const arrivals = new Collector<number>();
+    const delivered = new Collector<number>();
     bus.commands.read(1, START, async (commands) => {
       begun.open();
       await go.opened;
-      for (const { sequence } of commands) arrivals.add(sequence);
+      for (const { sequence } of commands) delivered.add(sequence);
     });
     await Promise.all(Array.from({ length: count }, (_, index) => bus.commands.append(1, `m${index}`, 'x'.repeat(sizeBytes))));
     await begun.opened;
@@ -389,7 +389,7 @@ describe('a reader', () => {
     expect(left[0]).toBeGreaterThan(leastLeft);
     go.open();
 
-    expect(await arrivals.atLeast(count)).toEqual(Array.from({ length: count }, (_, index) => index + 1));
+    expect(await delivered.atLeast(count)).toEqual(Array.from({ length: count }, (_, index) => index + 1));
   });
 
   it('leaves no consumer behind when it stops', async () => {
@@ -402,7 +402,7 @@ describe('a reader', () => {
     expect(await eventually(count, (consumers) => consumers === 0)).toBe(0);
   });
 
-  it('leaves no consumer behind when it stops before the broker has said that it made one', async () => {
+  it('leaves no consumer behind when it stops before the broker has confirmed one', async () => {
     const bus = await openBus();
     const before = (await manager.streams.info('CMD')).state.consumer_count;
     server.signal('SIGSTOP');
@@ -420,15 +420,15 @@ describe('a reader', () => {
 });
 
 describe('work', () => {
-  it('is taken up again when the broker has lost the consumer of its kind', async () => {
+  it('is consumed again when the broker has lost the consumer of its kind', async () => {
     const bus = await openBus();
-    const arrivals = new Collector<string>();
+    const delivered = new Collector<string>();
     bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 60_000 }, async (item) => {
       await item.ack();
-      arrivals.add(item.body);
+      delivered.add(item.body);
     });
     await bus.work.publish('delivery', 'w1', 'a');
-    await arrivals.atLeast(1);
+    await delivered.atLeast(1);
     const createdAt = async () => (await manager.consumers.info('WORK', 'delivery').catch(() => null))?.created ?? null;
     const before = await createdAt();
     // nats-server 2.9 sometimes reports an error of its own files after deleting it.
@@ -436,6 +436,6 @@ describe('work', () => {
     await eventually(createdAt, (created) => created !== null && created !== before);
     await bus.work.publish('delivery', 'w2', 'b');
 
-    expect(await arrivals.atLeast(2)).toEqual(['a', 'b']);
+    expect(await delivered.atLeast(2)).toEqual(['a', 'b']);
   });
 });

@@ -10,7 +10,7 @@ if (declared === undefined) throw new Error('the actor host declares no stream')
 const found = { ...declared, max_msgs: -1, max_msg_size: -1, num_replicas: 1, no_ack: false, sealed: false, deny_purge: false };
 
 describe('compareStream', () => {
-  it('finds nothing in a stream as the broker fills it in, nor in what is left to the operator', () => {
+  it('finds nothing in a stream with the broker’s defaults, nor in what is left to the operator', () => {
     expect(compareStream(found, declared)).toEqual({ copying: [], differences: [] });
     expect(compareStream({ ...found, num_replicas: 3, sources: [] }, declared)).toEqual({ copying: [], differences: [] });
   });
@@ -28,7 +28,7 @@ describe('compareStream', () => {
     ['mirror', { name: 'OTHER' }],
     ['republish', { src: '>', dest: 'copy.>' }],
     ['subject_transform', { src: 'a.*', dest: 'b.*' }],
-  ])('tells that %s copies messages', (field, value) => {
+  ])('reports that %s copies messages', (field, value) => {
     expect(compareStream({ ...found, [field]: value }, declared).copying).toEqual([field]);
   });
 });

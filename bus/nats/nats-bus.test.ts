@@ -13,7 +13,7 @@ import { deleteStreams } from './test-support/delete-streams.ts';
 
 const SMALL_BYTES = 1024 * 1024;
 
-/** Waited out in real time: long enough for a busy machine to check before they end. */
+/** Windows in real time: long enough for a busy machine to check before they end. */
 const settingsOf: Record<BusKind, Partial<NatsSettings>> = {
   ordinary: {},
   brief: { dedupeMs: 2_000, tokenMaxAgeMs: 3_000, blobMaxAgeMs: 2_000 },

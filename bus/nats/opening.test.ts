@@ -38,7 +38,7 @@ const TWO_USERS = `authorization { users: [
   { user: operator, password: right, permissions: { publish: { deny: ["evt.>", "work.tool"] }, subscribe: { deny: ["ctl.>"] } } }
 ] }`;
 
-it('names the address when nobody is there, within its budget', async () => {
+it('names the address when it is unreachable, within its budget', async () => {
   const server = await serverWith();
   await server.stop();
 
@@ -48,7 +48,7 @@ it('names the address when nobody is there, within its budget', async () => {
   });
 });
 
-it('waits for a broker that is about to come', async () => {
+it('waits for a broker that starts late', async () => {
   const server = await serverWith();
   await server.stop();
   const opening = open(server.url);
@@ -65,14 +65,14 @@ it('names the user, and never the password, when the broker refuses them, and do
   expect(String(error)).not.toContain('a wrong secret');
 });
 
-it('says so when the broker has no JetStream for us', async () => {
-  const server = await serverWith('accounts { house { users: [{ user: operator, password: right }] } }');
+it('reports a broker without JetStream for its account', async () => {
+  const server = await serverWith('accounts { deployment { users: [{ user: operator, password: right }] } }');
 
   await expect(open(server.url, 'operator', 'right')).rejects.toMatchObject({ code: 'service.unreachable', message: expect.stringContaining('streams') });
 });
 
-it('refuses an address that holds credentials, without repeating them', async () => {
-  const error: unknown = await open('nats://somebody:secret@127.0.0.1:4222').catch((reason) => reason);
+it('refuses an address with credentials, without printing them', async () => {
+  const error: unknown = await open('nats://someuser:secret@127.0.0.1:4222').catch((reason) => reason);
 
   expect(error).toMatchObject({ code: 'config.invalid' });
   expect(String(error)).not.toContain('secret');
@@ -89,7 +89,7 @@ it('DESIGN 3: a process declares the streams that its user uses, and no others',
   expect((await host.commands.state()).lastSequence).toBe(0);
 });
 
-it('DESIGN 11: a process uses a stream that is declared in another way as it is, and says what changes it; the operator does so and loses nothing', async () => {
+it('DESIGN 11: a process uses a stream with other settings unchanged, and logs the command that changes it; the operator runs it and loses nothing', async () => {
   const server = await serverWith();
   const warnings: string[] = [];
   const log: Log = { ...silentLog, warn: (fields, message) => warnings.push(`${message} ${JSON.stringify(fields)}`) };
@@ -165,7 +165,7 @@ it('DESIGN 11: a process stays unready when the broker comes back with a stream 
   expect(await bus.work.publish('tool', 'w1', 'a')).toEqual({ duplicate: false });
 });
 
-it('lets processes that start at once declare the same streams', async () => {
+it('lets concurrently starting processes declare the same streams', async () => {
   const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
   // Exactly what the streams need. The broker reports to most processes that there is no storage, or that a name or subject is in use.
   const onDisk = commandMaxBytes + workMaxBytes + blobMaxBytes;
@@ -178,7 +178,7 @@ it('lets processes that start at once declare the same streams', async () => {
   expect((await buses[0]?.commands.state())?.lastSequence).toBe(10);
 });
 
-it('gives up at once, and says why, when there is no room for a stream', async () => {
+it('gives up at once, and reports why, when there is no storage for a stream', async () => {
   const server = await serverWith('jetstream { max_file_store: 1000000 }');
 
   await expect(open(server.url, null, null, silentLog, ENDLESS_MS)).rejects.toMatchObject({
@@ -187,7 +187,7 @@ it('gives up at once, and says why, when there is no room for a stream', async (
   });
 });
 
-it('writes what the broker does not allow into the log, and goes on', async () => {
+it('logs what the broker does not allow, and goes on', async () => {
   const server = await serverWith(TWO_USERS);
   const complaints = new Collector<string>();
   const log: Log = { ...silentLog, error: ({ err }) => complaints.add(String(err)) };
@@ -200,14 +200,14 @@ it('writes what the broker does not allow into the log, and goes on', async () =
   expect(await bus.commands.append(1, 'm1', 'a')).toEqual({ sequence: 1, duplicate: false });
 });
 
-it('tells a caller at once, and with the reason, that its user may not do what it has asked for', async () => {
+it('fails a call at once, with the reason, when its user may not do it', async () => {
   const server = await serverWith(TWO_USERS);
   const bus = await open(server.url, 'operator', 'right');
 
   await expect(bus.work.publish('tool', 'w1', '{}')).rejects.toMatchObject({ name: 'RequestError', cause: { name: 'PermissionViolationError' } });
 });
 
-it('brings two processes together: commands, large bodies, notices, tokens', async () => {
+it('connects two processes: commands, large bodies, notices, tokens', async () => {
   const server = await serverWith();
   const [one, other] = [await open(server.url), await open(server.url)];
   const [bodies, notices, frames] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
@@ -234,7 +234,7 @@ it('brings two processes together: commands, large bodies, notices, tokens', asy
   expect((await other.tokens.replay('tok.gw1.call1')).length).toBeGreaterThan(0);
 });
 
-it('keeps what was said last before a process closed, though it need not be kept at once', async () => {
+it('retains what was published last before a process closed, though it may be retained later', async () => {
   const server = await serverWith();
   const [one, other] = [await open(server.url), await open(server.url)];
   for (const text of ['a', 'b']) one.tokens.publish('tok.gw1.call1', Buffer.from(text), 'soon');

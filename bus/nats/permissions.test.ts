@@ -30,11 +30,11 @@ const opened: { close(): Promise<void> }[] = [];
 const complaints: string[] = [];
 
 function complain(fields: Record<string, unknown>, message: string): void {
-  // Dropping an item is logged as an error, and wanted here.
+  // Dropping an item is logged as an error, and expected here.
   if (fields.reason !== DROPPED) complaints.push(`${message}: ${fields.err instanceof Error ? fields.err.message : ''}`);
 }
 
-/** One server per group, so that no group finds another's messages. */
+/** One server per group, so that groups share no messages. */
 async function startServer(): Promise<void> {
   // The server would read them from its environment.
   const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
@@ -53,7 +53,7 @@ async function open(user: BusUser): Promise<Bus> {
   return bus;
 }
 
-/** A connection without our driver, as of an attacker in that process. */
+/** A connection without the driver, as of an attacker in that process. */
 async function enter(user: BusUser): Promise<NatsConnection> {
   const connection = await connect({ servers: server.url, user, pass: passwordOf(user), inboxPrefix: inboxPrefixOf(user) });
   opened.push(connection);
@@ -103,17 +103,17 @@ async function maySubscribe(user: BusUser, pattern: string): Promise<boolean> {
 /** A wildcard stands for any token. */
 const filled = (pattern: string) => pattern.replaceAll('*', 'x1').replaceAll('>', 'x1');
 
-describe('nobody', () => {
+describe('the broker’s permissions: ', () => {
   beforeAll(startServer);
   afterAll(() => server.close());
 
-  it('DESIGN 11: nobody comes in without a password, or with that of another service', async () => {
+  it('DESIGN 11: no connection is opened without a password, or with that of another service', async () => {
     await expect(openNatsBus({ servers: server.url, user: null, password: null, log: silentLog })).rejects.toMatchObject({ code: 'service.unreachable' });
     const mistaken = openNatsBus({ servers: server.url, user: 'actor-host', password: passwordOf('router-worker'), log: silentLog });
     await expect(mistaken).rejects.toMatchObject({ code: 'service.unreachable' });
   });
 
-  it.each(busUsers)('%s may delete or seal a stream, see what there is, or listen to the broker itself', async (user) => {
+  it.each(busUsers)('%s may not delete or seal a stream, list streams, or subscribe to the broker’s own subjects', async (user) => {
     for (const stream of ['CMD', 'WORK', 'TOK', 'BLOB']) {
       expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
@@ -124,14 +124,14 @@ describe('nobody', () => {
     for (const pattern of ['>', '$SYS.>', '$JS.>', '_INBOX.>', 'cmd.*', 'work.>', 'blob.>']) expect(await maySubscribe(user, pattern), pattern).toBe(false);
   });
 
-  it.each(busUsers)('%s reads what was meant for another, or answers in its place', async (user) => {
+  it.each(busUsers)('%s can not read what is meant for another user, or reply in its place', async (user) => {
     for (const other of busUsers.filter((one) => one !== user)) {
       expect(await maySubscribe(user, `${inboxPrefixOf(other)}.>`), other).toBe(false);
       expect(await mayPublish(user, `${inboxPrefixOf(other)}.x1`), other).toBe(false);
     }
   });
 
-  it.each(busUsers)('DESIGN 11: %s publishes and reads what the table gives it, and nothing else', async (user) => {
+  it.each(busUsers)('DESIGN 11: %s publishes and reads what the table allows, and nothing else', async (user) => {
     for (const address of Object.values(addresses)) {
       const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
       expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
@@ -158,11 +158,11 @@ describe('nobody', () => {
     expect(await mayPublish(user, subject)).toBe(false);
   });
 
-  it.each(Object.values(streams))('DESIGN 11: but the operator changes the stream $name', async ({ name }) => {
+  it.each(Object.values(streams))('DESIGN 11: only the operator changes the stream $name', async ({ name }) => {
     for (const user of busUsers) expect(await mayPublish(user, `$JS.API.STREAM.UPDATE.${name}`), user).toBe(user === 'operator');
   });
 
-  it('changes a stream by creating it in another way', async () => {
+  it('no user changes a stream by creating it with other settings', async () => {
     await open('router-gateway');
     const intruder = await enter('router-gateway');
     const before = await configOf(intruder, 'WORK');
@@ -172,7 +172,7 @@ describe('nobody', () => {
     expect(await configOf(intruder, 'WORK')).toEqual(before);
   });
 
-  it('copies commands into the tokens by an update, or by creating that stream again', async () => {
+  it('no user copies commands into the tokens by an update, or by creating that stream again', async () => {
     await open('router-worker');
     const intruder = await enter('router-worker');
     const refused = refusalsOf(intruder);
@@ -186,7 +186,7 @@ describe('nobody', () => {
     expect(await configOf(intruder, 'TOK')).not.toHaveProperty('sources');
   });
 
-  it('widens a consumer that it may have: the filter in the subject is the one that counts', async () => {
+  it('no user widens a consumer that it may have: the filter in the subject is the one that counts', async () => {
     const worker = await enter('router-worker');
     await open('router-worker');
     const request = {
@@ -236,13 +236,13 @@ describe('the driver works for', () => {
     'commands of %s, large ones too, to the actor host',
     async (user) => {
       const [sender, host] = [await open(user), await open('actor-host')];
-      const arrivals = new Collector<{ messageId: string; body: string }>();
+      const delivered = new Collector<{ messageId: string; body: string }>();
       const { sequence: before } = await host.commands.append(PARTITION, `before-${user}`, 'before');
-      const reading = host.commands.read(PARTITION, { sequence: before, fingerprint: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
+      const reading = host.commands.read(PARTITION, { sequence: before, fingerprint: `before-${user}` }, async (commands) => commands.forEach(delivered.add));
       const { sequence } = await sender.commands.append(PARTITION, `small-${user}`, 'small');
       await sender.commands.append(PARTITION, `large-${user}`, LARGE);
 
-      expect((await arrivals.atLeast(2)).map(({ messageId, body }) => [messageId, body.length])).toEqual([
+      expect((await delivered.atLeast(2)).map(({ messageId, body }) => [messageId, body.length])).toEqual([
         [`small-${user}`, 5],
         [`large-${user}`, LARGE.length],
       ]);
@@ -256,11 +256,11 @@ describe('the driver works for', () => {
     const host = await open('actor-host');
     const { sequence } = await host.commands.append(PARTITION, 'last', 'last');
     await host.commands.purge(sequence);
-    const arrivals = new Collector<{ messageId: string }>();
-    const reading = host.commands.read(PARTITION, START, async (commands) => commands.forEach(arrivals.add));
+    const delivered = new Collector<{ messageId: string }>();
+    const reading = host.commands.read(PARTITION, START, async (commands) => commands.forEach(delivered.add));
 
     expect((await host.commands.state()).firstSequence).toBe(sequence);
-    expect((await arrivals.atLeast(1))[0]).toMatchObject({ messageId: 'last' });
+    expect((await delivered.atLeast(1))[0]).toMatchObject({ messageId: 'last' });
     await reading.stop();
   });
 
@@ -270,40 +270,40 @@ describe('the driver works for', () => {
     ['tool', 'actor-host', 'effect-worker'],
     ['delivery', 'actor-host', 'effect-worker'],
     ['delivery', 'operator', 'effect-worker'],
-  ])('work of the kind %s from %s to %s: prolonged, given back, done, dropped', async (kind, from, to) => {
+  ])('work of the kind %s from %s to %s: extended, nakked, acked, dropped', async (kind, from, to) => {
     const [sender, worker] = [await open(from), await open(to)];
-    const arrivals = new Collector<string>();
+    const delivered = new Collector<string>();
     const consuming = worker.work.consume(kind, { concurrency: 8, ackWaitMs: LEASE_MS }, async (item: WorkItem) => {
       await item.working();
       if (item.body === 'drop') await item.term(DROPPED);
       else if (item.deliveryCount === 1) await item.nak(0);
       else await item.ack();
-      arrivals.add(`${item.body.slice(0, 5)} ${item.deliveryCount}`);
+      delivered.add(`${item.body.slice(0, 5)} ${item.deliveryCount}`);
     });
     await sender.work.publish(kind, `${kind}-${from}-small`, 'small');
     await sender.work.publish(kind, `${kind}-${from}-large`, LARGE);
     await sender.work.publish(kind, `${kind}-${from}-drop`, 'drop');
 
-    expect([...(await arrivals.atLeast(5))].sort()).toEqual(['drop 1', 'small 1', 'small 2', 'xxxxx 1', 'xxxxx 2']);
+    expect([...(await delivered.atLeast(5))].sort()).toEqual(['drop 1', 'small 1', 'small 2', 'xxxxx 1', 'xxxxx 2']);
     await consuming.stop();
   });
 
   it.each<BusUser>(['router-gateway', 'agent-gateway'])('tokens of the router worker to %s, live and read back', async (user) => {
     const [worker, reader] = [await open('router-worker'), await open(user)];
-    const arrivals = new Collector<string>();
-    const listening = reader.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => arrivals.add(Buffer.from(frame).toString()));
+    const delivered = new Collector<string>();
+    const listening = reader.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => delivered.add(Buffer.from(frame).toString()));
     const subject = subjectOf(addresses.tokens, 'origin', `call-${user}`);
     // Until the broker has the subscription, publishes are lost.
     await eventually(
       async () => {
         worker.tokens.publish(subject, Buffer.from('frame'));
         worker.tokens.publish(subject, Buffer.from('frame of text'), 'soon');
-        return new Set(arrivals.items).size;
+        return new Set(delivered.items).size;
       },
       (count) => count > 1,
     );
 
-    expect(new Set(arrivals.items)).toEqual(new Set(['frame', 'frame of text']));
+    expect(new Set(delivered.items)).toEqual(new Set(['frame', 'frame of text']));
     const retained = await eventually(
       () => reader.tokens.replay(subject),
       (frames) => frames.length > 0,
@@ -312,7 +312,7 @@ describe('the driver works for', () => {
     await listening.stop();
   });
 
-  it('DESIGN 7: a worker reads back what another has shown of a call that it takes over, and hears no call as it passes', async () => {
+  it('DESIGN 7: a worker replays what another has published of a call that it takes over, and receives no live frames', async () => {
     const [one, other] = [await open('router-worker'), await open('router-worker')];
     const subject = subjectOf(addresses.tokens, 'origin', 'call-taken-over');
     one.tokens.publish(subject, Buffer.from('frame'));
@@ -332,17 +332,17 @@ describe('the driver works for', () => {
     }),
   )('%s from %s to %s', async (pattern, from, to) => {
     const [sender, reader] = [await open(from), await open(to)];
-    const arrivals = new Collector<string>();
-    const listening = reader.notices.subscribe(pattern, (subject) => arrivals.add(subject));
+    const delivered = new Collector<string>();
+    const listening = reader.notices.subscribe(pattern, (subject) => delivered.add(subject));
     await eventually(
       async () => {
         sender.notices.publish(filled(pattern), '{}');
-        return arrivals.items.length;
+        return delivered.items.length;
       },
       (count) => count > 0,
     );
 
-    expect(arrivals.items[0]).toBe(filled(pattern));
+    expect(delivered.items[0]).toBe(filled(pattern));
     await listening.stop();
   });
 });

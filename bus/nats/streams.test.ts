@@ -8,7 +8,7 @@ function namesFor(user: BusUser | null): string[] {
 }
 
 describe('streams', () => {
-  it('are declared by who uses them', () => {
+  it('are declared by their users', () => {
     expect(namesFor(null)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
     expect(namesFor('router-gateway')).toEqual(['WORK', 'TOK', 'BLOB']);
     expect(namesFor('agent-gateway')).toEqual(['CMD', 'TOK', 'BLOB']);
@@ -18,7 +18,7 @@ describe('streams', () => {
     expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB']);
   });
 
-  it('DESIGN 6: the queue captures every kind of work, each with a consumer of its own', () => {
+  it('DESIGN 6: the queue captures every kind of work, each with its own consumer', () => {
     const work = Object.values(addresses).filter(({ pattern }) => pattern.startsWith('work.'));
 
     expect(
@@ -30,7 +30,7 @@ describe('streams', () => {
     expect(streams.work.subjects).toEqual(['work.>']);
   });
 
-  it('fit a disk of 10 GB together, and refuse instead of dropping what is owed', () => {
+  it('fit a disk of 10 GB together, and refuse new messages instead of dropping accepted ones', () => {
     const onDisk = declarationsFor(null, defaultSettings).filter(({ storage }) => storage === 'file');
 
     expect(onDisk.reduce((sum, { max_bytes: bytes }) => sum + bytes, 0)).toBeLessThan(7e9);

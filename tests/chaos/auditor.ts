@@ -1,22 +1,22 @@
 import type pg from 'pg';
 
 /**
- * Looks over the database's shoulder: which connection committed to which partition, and whose it was. Every process is told apart by the
- * name of its connections, so a commit by somebody who does not own the partition is seen whatever came of it.
+ * A trigger in the database records which connection committed to which partition, and which host owned it. Processes are identified by the
+ * `application_name` of their connections, so a commit of a host that does not own the partition is recorded whatever its outcome.
  */
 export interface Auditor {
-  /** Partitions that have no owner, or one that is gone. @param excluded the name of a process whose partitions count as without an owner */
+  /** Partitions without an owner, or with an owner that has ended. @param excluded the name of a process whose partitions count as without an owner */
   partitionsWithoutOwner(excluded?: string): Promise<number>;
   /** How many partitions a process owns. */
   ownedBy(name: string): Promise<number>;
-  /** Commits that were accepted from somebody who was not the owner, or under an epoch that was over, or under a number twice. */
+  /** Commits that were accepted from a host that was not the owner, under a former epoch, or under the same commit number twice. */
   zombieCommits(): Promise<number>;
   commits(): Promise<number>;
-  /** Commits that stored nothing, since none of their partitions belonged to who sent them. @param name of one process; by default of all */
+  /** Commits that stored nothing, since the sender owned none of their partitions. @param name of one process; by default of all */
   rejected(name?: string): Promise<number>;
-  /** Nothing that was seen so far counts any more. */
+  /** Discards what was recorded so far. */
   forget(): Promise<void>;
-  /** The events of the last statement by which a process stored any. */
+  /** The events that the last appending statement of a process stored. */
   lastEventsOf(name: string): Promise<{ session_id: string; off: number }[]>;
 }
 
@@ -43,7 +43,7 @@ create or replace trigger see_rejected after update on parts referencing new tab
 create or replace trigger name_host after insert on hosts for each row execute function chaos.name_host();
 create or replace trigger see_commit after update on parts for each row when (new.commit_no <> old.commit_no) execute function chaos.see_commit();`;
 
-/** Installs itself; hosts have to be started after that, each with connections of a name of its own. */
+/** Installs the trigger. Hosts have to be started after that, each with its own `application_name`. */
 export async function openAuditor(database: pg.Pool): Promise<Auditor> {
   await database.query(INSTALL);
   const count = async (sql: string, parameters: unknown[] = []) => (await database.query<{ count: number }>(sql, parameters)).rows[0]?.count ?? 0;

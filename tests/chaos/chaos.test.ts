@@ -13,7 +13,7 @@ import { seededRandom } from './seeded-random.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);
-/** With a seed of its own a pass has all of them, in another order and in other company. */
+/** With CHAOS_SEED a pass runs all faults, reordered and regrouped by the seed. */
 const plans = process.env.CHAOS_SEED === undefined ? casesOfToday(fixedFaultPlans()) : shuffledFaultPlans(random);
 
 let environment: Environment;
@@ -29,12 +29,12 @@ afterAll(async () => {
   await environment.close();
 });
 
-/** An act that fails leaves a cluster behind in which nothing else can be judged. */
+/** A failed scenario leaves a cluster in which later ones would fail for its reason, so they are not run. */
 let brokenBy: unknown;
-async function inTurn(act: () => Promise<void>): Promise<void> {
-  if (brokenBy !== undefined) throw new Error('not tried, since an act before it has failed', { cause: brokenBy });
+async function inTurn(scenario: () => Promise<void>): Promise<void> {
+  if (brokenBy !== undefined) throw new Error('not tried, since a scenario before it has failed', { cause: brokenBy });
   try {
-    await act();
+    await scenario();
   } catch (error) {
     brokenBy = error;
     throw error;
@@ -44,8 +44,8 @@ async function inTurn(act: () => Promise<void>): Promise<void> {
 describe('under load', () => {
   for (const { name, run } of plans) it(name, () => inTurn(() => run(environment)));
 
-  // These are the last: they leave logs behind that are not whole. The figures are of the program as it is.
-  it('a customer and the auditor see that a host commits without looking at its epoch, when the interim owner is killed as it continues', () =>
+  // These run last: they leave incomplete logs behind. The printed figures are those of the unmodified program.
+  it('a host without epoch fencing is detected, by its customer and by the auditor, when the interim owner is killed as it resumes', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
       const folder = await killedAfterEventsWithoutFence();
@@ -56,7 +56,7 @@ describe('under load', () => {
     }));
 
   if (tier === 'deep' || process.env.CHAOS_SEED !== undefined) {
-    it('the suite fails for a host that commits without looking at its epoch', () =>
+    it('the suite fails for a host without epoch fencing', () =>
       inTurn(async () => {
         const seen = structuredClone(environment.figures);
         const zombie = hostPausedAtCommit(await withoutFence());

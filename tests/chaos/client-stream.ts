@@ -4,32 +4,32 @@ import { readStream, receivedOf } from '../helpers/read-stream.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
 
-/** How a client's stream ended, with what went before. */
+/** How a client's stream ended, with what preceded the end. */
 export interface ReadToEnd {
-  /** Of its call, in the upstream's book. */
+  /** Name of its call at the upstream. */
   call: string;
-  /** What a whole answer says. */
+  /** The text of a complete answer. */
   whole: string;
   /** What was received, over all connections. */
   text: string;
   ends: ('done' | number)[];
   behindEnd: number;
-  /** Whether it was cut with its gateway, and, if so, whether another went on with it. */
+  /** Whether it was cut when its gateway ended, and, if so, whether another gateway continued it. */
   wasCut: boolean;
   wasResumed: boolean;
-  /** The status of an answer that was no stream; null: it was one. */
+  /** The status of a response that was not a stream; null for a stream. */
   refusedWith: number | null;
-  /** Why the connection should not have ended as it did; null: it might. */
+  /** Why the end of the connection is a fault; null when it is allowed. */
   fault: string | null;
 }
 
 const WORDS = 30;
 const EVERY_MS = 40;
 const RETRY_MS = 200;
-/** What a client is told that should come again, or that has not seen anything yet. */
-const PASSING = new Set([408, 429, 502, 503, 504]);
+/** Statuses that ask a client to retry, or that say that no frame exists yet. */
+const RETRIABLE = new Set([408, 429, 502, 503, 504]);
 
-/** Streams one answer, and reads on at another gateway when its own is gone. */
+/** Streams one answer, and resumes at another gateway when its own has ended. */
 export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
   const plan = plannedCall({ first: [{ say: 'word', times: WORDS, everyMs: EVERY_MS }, 'finish', 'usage', 'done', 'end'] });
   const whole = Array.from({ length: WORDS }, (_, index) => `word${index} `).join('');
@@ -39,13 +39,13 @@ export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
   const first = await answer.catch(() => null);
   if (first === null) {
     read.wasCut = true;
-    read.fault = isDying(environment, gateway) ? null : 'a gateway that lives closed the connection without an answer';
+    read.fault = isDying(environment, gateway) ? null : 'a running gateway closed the connection without an answer';
     return read;
   }
   const isWhole = await inTime(first.ended);
   if (first.status !== 200) {
     read.refusedWith = first.status;
-    read.fault = PASSING.has(first.status) ? null : `it was answered ${first.status}: ${first.text}`;
+    read.fault = RETRIABLE.has(first.status) ? null : `it was answered ${first.status}: ${first.text}`;
     return read;
   }
   const received = receivedOf(first.text);
@@ -60,7 +60,7 @@ export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
   return read;
 }
 
-/** Goes on where the first connection was cut, as a client does. A call whose beginning is gone can't be had any more, and that is said. */
+/** Resumes where the first connection was cut, as a client does. A call whose first frames are no longer stored must be refused as such. */
 async function resume(environment: Environment, read: ReadToEnd, { callId, received }: { callId: string; received: string }): Promise<void> {
   const untilMs = performance.now() + TIMEOUT_MS;
   const lastId = readStream(received).ids.at(-1);
@@ -77,7 +77,7 @@ async function resume(environment: Environment, read: ReadToEnd, { callId, recei
     }
     await delay(RETRY_MS);
   }
-  read.fault = `${callId} could not be resumed, and nobody said that it can't`;
+  read.fault = `${callId} could not be resumed, and was not refused either`;
 }
 
 function take(read: ReadToEnd, received: string): void {
@@ -85,7 +85,7 @@ function take(read: ReadToEnd, received: string): void {
   Object.assign(read, { text, ends, behindEnd });
 }
 
-/** Whether the gateway was told to end, or is gone. */
+/** Whether the gateway received a signal, or has ended. */
 function isDying({ ended }: Environment, url: string): boolean {
   return [...ended].some((one) => one.url === url);
 }

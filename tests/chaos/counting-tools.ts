@@ -12,11 +12,11 @@ export interface CountingTools {
   close(): Promise<void>;
 }
 
-/** Long enough for somebody to be killed in it. */
+/** Long enough for a process to be killed within it. */
 const CALL_MS = 150;
 
 /**
- * A tool server made with the protocol's own library. `look` may be called twice, `book` must not be; both count.
+ * An MCP server made with the protocol's SDK. `look` may be repeated, `book` may not; calls of both are counted.
  *
  * @param untilAnswered what a call waits for before it is answered
  */

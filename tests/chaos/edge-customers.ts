@@ -2,42 +2,42 @@ import { z } from 'zod';
 import { readStream } from '../helpers/read-stream.ts';
 import type { Answered, LoadClient } from './edge-load.ts';
 
-/** What they talk to: gateways take turns. */
+/** Gateways are used in turn. */
 interface Deployment {
   readonly agentUrls: readonly string[];
   readonly routerUrls: readonly string[];
   keys: { routerKey: string; agentKey: string };
 }
 
-/** A conversation that was begun: its session, and the message that is all that is said in it. */
+/** A conversation that was begun: its session and its only message. */
 export interface Talk {
   created: Answered;
-  /** Null when it was refused. */
+  /** Null when the session was refused. */
   sessionId: string | null;
   said: Answered | null;
 }
 
-/** A completion that was asked for. */
+/** A completion that was requested. */
 export interface Call {
   isStream: boolean;
   answered: Answered;
-  /** How a stream has ended, as often as it did; null for any other answer. */
+  /** Every terminal frame of a stream; null for any other response. */
   ends: readonly ('done' | number)[] | null;
 }
 
 export interface Customers {
-  /** Opens a session and says something in it. */
+  /** Opens a session and posts a message to it. */
   talk(): Promise<Talk>;
-  /** Long-polls until the turn is over. @throws when it can't be told, or when what was said was refused */
+  /** Long-polls until the turn is over. @throws when the log can't be read, or when the message was refused */
   waitFor(talk: Talk): Promise<void>;
-  /** Every other one as a stream. */
+  /** Every second one as a stream. */
   call(): Promise<Call>;
 }
 
 const created = z.looseObject({ id: z.string() });
 const events = z.array(z.looseObject({ offset: z.number(), status: z.string().optional() }));
 
-/** Whether it was taken: what was told so has to be done. */
+/** Whether the message was accepted: an accepted message has to be answered. */
 export function isTaken({ said }: Talk): boolean {
   return said?.status === 201 || said?.status === 202;
 }

@@ -1,10 +1,10 @@
 import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A way in which a data folder is not what it should be, and what the refusal says of it. */
+/** One kind of damage to a data folder, and the message of the refusal. */
 interface Damage {
   name: string;
-  /** @param folder a copy of a whole one, with sessions in it */
+  /** @param folder a copy of an intact one, with sessions in it */
   do(folder: string): void;
   says: RegExp;
 }
@@ -16,13 +16,13 @@ function garble(path: string): void {
   writeFileSync(path, Buffer.alloc(statSync(path).size, 0xa5));
 }
 
-/** The segment that a crash is recovered from. */
+/** The WAL segment that crash recovery reads. */
 function lastSegment(folder: string): string {
   const names = readdirSync(database(folder, 'pg_wal')).filter((name) => /^[0-9A-F]{24}$/.test(name));
   return database(folder, 'pg_wal', names.sort().at(-1) ?? '');
 }
 
-/** Files of tables that are ours and not the engine's own, and of their indexes. */
+/** Files of Switchyard's tables and indexes, without those of the system catalogues. */
 function ourFiles(folder: string): string[] {
   const folders = readdirSync(database(folder, 'base')).filter((name) => name !== '1' && name !== '4');
   return folders.flatMap((one) =>
@@ -75,7 +75,7 @@ export const damages: readonly Damage[] = [
   },
 ];
 
-/** A copy that may be damaged. */
+/** A copy for the test to damage. */
 export function copyOf(whole: string, into: string): string {
   cpSync(whole, into, { recursive: true });
   return into;

@@ -5,19 +5,19 @@ import { freeFolder } from '../helpers/free-folder.ts';
 import { root } from '../helpers/run-program.ts';
 import { smallVolume } from './edge-disk-volume.ts';
 
-/** A data folder's disk that can be full. */
+/** The disk of a data folder, which a test can fill. */
 export interface Disk {
   dataDir: string;
   /** For the program that uses it. */
   env: Record<string, string>;
-  /** From now on, or soon, there is no room for more rows, or for the log that they are written to first. */
+  /** From now on, or soon, there is no space for more rows, or for the WAL. */
   fill(what: 'tables' | 'log'): void;
   makeRoom(): void;
   isReal: boolean;
 }
 
 const MIB = 1024 * 1024;
-/** The engine's log has half a segment left then, some 8 MiB, and each row is written to it and to its table. */
+/** The WAL has half a segment left then, some 8 MiB, and each row is written to it and to its table. */
 const LEAVE_BYTES = { tables: MIB, log: 12 * MIB };
 
 /** A tmpfs of 64 MiB where mounting is allowed, else a folder whose writes fail as on a full disk. */

@@ -1,4 +1,4 @@
-// Loaded before a program (`node --import`): its database finds the disk full for as long as a file says so, where no small disk can be mounted.
+// Loaded before a program (`node --import`) where no small disk can be mounted: writes of its database fail with ENOSPC while a flag file exists.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -7,7 +7,7 @@ const flag = process.env.EDGE_DISK_FULL_FLAG ?? '';
 /** Files of the database that are open for writing, by their descriptor. @type {Map<number, string>} */
 const paths = new Map();
 
-/** The file says which files can't be written, as a part of their path. @param {number} descriptor */
+/** The content of the flag file is a part of the paths that can't be written. @param {number} descriptor */
 function refuseIfFull(descriptor) {
   const path = paths.get(descriptor);
   if (path === undefined || !fs.existsSync(flag) || !path.includes(fs.readFileSync(flag, 'utf8'))) return;

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { freeFolder } from '../helpers/free-folder.ts';
 
-/** A small disk of its own. */
+/** A small tmpfs. */
 export interface Volume {
   folder: string;
-  /** Fills it with a file of nobody's, but for so much. */
+  /** Fills it with an unrelated file, except for the given number of bytes. */
   fill(leaveBytes: number): void;
-  /** Takes that file away again, and makes the disk four times as large: what was done while it was small may have used all of it. */
+  /** Deletes that file and makes the disk four times as large: what was written meanwhile may have used all of it. */
   makeRoom(): void;
 }
 
@@ -17,11 +17,11 @@ const mounted: string[] = [];
 const unmountAll = () => {
   for (const folder of mounted.splice(0)) execFileSync('umount', ['-l', folder]);
 };
-// Before the folder itself is removed: hooks run in the opposite order of their registration, and free-folder.ts was imported first.
+// Runs before the folder itself is removed: hooks run in the reverse order of registration, and free-folder.ts was imported first.
 afterAll(unmountAll);
 process.on('exit', unmountAll);
 
-/** Null where this process may not mount anything, and with SWITCHYARD_TEST_NO_MOUNT, to see what then is tested. */
+/** Null where this process may not mount, and with SWITCHYARD_TEST_NO_MOUNT, which runs the tests in that mode. */
 export async function smallVolume(sizeMiB: number): Promise<Volume | null> {
   if (process.env.SWITCHYARD_TEST_NO_MOUNT) return null;
   const folder = await freeFolder('volume');
@@ -46,7 +46,7 @@ export async function smallVolume(sizeMiB: number): Promise<Volume | null> {
   };
 }
 
-/** Lets nobody write there any more, root included. @returns its folder */
+/** Remounts it read-only, for root too. @returns its folder */
 export function makeReadOnly({ folder }: Pick<Volume, 'folder'>): string {
   execFileSync('mount', ['-o', 'remount,ro', folder]);
   return folder;

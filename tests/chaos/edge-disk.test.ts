@@ -14,13 +14,13 @@ import { makeReadOnly, smallVolume } from './edge-disk-volume.ts';
 
 const TIMEOUT = { timeoutMs: 40_000 };
 const QUESTION = 'How long is the warranty?';
-/** Of a message, as random bytes: a text that can be packed would take little of the disk. */
+/** Size of a message of random bytes: compressible text would take little of the disk. */
 const LARGE_BYTES = 60_000;
-/** More than the disk has room for. */
+/** More than fits on the disk. */
 const MAX_MESSAGES = 400;
 const REFUSALS = 4;
 
-/** A program that is expected to refuse to start: how it ended, and what it said. */
+/** A program that is expected to refuse to start: its exit code and its output. */
 async function startOn(dataDir: string): Promise<{ code: number | null; said: string }> {
   const ready = join(await freeFolder('ready'), 'ready.json');
   const env = { ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataDir, SWITCHYARD_READY_FILE: ready };
@@ -32,7 +32,7 @@ async function startOn(dataDir: string): Promise<{ code: number | null; said: st
   return { code, said: wasReady ? 'it is ready' : program.output() };
 }
 
-/** With a session in it. Making one takes longer than all that is done to its copies. */
+/** With a session in it. Made once, since making it takes longer than all tests on its copies. */
 let whole: string;
 let knownSession: string;
 
@@ -42,13 +42,13 @@ beforeAll(async () => {
   const { id } = await agent.createSession();
   await agent.postMessage(id, QUESTION);
   await agent.logUntil(id, (event) => event.kind === 'assistant_message');
-  // In good order: after a kill, tables are made whole from the log, which is no damage.
+  // Drained: after a kill, tables are recovered from the WAL, which hides the damage.
   await standalone.stop();
   whole = standalone.dataDir;
   knownSession = id;
 });
 
-/** Root heeds no permissions; where it may not mount anything either, the kernel's own files are what it can't write. */
+/** Permissions don't bind root; where it may not mount either, /proc is what it can't write. */
 async function folderThatCanOnlyBeRead(): Promise<string> {
   const volume = await smallVolume(8);
   if (volume !== null) return makeReadOnly(volume);
@@ -58,7 +58,7 @@ async function folderThatCanOnlyBeRead(): Promise<string> {
   return folder;
 }
 
-describe('a data folder that is not what it should be', () => {
+describe('a damaged data folder', () => {
   it('DESIGN 3: a data folder that is damaged, foreign or gone is refused at the start in words that name it and say what to do, and never becomes an empty store', async () => {
     const refusals: Record<string, { code: number | null; said: string }> = {};
     await inParallel(damages, 2, async ({ name, do: damage, says }) => {
@@ -72,7 +72,7 @@ describe('a data folder that is not what it should be', () => {
     expect(refusals).toEqual(Object.fromEntries(damages.map(({ name }) => [name, { code: 1, said: 'what it should' }])));
   });
 
-  it('is refused when it can only be read', async () => {
+  it('is refused when it is read-only', async () => {
     const folder = await folderThatCanOnlyBeRead();
 
     const { code, said } = await startOn(folder);
@@ -81,7 +81,7 @@ describe('a data folder that is not what it should be', () => {
     expect(said).toContain(folder);
   });
 
-  it('starts with all that was in it when it is whole', async () => {
+  it('starts with all of its content when it is intact', async () => {
     const standalone = await startStandalone({ dataDir: copyOf(whole, join(await freeFolder('whole'), 'data')) });
     const log = await agentClient(standalone.agentUrl, standalone.keys.agentKey).poll(knownSession);
 
@@ -96,7 +96,7 @@ interface Said {
   refused: { status: number; retryAfter: string | null; body: string }[];
 }
 
-/** Posts large messages until some were refused, or until the server has ended. */
+/** Posts large messages until some are refused, or until the server has ended. */
 async function sayUntil(end: 'refused' | 'ended', standalone: Standalone, sessionId: string): Promise<Said> {
   const said: Said = { sessionId, accepted: [], refused: [] };
   const headers = { authorization: `Bearer ${standalone.keys.agentKey}`, 'content-type': 'application/json' };
@@ -114,7 +114,7 @@ async function sayUntil(end: 'refused' | 'ended', standalone: Standalone, sessio
   return said;
 }
 
-/** All of it, once; nothing is left half done. */
+/** Every accepted message stands in the log once, and its turn is complete. */
 async function expectAllThere(standalone: Standalone, { sessionId, accepted }: Said): Promise<void> {
   const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
   await eventually(async () => (await agent.readSession(sessionId)).status === 'ready', TIMEOUT);
@@ -129,14 +129,14 @@ async function expectAllThere(standalone: Standalone, { sessionId, accepted }: S
   expect(countOf('ready')).toBe(countOf('acknowledged'));
 }
 
-/** But for a data folder that is as small as one can be. */
+/** Except for a data folder of the minimal size. */
 async function emptyDisk(): Promise<Disk> {
   const disk = await diskThatFills();
   copyOf(whole, disk.dataDir);
   return disk;
 }
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   it('DESIGN 3: what a full disk can not keep is refused with 503, the log says why, and all goes on by itself when there is room', async () => {
     const disk = await emptyDisk();
     const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
@@ -147,7 +147,7 @@ describe('a disk that is full', () => {
 
     for (const refusal of said.refused) expect(refusal).toMatchObject({ status: 503, retryAfter: '1', body: expect.stringContaining('not_ready') });
     await eventually(() => /no space left on device/i.test(standalone.output()), TIMEOUT);
-    // What is there can still be read.
+    // Reads still work.
     expect((await agent.readSession(said.sessionId)).id).toBe(said.sessionId);
 
     disk.makeRoom();

@@ -5,13 +5,13 @@ import { readStream } from '../helpers/read-stream.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
 const CLEAN = { code: 0, signal: null };
-/** More than the drain. */
+/** Longer than the drain. */
 const LONG = '!slow 500 !repeat 20 Hello!';
 const DRAIN_SECONDS = 2;
-/** Three times what is promised: the drain, and what closing everything may take (RELEASE_MARGIN_MS). */
+/** Three times the promise: the drain and the time for closing everything (RELEASE_MARGIN_MS). */
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
 
-it('npm start that is stopped ends in time whatever is in hand, and the turn goes on at the next start', async () => {
+it('npm start exits in time after a signal whatever is in flight, and the turn continues at the next start', async () => {
   const standalone = await startStandalone({ env: { SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS), MANAGEMENT_PORT: '0', COALESCE_MS: '1' } });
   const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
   const { id } = await agent.createSession();

@@ -15,7 +15,7 @@ let cluster: Cluster;
 let receiver: CallbackReceiver;
 let tools: CountingTools;
 let model: ModelUpstream;
-/** The tools answer nobody while it is set. */
+/** The tools answer no call while it is set. */
 let held: Promise<void> | null = null;
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ afterAll(async () => {
   await Promise.all([receiver.close(), tools.close(), model.close()]);
 });
 
-it('an effect worker that is stopped waits for the tools in hand, each of which is called once', async () => {
+it('a draining effect worker waits for the tool calls in flight, each of which is made once', async () => {
   const run = await runWithToolsInHand('one');
   const exited = stopWorker();
   run.answerTools();
@@ -48,7 +48,7 @@ it('an effect worker that is stopped waits for the tools in hand, each of which 
   expect([tools.booked.get('one'), tools.looked.get('one')]).toEqual([1, 1]);
 });
 
-it('past the drain it leaves them: what may be repeated is called again elsewhere, of what may not the run is told that nobody knows', async () => {
+it('past the drain it abandons them: a repeatable call is repeated by another worker, of a call that may happen once the run gets outcome_unknown', async () => {
   const run = await runWithToolsInHand('two');
   const exited = stopWorker();
   await cluster.add('effect-worker');
@@ -60,7 +60,7 @@ it('past the drain it leaves them: what may be repeated is called again elsewher
   expect([tools.booked.get('two'), tools.looked.get('two')]).toEqual([1, 2]);
 });
 
-/** Begins a run whose two tools have been called and have not answered. */
+/** Begins a run whose two tool calls are in flight. */
 async function runWithToolsInHand(key: string) {
   let answer = () => {};
   held = new Promise((resolve) => {
@@ -79,7 +79,7 @@ async function runWithToolsInHand(key: string) {
       held = null;
       answer();
     },
-    /** What it is called back with. */
+    /** The body of its callback. */
     output: async () => {
       await eventually(() => callback.received.length > 0, { timeoutMs: TIMEOUT_MS });
       return payload.parse(JSON.parse(String(callback.received[0]?.body))).output;
@@ -89,7 +89,6 @@ async function runWithToolsInHand(key: string) {
 
 const payload = z.looseObject({ output: z.record(z.string(), z.string()) });
 
-/** Resolves when it has ended. */
 async function stopWorker() {
   const [worker] = cluster.running('effect-worker');
   if (worker === undefined) throw new Error('there is no effect worker');

@@ -11,15 +11,15 @@ import { followEvents } from './edge-reader.ts';
 import { type HoldingReceiver, openHoldingReceiver } from './edge-receiver.ts';
 
 const DRAIN_SECONDS = 5;
-/** Three times what is promised: the drain, and what closing everything may take (RELEASE_MARGIN_MS). */
+/** Three times the promise: the drain and the time for closing everything (RELEASE_MARGIN_MS). */
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
 const TIMEOUT_MS = 30_000;
 const CLEAN = { code: 0, signal: null };
-/** Some two seconds: they are in hand when the signal comes, and done before the drain is over. */
+/** Some two seconds: they are in flight when the signal comes, and done before the drain is over. */
 const SHORT = '!slow 200 !repeat 10 Hello!';
-/** More than the drain. */
+/** Longer than the drain. */
 const LONG = '!slow 500 !repeat 20 Hello!';
-/** Three times what a partition that was handed over takes to its next owner. One whose owner has died takes more than five seconds. */
+/** Three times what a released partition takes to its next owner. One whose owner has died takes more than five seconds. */
 const HANDED_OVER_WITHIN_MS = 3_000;
 
 type Process = ReturnType<Cluster['running']>[number];
@@ -54,8 +54,8 @@ afterAll(async () => {
 for (const cases of casesOfToday([routerWorker, effectWorker, actorHost, agentGateway, routerGateway])) cases();
 
 function routerWorker(): void {
-  describe('a router worker that is stopped', () => {
-    it('finishes the call in hand, leaves what comes meanwhile to others, and its spans are told before it ends', async () => {
+  describe('a draining router worker', () => {
+    it('finishes the call in flight, leaves new calls to other workers, and exports its spans before it ends', async () => {
       const leaving = first('router-worker');
       const stream = await ask(SHORT);
       const sentAtMs = await stop(leaving);
@@ -69,7 +69,7 @@ function routerWorker(): void {
       await eventually(() => callsOf(other) === 1, { timeoutMs: TIMEOUT_MS });
     });
 
-    it('hands back what is not done when its time is over: a turn goes on elsewhere, a stream that was begun ends with an error', async () => {
+    it('naks what is not done when the drain is over: a turn continues at another worker, a stream that was begun ends with an error', async () => {
       const leaving = first('router-worker');
       const sessionId = await say(LONG);
       const stream = await ask(LONG);
@@ -85,8 +85,8 @@ function routerWorker(): void {
 }
 
 function effectWorker(): void {
-  describe('an effect worker that is stopped', () => {
-    it('waits for the answer to the callback in hand, which is posted once', async () => {
+  describe('a draining effect worker', () => {
+    it('waits for the answer to the callback in flight, which is posted once', async () => {
       const leaving = first('effect-worker');
       const run = await heldRun();
       const sentAtMs = await stop(leaving);
@@ -99,7 +99,7 @@ function effectWorker(): void {
       expect(spansOf(leaving).length).toBeGreaterThan(0);
     });
 
-    it('hands the callback back when its time is over, and another posts it', async () => {
+    it('naks the callback when the drain is over, and another worker posts it', async () => {
       const leaving = first('effect-worker');
       const run = await heldRun();
       const sentAtMs = await stop(leaving);
@@ -114,10 +114,10 @@ function effectWorker(): void {
 }
 
 function actorHost(): void {
-  describe('an actor host that is stopped', () => {
-    it('hands its partitions over at once, and the turns in progress end elsewhere', async () => {
+  describe('a draining actor host', () => {
+    it('releases its partitions at once, and the turns in progress end at other hosts', async () => {
       const leaving = first('actor-host');
-      // Turns that end where they began: a host that has ended none has nothing to tell. So many that each host has some.
+      // Turns that end where they began: a host that has ended none reports no span. Enough of them that each host has some.
       for (const sessionId of await Promise.all(Array.from({ length: 16 }, () => say('Hello!')))) await isAnsweredOnce(sessionId);
       const sessions = await Promise.all(Array.from({ length: 8 }, () => say(SHORT)));
       await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: TIMEOUT_MS });
@@ -139,8 +139,8 @@ function actorHost(): void {
 }
 
 function agentGateway(): void {
-  describe('an agent gateway that is stopped', () => {
-    it('answers long-polls at once with nothing, ends event streams whole, and sends who asks anew elsewhere', async () => {
+  describe('a draining agent gateway', () => {
+    it('answers long-polls at once with an empty page, ends event streams at an event, and a reader that reconnects elsewhere misses nothing', async () => {
       const leaving = first('agent-gateway');
       const url = leaving.url ?? '';
       const agent = agentClient(url, cluster.keys.agentKey);
@@ -167,8 +167,8 @@ function agentGateway(): void {
 }
 
 function routerGateway(): void {
-  describe('a router gateway that is stopped', () => {
-    it('lets a stream end, ends with an error what does not end in time, and exits with 0', async () => {
+  describe('a draining router gateway', () => {
+    it('lets a stream end, ends with an error a stream that does not end in time, and exits with 0', async () => {
       const leaving = first('router-gateway');
       const [short, long] = [await ask(SHORT), await ask(LONG)];
       const sentAtMs = await stop(leaving);
@@ -188,11 +188,11 @@ function first(role: Role): Process {
   return one;
 }
 
-/** Asks it to end, and sees that who probes it is told at once. @returns when it was asked */
+/** Sends SIGTERM, and checks that its readiness probe fails at once. @returns when the signal was sent */
 async function stop(leaving: Process): Promise<number> {
   const sentAtMs = performance.now();
   leaving.signal('SIGTERM');
-  // One that has nothing in hand may be gone before anybody asks.
+  // A process with nothing in flight may have ended before the first probe.
   await eventually(async () => leaving.hasExited() || (await fetch(`${leaving.managementUrl}/ready`)).status === 503, { timeoutMs: TIMEOUT_MS });
   return sentAtMs;
 }
@@ -206,7 +206,7 @@ function ask(text: string): Promise<OpenStream> {
   return openStream({ routerUrl: cluster.routerUrls[0] ?? '', keys: cluster.keys, output: cluster.output }, text);
 }
 
-/** A run whose callback is being posted, and waits for its answer. */
+/** A run whose callback is in flight. */
 async function heldRun(): Promise<ReturnType<HoldingReceiver['address']>> {
   const callback = receiver.address();
   const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
@@ -220,7 +220,7 @@ async function heldRun(): Promise<ReturnType<HoldingReceiver['address']>> {
   return callback;
 }
 
-/** Says something in a session of its own. */
+/** Posts a message to a new session. */
 async function say(text: string): Promise<string> {
   const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
   const { id } = await agent.createSession();
@@ -254,12 +254,12 @@ async function metricOf({ managementUrl }: Process, series: string): Promise<num
   );
 }
 
-/** Model calls that a process has told of. */
+/** Spans of model calls that a process has exported. */
 function callsOf(worker: Process): number {
   return spansOf(worker).filter(({ name }) => name.startsWith('chat')).length;
 }
 
-/** What a process has told of itself. */
+/** What a process has exported. */
 function spansOf({ role, pid }: Process) {
   return sink.spans.filter(({ resource }) => resource['service.name'] === role && String(resource['process.pid'] ?? pid) === String(pid));
 }

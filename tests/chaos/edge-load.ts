@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-/** What became of one request. `none`: there was no answer, and why. `unsent`: all connections that the client may have were in use. */
+/** The outcome of one request. `none`: there was no response, and why. `unsent`: all connections of the client were in use. */
 export interface Answered {
   status: number | 'none' | 'unsent';
   retryAfter: string | null;
@@ -14,10 +14,10 @@ export interface LoadClient {
   close(): void;
 }
 
-/** To one gateway. Past the 4,096 that the system holds for a gateway that has no time to accept them, it resets connections that nobody has seen. */
+/** To one gateway. Beyond the 4,096 of the listen backlog the kernel resets connections before the gateway accepts them. */
 const MAX_CONNECTIONS = 3_500;
 
-/** A client that keeps its connections, waits for each answer so long, and sends nothing while it has as many connections in use as it may. */
+/** A client with keep-alive and a timeout per request, which sends nothing while all of its connections are in use. */
 export function loadClient(timeoutMs: number): LoadClient {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: MAX_CONNECTIONS });
   const inUse = new Map<string, number>();
@@ -61,7 +61,7 @@ export function loadClient(timeoutMs: number): LoadClient {
   };
 }
 
-/** Does something again and again, so many at a time, for so long. @returns how often it was done per second */
+/** A closed loop: repeats the work at a fixed concurrency for a fixed time. @returns completions per second */
 export async function closedLoop(atOnce: number, forMs: number, work: () => Promise<void>): Promise<number> {
   const startedAtMs = performance.now();
   let done = 0;
@@ -78,7 +78,7 @@ export async function closedLoop(atOnce: number, forMs: number, work: () => Prom
 
 const TICK_MS = 10;
 
-/** Begins something so many times a second, however long each takes. Resolves when the time is over, with what was begun. */
+/** An open loop: begins the work at a fixed rate, however long each takes. Resolves when the time is over, with what was begun. */
 export function openLoop<Result>(perSecond: number, forMs: number, work: () => Promise<Result>): Promise<Promise<Result>[]> {
   return new Promise((resolve) => {
     const startedAtMs = performance.now();

@@ -6,7 +6,7 @@ interface Watched {
   pid: number;
 }
 
-/** What a process held in memory, in MiB: on average early and late in the time that was looked at, and at most. */
+/** Resident memory of a process, in MiB: the averages of both halves of the observed time, and the maximum. */
 export interface Held {
   name: string;
   early: number;
@@ -16,7 +16,7 @@ export interface Held {
 
 const LOOK_EVERY_MS = 500;
 
-/** Looks at what processes hold in memory until it is told to stop, and tells of the two halves of that time. */
+/** Samples the resident memory of processes until stopped. */
 export function watchMemory(processes: readonly Watched[]): () => Held[] {
   const looks = new Map(processes.map((one) => [one, [] as number[]]));
   const looking = setInterval(() => {
@@ -31,7 +31,7 @@ export function watchMemory(processes: readonly Watched[]): () => Held[] {
   };
 }
 
-/** Resident memory, in MiB. @throws when there is no such process any more */
+/** In MiB. @throws when the process has ended */
 export function heldBy(pid: number): number {
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return Number(kibibytes) / 1_024;

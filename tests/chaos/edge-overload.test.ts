@@ -6,24 +6,24 @@ import { type Call, type Customers, customersOf, isTaken, type Talk } from './ed
 import { type Answered, closedLoop, loadClient, openLoop } from './edge-load.ts';
 import { type Held, watchMemory } from './edge-memory.ts';
 
-/** How long more is asked than can be done. Memory is judged only when it is a minute: in less, heaps have not come to their size. */
+/** Duration of the overload. Memory is asserted only when it is a minute: in less, heaps have not reached their size. */
 const OVERLOAD_SECONDS = Number(process.env.OVERLOAD_SECONDS ?? 15);
 const isMemoryJudged = OVERLOAD_SECONDS >= 60;
-/** Until heaps have come to the size that they need for as much as is let in. */
+/** Until heaps have reached the size that the admitted load needs. */
 const WARM_UP_SECONDS = isMemoryJudged ? 30 : 3;
 const TIMES_TOO_MUCH = 5;
-/** Who talks, and who asks the router, at a time, while it is found out what can be done. */
+/** Concurrent conversations and completions while the sustainable rate is measured. */
 const AT_ONCE = 48;
 const FIND_OUT_MS = 3_000;
-/** What a client waits for an answer, whole streams included. */
+/** A client's timeout, whole streams included. */
 const WAIT_MS = 60_000;
 const SETTLED_WITHIN_MS = 60_000;
 /**
- * The heap of each process. V8 lets garbage lie for as long as a heap may grow, so without a bound memory would show when it was last
- * looked for, and not what is held. Twice of what is in use then.
+ * Heap limit of each process. V8 delays collection while a heap may grow, so without a bound resident memory would show when garbage was last
+ * collected, and not what is held. Twice what is in use at this load.
  */
 const HEAP_MIB = 128;
-/** Refusing costs something, but not the work itself. */
+/** Refusing costs some throughput, but less than this. */
 const LEAST_SHARE_DONE = 0.3;
 const MOST_GROWTH = 1.1;
 const ROLES = { 'router-gateway': 1, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 } as const;
@@ -58,13 +58,13 @@ it(
   TIMEOUT_MS,
 );
 
-/** Of conversations and of completions, each while the other is going on. */
+/** Per second, of conversations and of completions, measured at the same time. */
 interface PerSecond {
   talks: number;
   calls: number;
 }
 
-/** What is done when everybody waits for an answer before asking anew. @throws when one is refused */
+/** Measures closed loops: each client waits for its answer before the next request. @throws when one is refused */
 async function findOut(customers: Customers): Promise<PerSecond> {
   const talkOn = async () => customers.waitFor(await customers.talk());
   const askOn = async () => {
@@ -72,7 +72,7 @@ async function findOut(customers: Customers): Promise<PerSecond> {
     if (answered.status !== 200) throw new Error(`a completion was answered with ${answered.status}: ${answered.text}`);
   };
   const both = () => Promise.all([closedLoop(AT_ONCE, FIND_OUT_MS, talkOn), closedLoop(AT_ONCE, FIND_OUT_MS, askOn)]);
-  // The first round finds everything cold.
+  // The first pass is a warm-up.
   await both();
   const [talks, calls] = await both();
   return { talks, calls };
@@ -104,15 +104,15 @@ function checkAnswers(talks: readonly Talk[], calls: readonly Call[], cluster: C
     );
     expect(odd.slice(0, 3), `${odd.length} of ${answers.length} were answered in no such way\n${cluster.output()}`).toEqual([]);
   }
-  // Otherwise it was not too much. Completions may be done so fast that all of the client's connections are in use before any is refused.
+  // Otherwise it was no overload. Completions may be so fast that all of the client's connections are in use before any is refused.
   expect(opened.some(({ status }) => status === 503)).toBe(true);
   expect(completed.some(({ status }) => status === 503) || completed.length < calls.length).toBe(true);
-  // Each stream ends once, in one way or the other.
+  // Each stream has one terminal frame.
   const unended = calls.filter(({ ends }) => ends !== null && ends.length !== 1);
   expect(unended.slice(0, 3)).toEqual([]);
 }
 
-/** Each message stands in its log once, at dense offsets, and its turn has come to one `ready`. */
+/** Each message stands in its log once, at dense offsets, and its turn has one `ready`. */
 async function checkLogs(talks: readonly Talk[], cluster: Cluster): Promise<void> {
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 1 });
   const taken = talks.filter(isTaken).flatMap(({ sessionId }) => sessionId ?? []);
@@ -131,7 +131,7 @@ const WHOLE_LOGS = `select count(*)::int as count from (
 function report(sustainable: PerSecond, seconds: number, talks: readonly Talk[], calls: readonly Call[], held: readonly Held[]): void {
   const rate = (count: number) => `${(count / seconds).toFixed(0)}/s`;
   const slowest = (answers: readonly Answered[]) => `${(Math.max(0, ...answers.map(({ tookMs }) => tookMs)) / 1_000).toFixed(1)} s`;
-  const told = (what: string, answers: readonly Answered[]) => {
+  const figuresOf = (what: string, answers: readonly Answered[]) => {
     const asked = sent(answers);
     const refused = asked.filter(({ status }) => status === 503 || status === 429);
     const good = asked.filter(({ status }) => status !== 503 && status !== 429);
@@ -139,21 +139,21 @@ function report(sustainable: PerSecond, seconds: number, talks: readonly Talk[],
   };
   console.info(
     [
-      `sustainable: ${sustainable.talks.toFixed(0)} conversations/s and ${sustainable.calls.toFixed(0)} completions/s; offered for ${seconds} s: ` +
+      `sustainable: ${sustainable.talks.toFixed(0)} conversations/s and ${sustainable.calls.toFixed(0)} completions/s; requested for ${seconds} s: ` +
         `${rate(talks.length)} and ${rate(calls.length)}; done: ${rate(talks.filter(isTaken).length)} and ${rate(calls.filter(({ answered }) => answered.status === 200).length)}`,
-      told(
+      figuresOf(
         'sessions',
         talks.map(({ created }) => created),
       ),
-      told(
+      figuresOf(
         'messages',
         talks.flatMap(({ said }) => said ?? []),
       ),
-      told(
+      figuresOf(
         'streams',
         calls.flatMap(({ isStream, answered }) => (isStream ? [answered] : [])),
       ),
-      told(
+      figuresOf(
         'whole completions',
         calls.flatMap(({ isStream, answered }) => (isStream ? [] : [answered])),
       ),

@@ -1,24 +1,24 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 
-/** Before it connects again, at most: readers that all lost the same gateway must not all come in the same moment. */
+/** Upper bound of the delay before it reconnects: readers that lost the same gateway must not all reconnect at once. */
 const LONGEST_PAUSE_MS = 2_000;
-/** Events that one reader keeps; a test that posts more has a fault. */
+/** Events that one reader stores; a test that posts more is wrong. */
 const MAX_EVENTS = 1_000;
 
 export interface EventReader {
-  /** Of the events that it was brought, in the order in which they came. */
+  /** Of the events that it received, in the order received. */
   readonly offsets: readonly number[];
   readonly isOpen: boolean;
-  /** How often it has been connected. */
+  /** Connections so far. */
   readonly connections: number;
   leave(): void;
 }
 
 /**
- * Follows a session as the EventSource of a browser does: whenever its connection ends, for whatever reason, it connects again after a
- * while of its own and says which event it had last.
+ * Follows a session as the EventSource of a browser does: whenever its connection ends, for whatever reason, it reconnects after a random
+ * delay and sends the id of its last event.
  *
- * @param urlOf where it connects now
+ * @param urlOf the gateway that it connects to next
  */
 export function followEvents(urlOf: () => string, key: string): EventReader {
   const offsets: number[] = [];
@@ -43,7 +43,7 @@ export function followEvents(urlOf: () => string, key: string): EventReader {
     let text = '';
     response.setEncoding('utf8');
     response.on('data', (piece: string) => {
-      // What is not whole when the connection ends was never received.
+      // An incomplete block at the end of the connection was never received.
       const blocks = (text + piece).split('\n\n');
       text = blocks.pop() ?? '';
       for (const block of blocks) {

@@ -7,15 +7,15 @@ import { casesOfToday } from '../helpers/tier.ts';
 import { heldBy } from './edge-memory.ts';
 import { type EventReader, followEvents } from './edge-reader.ts';
 
-/** 1,000 on demand. */
+/** More with EDGE_READERS, such as 1,000. */
 const READERS = Number(process.env.EDGE_READERS ?? 300);
-/** Of one session: two windows of one customer. */
+/** Readers of one session: two windows of one customer. */
 const READERS_PER_SESSION = 2;
 const AT_ONCE = 32;
 const TIMEOUT_MS = 30_000;
-/** Reading what a reader has missed is one statement for each; what hosts and posts ask beside it is far less. */
+/** A reconnecting reader costs one statement; what hosts and posts execute meanwhile is far less. */
 const MOST_STATEMENTS_PER_READER = 3;
-/** Of a gateway's memory: buffers of its socket, its request and its answer. */
+/** Of a gateway's memory: buffers of the socket, the request and the response. */
 const MOST_KIB_PER_READER = 200;
 
 type Gateway = ReturnType<Cluster['running']>[number];
@@ -23,7 +23,6 @@ let cluster: Cluster;
 let database: pg.Pool;
 let sessions: string[];
 let readers: { sessionId: string; reader: EventReader }[];
-/** Where readers connect. */
 let door: Gateway;
 let posted = 0;
 
@@ -57,7 +56,7 @@ describe(`${READERS} idle readers of a gateway`, () => {
     ['stopped', 'SIGTERM'],
     ['killed', 'SIGKILL'],
   ] as const);
-  it.each(ends)('go to another when theirs is %s, and miss nothing and see nothing twice', async (_, signal) => {
+  it.each(ends)('reconnect to another gateway when theirs is %s, without a missed or a repeated event', async (_, signal) => {
     if (cluster.running('agent-gateway').length === 1) await cluster.add('agent-gateway');
     await loseDoor(signal);
   });
@@ -74,7 +73,7 @@ async function loseDoor(signal: NodeJS.Signals): Promise<void> {
   lost.signal(signal);
   door = gateway(1);
   const freshMib = heldBy(door.pid);
-  // While they come back, and before the most of them have.
+  // While they reconnect, and before most of them have.
   await postToAll();
   expect(await lost.exited).toEqual(signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null });
   await eventually(() => readers.every(({ reader }, index) => reader.isOpen && reader.connections > (connectionsBefore[index] ?? 0)), {
@@ -103,7 +102,7 @@ function gateway(index: number): Gateway {
   return found;
 }
 
-/** An event for every session, by the gateway that stays. */
+/** Posts an event to every session, through the remaining gateway. */
 async function postToAll(): Promise<void> {
   const agent = agentClient(() => door.url ?? '', cluster.keys.agentKey);
   await inTurn(sessions, async (sessionId) => {
@@ -116,7 +115,7 @@ async function allHave(count: number): Promise<void> {
   await eventually(() => readers.every(({ reader }) => reader.offsets.length >= count), { timeoutMs: TIMEOUT_MS });
 }
 
-/** Of the whole deployment since its start. A process tells of its own about once a second. */
+/** SQL statements of the whole deployment since its start. A process exports its count about once a second. */
 async function statements(): Promise<number> {
   const { rows } = await database.query<{ count: number }>(
     'select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()',
@@ -124,7 +123,7 @@ async function statements(): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** A few at a time. @throws the first failure */
+/** With bounded concurrency. @throws the first failure */
 async function inTurn<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const left = items.values();
   await Promise.all(

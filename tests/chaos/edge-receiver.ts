@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { openHttpDouble } from '../../services/effect-worker/test-support/http-double.ts';
 
-/** An address that keeps who posts there waiting until it is told to answer. */
+/** An address that holds each post open until it is released. */
 interface HoldingAddress {
   url: string;
   posts(): number;
-  /** Everybody, those included who post later. */
+  /** Answers all posts, later ones too. */
   answer(): void;
 }
 
@@ -16,7 +16,7 @@ export interface HoldingReceiver {
   close(): Promise<void>;
 }
 
-/** A real HTTP server on this machine that is called back. */
+/** A real HTTP server on this machine that receives callbacks. */
 export async function openHoldingReceiver(): Promise<HoldingReceiver> {
   const addresses = new Map<string, { posts: number; isOpen: boolean; held: ServerResponse[] }>();
   const double = await openHttpDouble((received, response) => {

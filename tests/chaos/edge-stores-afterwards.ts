@@ -9,14 +9,14 @@ import { isQuiet, storedSessions } from '../helpers/session-logs.ts';
 import type { Cluster } from '../helpers/start-cluster.ts';
 import type { Accepted } from './edge-stores-traffic.ts';
 
-/** What waits for an owner, a redelivery or a pause between attempts comes to its end by then. */
+/** By then everything is settled that waits for an owner, a redelivery or a back-off. */
 const QUIET_MS = 60_000;
 const AT_ONCE = 8;
 const PAGE = '&limit=1000&wait_for_data=0';
 
 const callbackBody = z.looseObject({ run_id: z.string(), status: z.string() });
 
-/** Holds all that was accepted against what is there, once nothing is on its way any more. @returns the logs, by session @throws what does not hold */
+/** Compares all that was accepted with what is stored, once nothing is in flight. @returns sizes of the logs, by session @throws the first difference */
 export async function checkAfterwards(cluster: Cluster, accepted: Accepted): Promise<Map<string, number>> {
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 2 });
   try {
@@ -41,7 +41,7 @@ async function checkLogs(cluster: Cluster, database: pg.Pool, { sessions }: Acce
     expect(log.map(({ offset }) => offset)).toEqual(log.map((_, index) => index));
     expect(stored.get(id)?.offsets.filter((offset) => offset !== null)).toEqual(log.map(({ offset }) => offset));
     const texts = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
-    // Each once, whatever its client was told; none that nobody said.
+    // Each once, whatever response its client received; none that was never sent.
     expect(texts.toSorted()).toEqual([...new Set(texts)].toSorted());
     expect(said.accepted.filter((text) => !texts.includes(text))).toEqual([]);
     expect(texts.filter((text) => !said.accepted.includes(text) && !said.unknown.includes(text))).toEqual([]);
@@ -55,7 +55,6 @@ async function checkLogs(cluster: Cluster, database: pg.Pool, { sessions }: Acce
   return heads;
 }
 
-/** Page by page. */
 async function wholeLog(agent: AgentClient, sessionId: string): Promise<ConversationEvent[]> {
   const log: ConversationEvent[] = [];
   for (let page = await agent.poll(sessionId, 0, PAGE); page.length > 0; page = await agent.poll(sessionId, log.length, PAGE)) log.push(...page);
@@ -68,7 +67,7 @@ async function checkRun(cluster: Cluster, { runId, callback }: Accepted['runs'][
   const { status } = z.looseObject({ status: z.string() }).parse(await response.json());
   const bodies = new Set(callback.received.map(({ body }) => String(body)));
   expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
-  const told = callbackBody.parse(JSON.parse([...bodies][0] ?? ''));
-  expect(told).toMatchObject({ run_id: runId, status });
+  const reported = callbackBody.parse(JSON.parse([...bodies][0] ?? ''));
+  expect(reported).toMatchObject({ run_id: runId, status });
   expect(['succeeded', 'failed']).toContain(status);
 }

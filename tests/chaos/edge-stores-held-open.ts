@@ -2,23 +2,23 @@ import { z } from 'zod';
 import { readStream } from '../helpers/read-stream.ts';
 import type { Cluster } from '../helpers/start-cluster.ts';
 
-/** What is on its way when a store goes, and is to see it come back. */
+/** Requests that are in flight when a store goes away, and still open when it returns. */
 export interface HeldOpen {
-  /** How each came to its end, with the time that it took. */
+  /** How each ended, with the time that it took. */
   answers(): Promise<{ asked: string; outcome: string; tookMs: number }[]>;
-  /** Leaves the session's stream. @returns the offsets that it was shown, and how often it broke off and was opened again */
+  /** Closes the session's stream. @returns the offsets that it received, and how often it was reopened */
   leave(): Promise<{ offsets: number[]; reopened: number }>;
 }
 
-/** A model that takes some ten seconds for its answer: each word after a pause. */
+/** The scripted model takes some ten seconds for this answer: a pause before each word. */
 const SLOW = '!slow 250 Hello!';
 const TIMEOUT_MS = 90_000;
-/** A client of an event stream opens it again after a while, as browsers do. */
+/** A client of an event stream reopens it after this delay, as browsers do. */
 const REOPEN_MS = 500;
 
 const eventData = z.looseObject({ offset: z.number() });
 
-/** Opens a slow call and a slow stream of the router, and a reader of a session. */
+/** Opens a slow call and a slow stream at the router, and a reader of a session. */
 export async function holdOpen(cluster: Cluster, sessionId: string): Promise<HeldOpen> {
   const router = (stream: boolean) => slowCall(cluster, stream);
   const calls = [router(false), router(true)];
@@ -45,7 +45,7 @@ function slowCall(cluster: Cluster, stream: boolean) {
   const answer = read()
     .catch((error: unknown) => (error instanceof DOMException ? 'no answer' : 'cut'))
     .then((outcome) => ({ asked, outcome, tookMs: Math.round(performance.now() - begunAtMs) }));
-  // A stream has begun with its head; a call shows nothing before its end.
+  // A stream sends its head at once; a call sends nothing before its end.
   return { answer, isSent: stream ? response : Promise.resolve() };
 }
 
@@ -59,14 +59,14 @@ function wordsOf(status: number, text: string): string {
   return ends[0] === 'done' ? ' then done' : ` then error ${ends[0]}`;
 }
 
-/** Reads a session by SSE and, as every client does, opens the stream again where it was when it breaks off. */
+/** Reads a session by SSE and, as every client does, reopens a broken stream at its last event. */
 function followSession(cluster: Cluster, sessionId: string) {
   const offsets: number[] = [];
   const leaving = new AbortController();
   let reopened = -1;
-  let sayOpen = () => {};
+  let resolveOpen = () => {};
   const isOpen = new Promise<void>((resolve) => {
-    sayOpen = resolve;
+    resolveOpen = resolve;
   });
   const once = async () => {
     const urls = cluster.agentUrls;
@@ -76,7 +76,7 @@ function followSession(cluster: Cluster, sessionId: string) {
     const response = await fetch(`${urls[(reopened + 1) % urls.length]}/sessions/${sessionId}/events`, { headers, signal: leaving.signal });
     if (response.status !== 200 || response.body === null) return;
     reopened += 1;
-    sayOpen();
+    resolveOpen();
     let text = '';
     for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
       const blocks = (text + piece).split('\n\n');
@@ -100,7 +100,7 @@ function followSession(cluster: Cluster, sessionId: string) {
   };
 }
 
-/** Of an event of the log; what has no id is none. */
+/** Offsets of conversation events; a block without an id is not one. */
 function offsetIn(block: string): number[] {
   const lines = block.split('\n');
   if (!lines.some((line) => line.startsWith('id: '))) return [];

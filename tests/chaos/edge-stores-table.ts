@@ -2,31 +2,31 @@ import type { Kind } from './edge-stores-traffic.ts';
 
 export type StoreName = 'postgres' | 'nats' | 'redis';
 
-/** What one kind of request is answered while a store is away. */
+/** The answers to one kind of request while a store is away. */
 interface Row {
-  /** As {@link Kind}; `on its way` is what was begun before it was known that the store is gone, and is a row of its own. */
+  /** As {@link Kind}; `on its way` is what was begun before the loss of the store was noticed, in a row of its own. */
   asked: Kind | 'command on its way' | 'router call on its way' | 'router stream on its way' | 'event stream on its way';
-  /** Each is a status and the words of its body; one of them is what comes. */
+  /** Alternatives: each is a status and the words of its body. */
   answered: readonly string[];
-  /** At the latest, on a machine that is busy. */
+  /** Upper bound, on a busy machine. */
   withinMs: number;
 }
 
 interface StoreAway {
   name: string;
-  /** How the readiness of the two gateways stands meanwhile, by their status. */
+  /** The status of the readiness probes of the two gateways meanwhile. */
   ready: { 'router-gateway': 200 | 503; 'agent-gateway': 200 | 503 };
   rows: readonly Row[];
   afterwards: string;
 }
 
-/** Refused, with a time to come again. */
+/** Refused, with a Retry-After. */
 const NOT_READY = ['503 not_ready'];
-/** Nobody waits for anything: seconds are for the machine. */
+/** Nothing is waited for: the seconds allow for a busy machine. */
 const AT_ONCE_MS = 4_000;
-/** Of a second or so, with the rest for the machine. */
+/** A second or so; the rest allows for a busy machine. */
 const SOON_MS = 8_000;
-/** The 10 s after which a command is answered in any case, and the 500 ms of its last look. */
+/** The 10 s after which a command is answered in any case, and the 500 ms of its last read. */
 const ANSWER_MS = 16_000;
 
 /** The agent's requests, all refused. */
@@ -34,7 +34,7 @@ const agentRefuses: readonly Row[] = (
   ['post a message', 'create a session', 'change a session', 'trigger a run', 'read a run', 'read a session', 'long-poll', 'open an event stream'] as const
 ).map((asked) => ({ asked, answered: NOT_READY, withinMs: AT_ONCE_MS }));
 
-/** The agent's requests, as ever. */
+/** The agent's requests, as without a fault. */
 const agentAnswers: readonly Row[] = [
   { asked: 'post a message', answered: ['201', '202'], withinMs: ANSWER_MS },
   { asked: 'create a session', answered: ['201'], withinMs: SOON_MS },
@@ -58,7 +58,7 @@ const nothingBreaks: readonly Row[] = [
   { asked: 'router stream on its way', answered: ['200 then done'], withinMs: 60_000 },
 ];
 
-/** The table of docs/guarantees.md, which is made from this, and held true by the test beside. */
+/** The source of the table in docs/guarantees.md, asserted by edge-stores.test.ts. */
 export const storesAway: Record<StoreName, StoreAway> = {
   postgres: {
     name: 'PostgreSQL',
@@ -70,7 +70,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
       ...nothingBreaks,
       { asked: 'event stream on its way', answered: ['goes on'], withinMs: 60_000 },
     ],
-    afterwards: 'A command that was stored in the broker is applied, also where its client was told 503: a repeat with the same key finds its answer.',
+    afterwards: 'A command that was stored in the broker is applied, also where its client received 503: a repeat with the same key finds its answer.',
   },
   nats: {
     name: 'NATS',
@@ -86,7 +86,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
       { asked: 'router stream on its way', answered: ['200 then error 502'], withinMs: 60_000 },
       { asked: 'event stream on its way', answered: ['goes on'], withinMs: 60_000 },
     ],
-    afterwards: 'A command of which nobody knows whether the broker had it is applied once or not at all: a repeat with the same key settles it.',
+    afterwards: 'A command of which it is unknown whether the broker stored it is applied once or not at all: a repeat with the same key settles it.',
   },
   redis: {
     name: 'Redis',

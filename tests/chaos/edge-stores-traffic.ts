@@ -4,7 +4,7 @@ import type { CallbackReceiver } from '../helpers/callback-receiver.ts';
 import { readStream } from '../helpers/read-stream.ts';
 import type { Cluster } from '../helpers/start-cluster.ts';
 
-/** What is asked for all the time, as the table in docs/guarantees.md names it. */
+/** The kinds of requests of the workload, as the table in docs/guarantees.md names them. */
 export const kinds = [
   'post a message',
   'create a session',
@@ -21,18 +21,18 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** One request and what came of it. */
+/** One request and its outcome. */
 export interface Asked {
   kind: Kind;
   /** `200`, `503 not_ready`, `200 then done`; `cut` when the connection broke off. */
   outcome: string;
-  /** Of a refusal; null when it names none. */
+  /** Retry-After of a refusal; null without one. */
   retryAfter: string | null;
   begunAtMs: number;
   tookMs: number;
 }
 
-/** What was accepted, and what nobody knows of because its answer was not an acceptance. */
+/** What was accepted, and what is unknown because its answer was not an acceptance. */
 export interface Accepted {
   /** By session: the texts that were answered with 201 or 202, and those that were not. */
   sessions: Map<string, { accepted: string[]; unknown: string[]; changes: string[] }>;
@@ -42,7 +42,7 @@ export interface Accepted {
 export interface Traffic {
   asked: readonly Asked[];
   accepted: Accepted;
-  /** Begins nothing more, and resolves when all that was begun is answered. */
+  /** Begins nothing more, and resolves when every open request is answered. */
   end(): Promise<void>;
 }
 
@@ -51,9 +51,9 @@ interface TrafficDeps {
   receiver: CallbackReceiver;
 }
 
-/** Between two requests of one place: enough for dozens of each kind in a few seconds, and no load to speak of. */
+/** Between two requests of one loop: dozens of each kind in a few seconds, and little load. */
 const PAUSE_MS = 150;
-/** More than this means that nobody ends the traffic. */
+/** More than this means that the traffic is never ended. */
 const MAX_ASKED = 50_000;
 /** Longer than any request may take. */
 const TIMEOUT_MS = 40_000;
@@ -63,7 +63,7 @@ const CLAIM = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', 
 const agentBody = z.looseObject({ id: z.string().optional(), run_id: z.string().optional(), code: z.string().optional() });
 const routerBody = z.looseObject({ error: z.looseObject({ type: z.string() }).optional() });
 
-/** Asks for everything that a deployment does, at all gateways in turn, until it is ended. */
+/** Sends every kind of request to all gateways in turn, until it is ended. */
 export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<Traffic> {
   const asked: Asked[] = [];
   const accepted: Accepted = { sessions: new Map(), runs: [] };
@@ -87,7 +87,7 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
     () => asker.router('router call', { ...router, body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
     () => asker.router('router stream', { ...router, body: { stream: true, messages: [{ role: 'user', content: '!slow 30 Hello!' }] } }),
     () => asker.router('list the models', { ...router, path: '/api/v1/models' }),
-    () => asker.router('wrong key', { ...router, key: 'sk-nobody', body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
+    () => asker.router('wrong key', { ...router, key: 'sk-unknown', body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
   ];
   let isOver = false;
   const all = works.map(async (work) => {
@@ -107,7 +107,7 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
   };
 }
 
-/** What is asked, and kept with what came of it. */
+/** A response as it is recorded. */
 interface Answer {
   status: number | null;
   body: unknown;
@@ -127,19 +127,19 @@ function newAsker(cluster: Cluster, asked: Asked[]) {
   const next = (urls: readonly string[]) => urls[turn++ % urls.length] ?? '';
   const agentHeaders = { authorization: `Bearer ${cluster.keys.agentKey}`, 'content-type': 'application/json' };
 
-  /** @param read what came, in words, from the answer's body */
+  /** @param read the outcome in words, from the response's body */
   async function ask(kind: Kind, url: string, init: RequestInit, read: (text: string) => string): Promise<Answer> {
     const begunAtMs = performance.now();
-    const keep = (outcome: string, retryAfter: string | null) =>
+    const record = (outcome: string, retryAfter: string | null) =>
       void asked.push({ kind, outcome, retryAfter, begunAtMs, tookMs: Math.round(performance.now() - begunAtMs) });
     try {
       const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       const text = await response.text();
       const words = read(text);
-      keep(`${response.status}${words === '' ? '' : ` ${words}`}`, response.headers.get('retry-after'));
+      record(`${response.status}${words === '' ? '' : ` ${words}`}`, response.headers.get('retry-after'));
       return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : null };
     } catch (error) {
-      keep(error instanceof DOMException ? 'no answer' : 'cut', null);
+      record(error instanceof DOMException ? 'no answer' : 'cut', null);
       return { status: null, body: null };
     }
   }
@@ -152,7 +152,7 @@ function newAsker(cluster: Cluster, asked: Asked[]) {
       const init = { method: body === undefined ? 'GET' : 'POST', headers, ...bodyOf(body) };
       return ask(kind, `${next(url())}${path}`, init, routerWords);
     },
-    /** Opens one, and leaves as soon as it is answered. */
+    /** Opens a stream, and closes it as soon as its head has come. */
     eventStream: async (path: string) => {
       const begunAtMs = performance.now();
       const leave = new AbortController();
@@ -193,7 +193,7 @@ async function newSession(asker: Asker, { sessions }: Accepted): Promise<string 
   return id;
 }
 
-/** Two sessions that are spoken to all the time, and changed. */
+/** Two sessions that are posted to and patched all the time. */
 async function openTalk(asker: Asker, accepted: Accepted) {
   const ids = [await newSession(asker, accepted), await newSession(asker, accepted)];
   let said = 0;
@@ -208,7 +208,7 @@ async function openTalk(asker: Asker, accepted: Accepted) {
       const { id, session } = sessionAt(index);
       said += 1;
       const text = `How long is the warranty of number ${said}?`;
-      // Known before it is sent, so that it is never missed.
+      // Recorded before it is sent, so that it is never missing.
       session.unknown.push(text);
       const { status } = await asker.agent('post a message', 'POST', `/sessions/${id}/events`, { kind: 'user_message', text });
       if (status !== 201 && status !== 202) return;

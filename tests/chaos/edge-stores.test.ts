@@ -12,11 +12,11 @@ import { type StoreName, storesAway, tableOfStoresAway } from './edge-stores-tab
 import { type Asked, beginTraffic, kinds, type Traffic } from './edge-stores-traffic.ts';
 
 const TWO_OF_EACH = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 2, 'router-worker': 2, 'effect-worker': 2 } as const;
-/** SWITCHYARD_TEST_LONG=1: as long as whoever runs a deployment would think of. */
+/** SWITCHYARD_TEST_LONG=1: as long as an operator would try. */
 const isLong = process.env.SWITCHYARD_TEST_LONG === '1';
-/** Longer than every limit that matters: heartbeats of 4 and 5 s, answers of 5 and 10 s, leases of 6 and 15 s. Nothing has one with Redis. */
+/** Longer than every limit involved: heartbeats of 4 and 5 s, answers of 5 and 10 s, leases of 6 and 15 s. None involves Redis. */
 const AWAY_MS: Record<StoreName, number> = isLong ? { postgres: 20_000, nats: 20_000, redis: 60_000 } : { postgres: 16_000, nats: 16_000, redis: 6_000 };
-/** Until everybody has noticed. */
+/** Until every process has noticed. */
 const NOTICED_MS = 1_500;
 const TIMEOUT = { timeoutMs: 30_000 };
 const MAX_RSS_GROWTH_BYTES = 200 * 1024 * 1024;
@@ -37,7 +37,7 @@ async function readinessOf(role: 'router-gateway' | 'agent-gateway'): Promise<nu
   return (await fetch(`${cluster.running(role)[0]?.url}/health/ready`)).status;
 }
 
-/** Of each process, by its name. */
+/** In bytes, of each process, by its name. */
 function memory(): Map<string, number> {
   return new Map(
     cluster.processes.map(({ role, index, pid }) => {
@@ -47,7 +47,7 @@ function memory(): Map<string, number> {
   );
 }
 
-/** Enough of each kind has been answered since. */
+/** Resolves when enough of each kind has been answered since. */
 async function someOfEach(traffic: Traffic, sinceMs: number): Promise<void> {
   await eventually(() => {
     const answered = new Set(traffic.asked.filter(({ begunAtMs }) => begunAtMs >= sinceMs).map(({ kind }) => kind));
@@ -57,12 +57,12 @@ async function someOfEach(traffic: Traffic, sinceMs: number): Promise<void> {
 
 interface Away {
   fromMs: number;
-  /** From when on everybody knows. */
+  /** When every process has noticed. */
   knownMs: number;
   untilMs: number;
 }
 
-/** What came of the requests of each row, against the row. */
+/** Requests whose outcome differs from their row of the table. */
 function misfits(store: StoreName, traffic: Traffic, { fromMs, knownMs, untilMs }: Away): { misfits: Asked[]; counts: Map<string, number> } {
   const counts = new Map<string, number>();
   const isCommand = ({ kind }: Asked) => ['post a message', 'create a session', 'change a session'].includes(kind);
@@ -91,9 +91,9 @@ describe.each(casesOfToday(['redis', 'postgres', 'nats'] as const))('without %s 
 
     const fromMs = performance.now();
     await cluster[store].kill();
-    // Nothing happens at the end of it but that time has passed: more than every limit.
+    // A plain wait: it has to be longer than every limit.
     await delay(AWAY_MS[store]);
-    // On a busy machine a kind of request may not have had its turn yet.
+    // On a busy machine a kind of request may not have been sent yet.
     const isJudged = ({ asked }: { asked: string }) =>
       asked.endsWith('on its way') || traffic.asked.some(({ kind, begunAtMs }) => kind === asked && begunAtMs >= fromMs + NOTICED_MS);
     await eventually(() => storesAway[store].rows.every(isJudged), TIMEOUT);
@@ -130,6 +130,6 @@ function report(store: StoreName, { asked }: Traffic, { fromMs, untilMs }: Away)
   console.log(`${storesAway[store].name} away for ${Math.round((untilMs - fromMs) / 1_000)} s: ${meanwhile.length} requests meanwhile, slowest ${slowest} ms`);
 }
 
-it('is told in docs/guarantees.md as it is held here', () => {
+it('stands in docs/guarantees.md as it is asserted here', () => {
   expect(readFileSync(`${root}docs/guarantees.md`, 'utf8')).toContain(`${tableOfStoresAway()}\n`);
 });

@@ -16,7 +16,7 @@ export interface NamedHost extends ClusterProcess {
   name: string;
 }
 
-/** A cluster with everything around it that counts. */
+/** A cluster with its upstreams, tools, receivers and auditor. */
 export interface Environment {
   cluster: Cluster;
   database: pg.Pool;
@@ -28,26 +28,26 @@ export interface Environment {
   /** The provider of clients' streams. */
   upstream: ScriptedUpstream;
   figures: Figures;
-  /** From 0 up to 1, from the seed of the pass. */
+  /** In [0, 1), from the seed of the pass. */
   random(): number;
-  /** Speaks to the agent gateways in turn. */
+  /** Uses the agent gateways in turn. */
   client: RetryingClient;
-  /** The same, and is not content with 202. */
+  /** The same, and repeats a message until its answer is 201. */
   stubbornClient: RetryingClient;
   nextRouterUrl(): string;
-  /** The hosts that run. */
+  /** The running hosts. */
   hosts(): NamedHost[];
-  /** One more process of a role, which is started again if it gives up before it is ready, as whoever looks after processes does. */
+  /** One more process of a role, which is restarted if it exits before it is ready, as a process supervisor does. */
   add(role: Role, env?: Record<string, string>): Promise<ClusterProcess>;
-  /** @param folder whose `dist/` it runs, where it is not the clone's */
+  /** @param folder the folder of another `dist/` to run */
   addHost(env?: Record<string, string>, folder?: string): Promise<NamedHost>;
-  /** Processes that were told to end. */
+  /** Processes that received a signal. */
   ended: ReadonlySet<ClusterProcess>;
-  /** Ends a process and resolves when it has ended. @throws when it was asked to and did not end well */
+  /** Ends a process and resolves when it has ended. @throws when it was drained and exited with a failure */
   end(process: ClusterProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
-  /** Ends a store. In PostgreSQL's words SIGQUIT is what SIGKILL is to others. */
+  /** Ends a store. PostgreSQL is killed by SIGQUIT (immediate shutdown) rather than by SIGKILL. */
   endStore(store: 'nats' | 'postgres' | 'redis', signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' | 'SIGQUIT'): Promise<void>;
-  /** Waits until every partition has an owner that lives. */
+  /** Waits until every partition has a running owner. */
   everyPartitionOwned(excluded?: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -79,7 +79,7 @@ export async function openEnvironment(random: () => number): Promise<Environment
     },
   });
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
-  // The server is taken away from it like from everybody else; a query that is under way then fails by itself.
+  // The test's own pool loses the server too; a query in flight then fails by itself.
   database.on('error', () => {});
   const auditor = await openAuditor(database);
   const hosts: NamedHost[] = [];
@@ -147,7 +147,7 @@ export async function openEnvironment(random: () => number): Promise<Environment
   };
 }
 
-/** One after the other, of those that there are at the time. */
+/** Round-robin over the addresses of the moment. */
 function inTurn(urls: () => readonly string[]): () => string {
   let turn = 0;
   return () => {

@@ -9,10 +9,10 @@ import { ROUTINE, writeAgentFiles } from './agent-files.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 
-/** What a run may call: the tool that must not be called twice, or the one that may. A worker that is to die after one of them meets no other. */
+/** The one tool of a run: the one that may happen once, or the repeatable one. So a worker that has to die after one of them meets no other. */
 export type OneTool = 'book' | 'look';
 
-/** A cluster without an effect worker, and everything around it that counts. */
+/** A cluster without an effect worker, with its upstreams, tools and receivers. */
 export interface FailPointEnvironment {
   cluster: Cluster;
   database: pg.Pool;
@@ -44,7 +44,7 @@ export async function openFailPointEnvironment(): Promise<FailPointEnvironment> 
     },
   });
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
-  // After a case that fails the server goes first. A query that is under way then fails by itself.
+  // After a failed case the server ends first. A query in flight then fails by itself.
   database.on('error', () => {});
   return {
     cluster,
@@ -63,7 +63,7 @@ export async function openFailPointEnvironment(): Promise<FailPointEnvironment> 
 
 const manifestFile = z.looseObject({ agent_config: z.looseObject({ context: z.looseObject({ routines: z.array(z.unknown()) }) }) });
 
-/** Beside the routine with both tools, one for each alone. */
+/** Adds to the routine with both tools one for each tool alone. */
 async function addRoutines(manifestPath: string): Promise<void> {
   const folder = join(dirname(manifestPath), 'documents', 'routines');
   const both = z.looseObject({}).parse(JSON.parse(await readFile(join(folder, `${ROUTINE}.yaml`), 'utf8')));

@@ -9,22 +9,22 @@ import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import { checkLog, converse, type SentMessages, storedSessions } from '../helpers/session-logs.ts';
 import { type FailPointEnvironment, type OneTool, routineOf } from './fail-point-environment.ts';
 
-/** Begun by one pulse. */
+/** What one pulse begins. */
 const CONVERSATIONS = 4;
 const RUNS = 2;
 const STREAMS = 2;
 const MESSAGES = 2;
-/** Beyond this nobody begins anything until somebody has been answered. */
+/** Bound of what is in flight: beyond it a pulse begins nothing. */
 const MAX_UNDER_WAY = 60;
-/** A worker that died is missed after 15 s, an owner after 5 s; what waits for one of each after the other waits for both. */
+/** The death of a worker is noticed after 15 s, that of an owner after 5 s; work may wait for one of each in sequence. */
 const TIMEOUT_MS = 90_000;
-/** Less than the client waits, so that the server says what did not come. */
+/** Below the client's timeout, so that the server's answer names what is missing. */
 const ANSWER_SECONDS = 15;
 
 interface Run {
   id: string;
   tool: OneTool;
-  /** Of the tool's call. */
+  /** The tool call's argument. */
   key: string;
   callback: ReturnType<CallbackReceiver['address']>;
 }
@@ -33,31 +33,31 @@ interface Stream {
   text: string;
 }
 
-/** What customers, triggers and clients of the router ask for while processes die, and what came of it. */
+/** The workload while processes die (conversations, runs, streams) and its outcome. */
 export interface Load {
-  /** Begins some of each. Returns at once. @param tool what the runs call */
+  /** Begins some of each kind. Returns at once. @param tool what the runs call */
   pulse(tool: OneTool): void;
-  /** Resolves when everybody was answered. @throws what failed first */
+  /** Resolves when everything begun is answered. @throws the first failure */
   answered(): Promise<void>;
-  /** What was accepted, by session. */
+  /** Accepted messages, by session. */
   readonly said: ReadonlyMap<string, SentMessages>;
-  /** Streams that were begun so far. */
+  /** Streams begun so far. */
   readonly streams: number;
-  /** How often the call behind a stream reached its provider, at most, of those that were begun after so many. */
+  /** The most requests that one stream's call made to its provider, among the streams begun after the first `since`. */
   mostCallsSince(streams: number): number;
-  /** Holds all that was begun against what is there now. */
+  /** Compares all that was begun with what is stored now. */
   check(): Promise<Checked>;
 }
 
-/** For the line that a pass prints. */
+/** Counts for the line that a pass prints. */
 interface Checked {
   conversations: number;
   runs: number;
   streams: number;
   streamsWithError: number;
-  /** Calls of the tool that must not be called twice whose outcome nobody knows. */
+  /** Calls of the once-only tool that were reported as `outcome_unknown`. */
   outcomesUnknown: number;
-  /** Calls of the other that were made again. */
+  /** Repeated calls of the repeatable tool. */
   lookedAgain: number;
 }
 
@@ -111,7 +111,7 @@ export function startLoad(environment: FailPointEnvironment): Load {
 
   const begin = (work: Promise<void>) => {
     inFlight += 1;
-    // What fails is told by answered(); until then nobody waits for it.
+    // answered() rejects with the failure; until then the promise is not awaited.
     const over = work.finally(() => {
       inFlight -= 1;
     });
@@ -160,7 +160,7 @@ const payload = z.looseObject({
   output: z.looseObject({ booked: z.string(), looked: z.string() }).nullable(),
 });
 
-/** Waits, with as many questions as it takes, for the agent's next message. @returns the offset behind it */
+/** Long-polls as often as needed for the agent's next message. @returns the offset behind it */
 async function answeredFrom(agent: AgentClient, sessionId: string, offset: number): Promise<number> {
   const query = `&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
   const answer = await eventually(async () => (await agent.poll(sessionId, offset, query)).at(-1), { timeoutMs: TIMEOUT_MS });
@@ -177,25 +177,25 @@ async function checkLogs({ database, model }: FailPointEnvironment, agent: Agent
   expect(rows).toEqual([]);
 }
 
-/** It settled, and told one payload. What must not happen twice did not, and the model was told when nobody knows whether it did. */
+/** It settled and posted one payload. The once-only call happened at most once, and the model was given `outcome_unknown` where that is so. */
 function checkRun({ id, tool, key, callback: { received } }: Run, { tools }: FailPointEnvironment): 'once' | 'again' | 'unknown' {
   const bodies = new Set(received.map(({ body }) => String(body)));
   expect(bodies.size, id).toBe(1);
   const { run_id: runId, output } = payload.parse(JSON.parse([...bodies][0] ?? ''));
   expect(runId).toBe(id);
   if (output === null) throw new Error(`a run has failed: ${[...bodies][0]}`);
-  const told = tool === 'look' ? output.looked : output.booked;
+  const toolResult = tool === 'look' ? output.looked : output.booked;
   const calls = (tool === 'look' ? tools.looked : tools.booked).get(key) ?? 0;
-  if (told.includes('outcome_unknown')) {
-    expect({ tool, isTwice: calls > 1 }, told).toEqual({ tool: 'book', isTwice: false });
+  if (toolResult.includes('outcome_unknown')) {
+    expect({ tool, isTwice: calls > 1 }, toolResult).toEqual({ tool: 'book', isTwice: false });
     return 'unknown';
   }
-  expect(told).toBe(tool === 'look' ? `looked ${key}` : `booked ${key}`);
+  expect(toolResult).toBe(tool === 'look' ? `looked ${key}` : `booked ${key}`);
   if (tool === 'book') expect(calls).toBe(1);
   return calls > 1 ? 'again' : 'once';
 }
 
-/** @returns how it ended */
+/** @returns how the stream ended */
 function checkStream({ plan, text }: Stream): 'done' | number {
   const { ends, behindEnd } = readStream(text);
   expect({ ends: ends.length, behindEnd }, `${plan}: ${text}`).toEqual({ ends: 1, behindEnd: 0 });

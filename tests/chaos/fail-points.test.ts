@@ -9,31 +9,31 @@ import { casesOfToday } from '../helpers/tier.ts';
 import { type FailPointEnvironment, type OneTool, openFailPointEnvironment } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
 
-/** A process that is to die, and where. */
+/** A process with a fail point. */
 interface Armed {
   role: Role;
   point: FailPoint;
-  /** The time it gets there at which it dies; the first unless it says so. */
+  /** The pass of the point at which it dies; by default the first. */
   hit?: number;
   env?: Record<string, string>;
-  /** It is told to stop once it owns something. */
+  /** It gets SIGTERM once it owns partitions. */
   leaves?: true;
 }
 
 interface Round {
-  /** What runs call meanwhile. */
+  /** What the runs of the workload call meanwhile. */
   tool: OneTool;
-  /** Started group by group, those of a group at once. */
+  /** Started group by group, the members of a group in parallel. */
   groups: Armed[][];
 }
 
 const tools = { EFFECT_KINDS: 'tool' };
 const deliveries = { EFFECT_KINDS: 'delivery' };
 
-/** Every worker asks for the tools that comes when nobody has asked yet. */
+/** A tool list is fetched only by the first worker, so this one runs alone. */
 const FIRST: Armed = { role: 'effect-worker', env: tools, point: 'tool-list.stored' };
 
-/** Before the other workers, so that no call of the other tool comes again to who is to die after this one. */
+/** Before BOOKING, so that no call of the other tool is redelivered to a worker of that round. */
 const LOOKING: Round = {
   tool: 'look',
   groups: [
@@ -47,7 +47,7 @@ const LOOKING: Round = {
   ],
 };
 
-/** Meanwhile the leases of those who died before run out: nothing is in the hands of two dead workers, one after the other. */
+/** Meanwhile the leases of the workers of LOOKING expire: no item is leased to two dead workers in sequence. */
 const TAKING_OVER: Round = {
   tool: 'look',
   groups: [
@@ -95,7 +95,7 @@ const LEAVING: Round = {
       { role: 'actor-host', point: 'partitions.given-back' },
     ],
     [
-      // Later than its first, so that it owns something.
+      // Later than its first pass, so that it owns partitions.
       { role: 'actor-host', point: 'heartbeat.written', hit: 3 },
       { role: 'actor-host', point: 'leave.signed-off', leaves: true },
       { role: 'actor-host', point: 'leave.given-back', leaves: true },
@@ -106,16 +106,16 @@ const LEAVING: Round = {
 const rounds = [LOOKING, TAKING_OVER, BOOKING, LEAVING];
 const roundsOfToday = casesOfToday(rounds);
 const armedIn = (some: readonly Round[]) => [FIRST, ...some.flatMap(({ groups }) => groups.flat())];
-/** How often calls of models are made where no router worker dies. */
+/** Requests per model call where no router worker dies. */
 const ONCE = { most: 1, extra: 0 };
 
-/** Until the load has led a process to its point, or the last of all waits is over. */
+/** Until the load has made a process reach its point, or the last wait is over. */
 const TIMEOUT = { timeoutMs: 90_000 };
 const PULSE_MS = 700;
-/** Each has 9 s to start, on a machine that may be too busy for it. */
+/** A process has 9 s to start, which a busy machine may exceed. */
 const STARTING_AT_ONCE = 2;
 const MAX_STARTS = 5;
-const WALK_MS = 400_000;
+const ALL_ROUNDS_MS = 400_000;
 
 let environment: FailPointEnvironment;
 let load: Load;
@@ -125,7 +125,7 @@ beforeAll(async () => {
   load = startLoad(environment);
 });
 
-it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: WALK_MS }, async () => {
+it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: ALL_ROUNDS_MS }, async () => {
   const startedAtMs = performance.now();
   expect(new Set(armedIn(rounds).map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
   const all = armedIn(roundsOfToday);
@@ -133,26 +133,26 @@ it('a process that is killed at any fail point loses nothing and does nothing tw
   await environment.cluster.add('effect-worker');
   for (const round of roundsOfToday) {
     const before = { model: environment.model.asked, streams: load.streams };
-    await walk(round);
+    await killAll(round);
     if (round === BOOKING) continue;
     expect(environment.model.repeats(before.model)).toEqual(ONCE);
     expect(load.mostCallsSince(before.streams)).toBe(1);
   }
-  const walkedMs = performance.now() - startedAtMs;
+  const killedMs = performance.now() - startedAtMs;
 
   await load.answered();
   await eventually(() => isQuiet(environment.database, load.said), TIMEOUT);
   const checked = await load.check();
-  // A call is made again once for each worker that dies with it in hand, and for no other reason.
+  // A call is repeated once for each worker that dies with it in flight, and for no other reason.
   const workers = all.filter(({ role }) => role === 'router-worker').length;
   const { most, extra } = environment.model.repeats(0);
   expect(Math.max(most, load.mostCallsSince(0))).toBeLessThanOrEqual(1 + workers);
-  // What was to be learnt was met.
+  // Each effect of the faults occurred at least once, so the assertions above are not vacuous.
   if (roundsOfToday.includes(BOOKING)) expect(checked.outcomesUnknown).toBeGreaterThan(0);
   if (roundsOfToday.includes(LOOKING)) expect(checked.lookedAgain).toBeGreaterThan(0);
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
   console.info(
-    `${all.length} kills at fail points in ${seconds(walkedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
+    `${all.length} kills at fail points in ${seconds(killedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
       JSON.stringify({ ...checked, extraModelCalls: extra }),
   );
   await environment.close();
@@ -160,8 +160,8 @@ it('a process that is killed at any fail point loses nothing and does nothing tw
   expect(exits.filter(({ code, signal }) => code !== 0 && signal !== 'SIGKILL')).toEqual([]);
 });
 
-/** Starts those that are to die, and keeps the load on until all have. */
-async function walk({ tool, groups }: Round): Promise<void> {
+/** Starts the processes of a round, and adds load until all of them have died. */
+async function killAll({ tool, groups }: Round): Promise<void> {
   const rest = new AbortController();
   const pulsing = pulse(tool, rest.signal);
   try {
@@ -169,7 +169,7 @@ async function walk({ tool, groups }: Round): Promise<void> {
     for (const group of groups) {
       await inParallel(group, STARTING_AT_ONCE, async (armed) => {
         const { one, died } = await arm(armed);
-        // What fails is told by the wait for all; until then nobody waits for it.
+        // The wait for all rejects with the failure; until then the promise is not awaited.
         died.catch(() => {});
         dying.push(died);
         if (one !== null) await hasSomethingToLose(armed, one);
@@ -190,9 +190,9 @@ async function pulse(tool: OneTool, signal: AbortSignal): Promise<void> {
 }
 
 interface Dying {
-  /** Null: it died before it was ready. */
+  /** Null when it died before it was ready. */
   one: ClusterProcess | null;
-  /** @throws when it ends in another way, or not at all */
+  /** @throws when it ends in another way, or does not end */
   died: Promise<void>;
 }
 
@@ -204,9 +204,9 @@ async function arm({ role, point, hit = 1, env = {} }: Armed): Promise<Dying> {
       return { one, died: diedAt(one, last) };
     } catch (error) {
       const words = error instanceof Error ? error.message : '';
-      // It may well die while it starts: taking partitions is part of that.
+      // It may die while it starts: acquiring partitions is part of that.
       if (words.includes('ended with SIGKILL') && words.includes(last)) return { one: null, died: Promise.resolve() };
-      // It gave up by itself, and has met nothing.
+      // It exited by itself, before its point.
       if (!/can't start: .* has taken too long/.test(words) || tries === MAX_STARTS) throw error;
     }
   }
@@ -220,7 +220,7 @@ async function diedAt(one: ClusterProcess, last: string): Promise<void> {
   expect(one.output()).toContain(last);
 }
 
-/** Hosts own partitions soon; one that is to leave is then told to. */
+/** Waits until a host owns partitions; one that has to leave then gets SIGTERM. */
 async function hasSomethingToLose({ role, leaves }: Armed, one: ClusterProcess): Promise<void> {
   if (role !== 'actor-host') return;
   await eventually(async () => one.hasExited() || (await partitionsOf(one)) > 0, TIMEOUT);

@@ -9,7 +9,7 @@ import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from '.
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/terminations.ts';
 import { olderBesideNewer } from './scenarios/versions.ts';
 
-/** What happens under one load. */
+/** Faults under one load. */
 export interface FaultPlan {
   name: string;
   run(environment: Environment): Promise<void>;
@@ -22,13 +22,13 @@ const openCalls: FaultPlan = {
     console.info(await checkClosed());
   },
 };
-const rollBack: FaultPlan = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
+const rollBack: FaultPlan = { name: 'the broker’s store is rolled back under running owners', run: rollBackBroker };
 const interim: FaultPlan = {
   name: 'the interim owner of a paused host’s partition is killed as that host continues with its commit, and that host behind it',
   run: async (environment) => interimOwnerKilled(environment, await killedAfterEvents()),
 };
 
-/** Faults that belong together, in an order in which they cost little time. */
+/** Related faults, in an order that takes little time. */
 export function fixedFaultPlans(): FaultPlan[] {
   return [
     openCalls,
@@ -46,7 +46,7 @@ export function fixedFaultPlans(): FaultPlan[] {
 
 const FAULTS_PER_PLAN = 3;
 
-/** The same faults in another order and in other company. */
+/** The same faults, reordered and regrouped. */
 export function shuffledFaultPlans(random: () => number): FaultPlan[] {
   const faults = shuffled(
     [

@@ -8,17 +8,17 @@ import type { ReadToEnd } from './client-stream.ts';
 import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
 
-/** What the faults of a scenario allow, beyond what is never allowed. */
+/** Repetitions that the faults of a scenario allow. */
 export interface Allowed {
-  /** How often the same model call may be made again: once for each worker that was killed, and for each loss of the broker's memory. */
+  /** How often the same model call may be repeated: once for each worker that was killed, and for each restart of the broker. */
   extraCalls: number;
 }
 
-/** What is on its way when the load ends may wait for an owner, a redelivery and a callback's back-off. */
+/** What is in flight when the load ends may wait for an owner, a redelivery and a callback's back-off. */
 const QUIET_MS = 60_000;
 const AT_ONCE = 16;
 
-/** Holds everything that was accepted against what is there now, when nothing is on its way any more. @throws what does not hold */
+/** Compares everything that was accepted with what is stored, when nothing is in flight any more. @throws the first difference */
 export async function checkInvariants(environment: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
   await eventually(() => isQuiet(environment.database, accepted.sessions), { timeoutMs: QUIET_MS });
   await checkLogs(environment, accepted);
@@ -32,7 +32,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   await checkAuditor(environment);
 }
 
-/** Nobody commits to a partition but its owner. */
+/** Only its owner commits to a partition. */
 export async function checkAuditor({ auditor, figures }: Environment): Promise<void> {
   expect(await auditor.commits(), 'no commit was seen, so nothing is known about the fence').toBeGreaterThan(0);
   figures.zombieCommits = await auditor.zombieCommits();
@@ -64,28 +64,28 @@ const payload = z.looseObject({
   output: z.object({ booked: z.string(), looked: z.string() }),
 });
 
-/** It is told once, in as many posts as it took; what must not happen twice did not, and it was told when nobody knows whether it did. */
+/** All posts of a callback have one body; the once-only call happened at most once, and is reported as `outcome_unknown` where that is so. */
 async function checkRun({ client, tools, figures }: Environment, { runId, key, callback: { received } }: AcceptedRun): Promise<void> {
   const record = runRecord.parse((await client.get(`/runs/${runId}`)).body);
   const bodies = new Set(received.map(({ body }) => String(body)));
   expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
-  const told = payload.parse(JSON.parse([...bodies][0] ?? ''));
-  expect({ ...record, status: told.status }).toMatchObject({ run_id: runId, status: 'succeeded', output: told.output });
-  expect(told.run_id).toBe(runId);
+  const reported = payload.parse(JSON.parse([...bodies][0] ?? ''));
+  expect({ ...record, status: reported.status }).toMatchObject({ run_id: runId, status: 'succeeded', output: reported.output });
+  expect(reported.run_id).toBe(runId);
   const booked = tools.booked.get(key) ?? 0;
   const looked = tools.looked.get(key) ?? 0;
   expect(looked, `${key} was never looked up`).toBeGreaterThan(0);
-  expect(told.output.looked).toBe(`looked ${key}`);
+  expect(reported.output.looked).toBe(`looked ${key}`);
   expect(booked, `${key} was booked ${booked} times`).toBeLessThanOrEqual(1);
-  const isUnknown = told.output.booked.includes('outcome_unknown');
-  if (!isUnknown) expect({ booked, told: told.output.booked }).toEqual({ booked: 1, told: `booked ${key}` });
+  const isUnknown = reported.output.booked.includes('outcome_unknown');
+  if (!isUnknown) expect({ booked, reported: reported.output.booked }).toEqual({ booked: 1, reported: `booked ${key}` });
   figures.runs += 1;
   figures.callbacks += received.length;
   figures.toolCalls += booked + looked;
   if (isUnknown) figures.outcomesUnknown += 1;
 }
 
-/** None ends in silence, none leaves anything out, and none is asked for too often. */
+/** Each stream has a terminal frame and no gap, and its call was not made too often. */
 function checkStreams({ upstream, figures }: Environment, streams: readonly ReadToEnd[], allowed: Allowed): void {
   for (const stream of streams) {
     const { call, whole, text, ends, behindEnd, wasCut, wasResumed, refusedWith, fault } = stream;

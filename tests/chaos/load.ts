@@ -7,44 +7,44 @@ import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd } from './client-stream.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
 
-/** A run that was accepted, and where it is called back. */
+/** A run that was accepted, and its callback address. */
 export interface AcceptedRun {
   runId: string;
   key: string;
   callback: ReturnType<Environment['receiver']['address']>;
 }
 
-/** All that was accepted while the load was on. */
+/** Everything that was accepted under the load. */
 export interface Accepted {
   sessions: ReadonlyMap<string, SentMessages>;
   runs: readonly AcceptedRun[];
   streams: readonly ReadToEnd[];
-  /** How many requests the agent's model had had before. */
+  /** Requests to the agent's model before the load. */
   modelAskedBefore: number;
 }
 
 export interface LoadOptions {
-  /** A message that was answered with 202 is sent again until it has its place. */
+  /** A message that was answered with 202 is repeated until it is answered with its offset. */
   retriesAccepted?: boolean;
 }
 
 export interface Load {
   /** Messages, runs and streams that were accepted or begun so far. */
   readonly begun: number;
-  /** Resolves once so much more has begun. @throws what made the load fail */
+  /** Resolves once so much more has begun. @throws the first failure of the load */
   more(count: number): Promise<void>;
-  /** Nothing new is begun; what was is brought to its end. @throws when a client is not served in time, or not as it should be */
+  /** Begins nothing more and waits for the rest. @throws when a client is not served in time, or wrongly */
   end(): Promise<Accepted>;
-  /** Nothing new is begun, and nobody waits for what was. */
+  /** Begins nothing more and does not wait for the rest. */
   abandon(): void;
 }
 
-/** At a time, each one after the other: conversations, runs that are waited for, streams that are read. */
+/** Concurrent loops: conversations, runs, streams. */
 const CUSTOMERS = 6;
 const TRIGGERS = 3;
 const READERS = 5;
-/** Between two of them, so that the machine has time for processes that start. */
-const PACE_MS = 150;
+/** Pause of a loop, which leaves CPU to processes that start. */
+const PAUSE_MS = 150;
 const MESSAGES = 4;
 /** More than this means that a scenario never ends. */
 const MAX_BEGUN = 20_000;
@@ -57,7 +57,7 @@ const offsets = z.array(z.looseObject({ offset: z.number() }));
 let conversations = 0;
 let triggered = 0;
 
-/** Customers, triggers and readers of streams that go on until they are told to stop. */
+/** Customers, triggers and readers of streams, in loops until stopped. */
 export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
   const { retriesAccepted = false } = options;
   const client = retriesAccepted ? environment.stubbornClient : environment.client;
@@ -75,7 +75,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const again = async (work: () => Promise<void>) => {
     while (!isOver && failure === undefined) {
       await work();
-      await delay(PACE_MS);
+      await delay(PAUSE_MS);
     }
   };
   const fails = (error: unknown) => {
@@ -147,11 +147,11 @@ async function answeredFrom(client: RetryingClient, sessionId: string, offset: n
   }
 }
 
-/** Triggers a run and waits until somebody is called back, so that their number stays within bounds. */
+/** Triggers a run and waits for its callback, which bounds the runs in flight. */
 async function triggerRun(environment: Environment, client: RetryingClient): Promise<AcceptedRun> {
   triggered += 1;
   const key = `run-${process.pid}-${triggered}`;
-  // Every third receiver fails at first.
+  // Every third receiver refuses the first posts.
   const callback = triggered % 3 === 0 ? environment.receiver.address(500, 204) : environment.receiver.address(204);
   const fields = { input: { key }, callback_url: callback.url, idempotency_key: key };
   const { status, body } = await client.post(`/routines/${ROUTINE}/trigger`, fields);

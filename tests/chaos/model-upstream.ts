@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setTimeout as after } from 'node:timers/promises';
 import { z } from 'zod';
 
-/** One request that came again, or did not. */
+/** One request, to count its repeats. */
 interface Asked {
-  /** The messages without the system's, and so the same for a call that is made again and for no other. */
+  /** The messages without the system's: equal for repeats of a call and for no other. */
   call: string;
   /** Whether its client left before the answer was complete. */
   left: boolean;
@@ -12,21 +12,21 @@ interface Asked {
 
 export interface ModelUpstream {
   baseUrl: string;
-  /** What the agent says to a message. */
+  /** The answer of the agent to a message. */
   answerTo(text: string): string;
   /** Requests so far. */
   readonly asked: number;
   /** Requests that are being answered. */
   readonly inFlight: number;
-  /** How often the call that came most often came, of those that were first made after `since` requests; and how many came more than once. */
+  /** Among the requests after the first `since`: the most requests of one call, and the number of repeats. */
   repeats(since: number): { most: number; extra: number };
   close(): Promise<void>;
 }
 
-/** Requests that are remembered; a pass makes far fewer. */
+/** Bound of the requests that are recorded; a pass makes far fewer. */
 const MAX_RETAINED = 200_000;
 const WORD_MS = 15;
-/** A word of a message that the model is to take its time over. */
+/** Per word of the answer to a message that ends in `slowly`. */
 const SLOW_WORD_MS = 120;
 
 const message = z.looseObject({ role: z.string(), content: z.string().nullish() });
@@ -35,8 +35,8 @@ type Request = z.infer<typeof request>;
 type Delta = Record<string, unknown>;
 
 /**
- * The agent's model, a real HTTP server that speaks POST /chat/completions as OpenAI does. A customer hears his own words. A run calls both
- * of its tools, and gives as its output what they have told it.
+ * The agent's model: an HTTP server with OpenAI's POST /chat/completions. It repeats a customer's message. A run calls both of its tools, and
+ * its output is their results.
  */
 export async function openModelUpstream(): Promise<ModelUpstream> {
   const asked: Asked[] = [];
@@ -54,7 +54,7 @@ export async function openModelUpstream(): Promise<ModelUpstream> {
     await answer(body, response);
   };
   const server = createServer((incoming, response) => {
-    // A request that is none of ours fails the call that it belongs to.
+    // A request of another shape fails the call that it belongs to.
     serve(incoming, response).catch(() => response.socket?.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -105,9 +105,9 @@ async function answer(body: Request, response: ServerResponse): Promise<void> {
   response.end('data: [DONE]\n\n');
 }
 
-/** First the tools that it may call, under the run's own key; then the end, with what they have told. */
+/** First the tools, with the run's key; then the output, with their results. */
 function callsOf({ messages, tools }: Request): Delta[] {
-  const told = messages.filter(({ role }) => role === 'tool').map(({ content }) => content ?? '');
+  const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => content ?? '');
   const call = (index: number, name: string, args: object) => ({
     index,
     id: `call_${index}`,
@@ -115,11 +115,11 @@ function callsOf({ messages, tools }: Request): Delta[] {
     function: { name, arguments: JSON.stringify(args) },
   });
   const key = /"key":"([\w-]+)"/.exec(messages.find(({ role }) => role === 'user')?.content ?? '')?.[1] ?? '';
-  const offered = tools.map(({ function: { name } }) => name).filter((name) => name !== 'emit_output');
-  if (told.length < offered.length) return offered.map((name, index) => call(index, name, { key }));
-  // Each tool begins its answer with its name; what a call failed with has none.
-  const looked = told.find((text) => text.includes('looked')) ?? '';
-  return [call(0, 'emit_output', { booked: told.find((text) => text !== looked) ?? '', looked })];
+  const names = tools.map(({ function: { name } }) => name).filter((name) => name !== 'emit_output');
+  if (results.length < names.length) return names.map((name, index) => call(index, name, { key }));
+  // The result of a tool begins with its name; that of a failed call does not.
+  const looked = results.find((text) => text.includes('looked')) ?? '';
+  return [call(0, 'emit_output', { booked: results.find((text) => text !== looked) ?? '', looked })];
 }
 
 async function readBody(incoming: IncomingMessage): Promise<string> {

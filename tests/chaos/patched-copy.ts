@@ -4,13 +4,13 @@ import { freeFolder } from '../helpers/free-folder.ts';
 import { root } from '../helpers/run-program.ts';
 
 interface Patch {
-  /** Below `dist/`. */
+  /** Relative to `dist/`. */
   file: string;
   from: string;
   to: string;
 }
 
-/** A copy of the built program with something changed in it. @returns its folder @throws when a text that is to be replaced is not there once */
+/** A copy of the built program with texts replaced. @returns its folder @throws when a text to replace does not occur exactly once */
 async function patchedCopy(...patches: readonly Patch[]): Promise<string> {
   const folder = await freeFolder('patched');
   await cp(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
@@ -61,7 +61,7 @@ export function killedAfterEventsWithoutFence(): Promise<string> {
   return patchedCopy(...onlyEventCommit, ...noFence);
 }
 
-/** A host whose machines are of the version before. */
+/** A host whose machine version is one lower. */
 export function olderVersion(): Promise<string> {
   return patchedCopy({ file: 'actors/runtime/apply/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
 }

@@ -38,7 +38,7 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
 
 const insert: NamedStatement = { name: 'insert-written', text: 'insert into written (id) values ($1)' };
 
-/** Writers that write on through every passing fault, as the runtime does: after one they look whether the row is there. */
+/** Writers that retry through transient errors, as the runtime does: after each they read whether the row is stored. */
 function startWriters(database: Database, count: number) {
   const acknowledged: number[] = [];
   const faults: unknown[] = [];
@@ -46,7 +46,7 @@ function startWriters(database: Database, count: number) {
   let next = 0;
   let goesOn = true;
   const isThere = async (id: number): Promise<boolean> => (await database.query('select 1 from written where id = $1', [id])).rowCount === 1;
-  const patiently = async <Result>(work: () => Promise<Result>): Promise<Result | null> => {
+  const unlessTransient = async <Result>(work: () => Promise<Result>): Promise<Result | null> => {
     try {
       return await work();
     } catch (error) {
@@ -58,8 +58,8 @@ function startWriters(database: Database, count: number) {
   const write = async (id: number, writer: number): Promise<void> => {
     const once = writer % 2 === 0 ? () => database.query(insert, [id]) : () => database.transaction((handle) => handle.query(insert, [id]));
     for (let isFirst = true; goesOn; isFirst = false) {
-      if (!isFirst && (await patiently(() => isThere(id))) !== false) continue;
-      if ((await patiently(once)) === null) continue;
+      if (!isFirst && (await unlessTransient(() => isThere(id))) !== false) continue;
+      if ((await unlessTransient(once)) === null) continue;
       acknowledged.push(id);
       return;
     }
@@ -82,8 +82,8 @@ function startWriters(database: Database, count: number) {
   };
 }
 
-describe('a PostgreSQL server that dies under its writers', () => {
-  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)('loses nothing that was acknowledged, and every failure is a passing one: %s', async (signal) => {
+describe('a PostgreSQL server that is killed under its writers', () => {
+  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)('loses nothing that was acknowledged, and every error is transient: %s', async (signal) => {
     const server = await ownServer({ durable: true });
     const { log, messages } = logLines();
     const database = await openAt(server.url, { log });
@@ -121,7 +121,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
     onTestFinished(() => attempts.mockRestore());
     const failures = await Promise.all([failureOf(database.query('select 1')), failureOf(database.transaction(async (handle) => handle.query('select 1')))]);
 
-    // One try each: neither is waited for.
+    // One connect each, without a retry.
     for (const failure of failures) expect(failure).toMatchObject({ code: 'service.unreachable', cause: { code: 'ECONNREFUSED' } });
     expect(attempts).toHaveBeenCalledTimes(failures.length);
     for (const failure of failures) expect(isTransientError(failure)).toBe(true);
@@ -129,7 +129,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('has no connection to spare: what finds none fails in a way that passes', async () => {
+  it('has no free connection: what gets none fails with a transient error', async () => {
     const server = await ownServer({ settings: { max_connections: '4', superuser_reserved_connections: '0', max_wal_senders: '0' } });
     const database = await openAt(server.url);
 
@@ -142,9 +142,9 @@ describe('a PostgreSQL server that dies under its writers', () => {
   });
 });
 
-describe('a PostgreSQL server that can no longer be heard', () => {
+describe('a PostgreSQL server that no longer responds', () => {
   const STATEMENT_TIMEOUT_MS = 1_000;
-  /** The limit that ends the waiting, the statement's own and five seconds; nothing else would, with the way frozen. */
+  /** The client's limit, the statement's timeout and five seconds; with a frozen connection nothing else ends the wait. */
   const NOTICED = new Error(`the database gave no answer within ${STATEMENT_TIMEOUT_MS + 5_000} ms`);
   let server: TestPostgres;
   let proxy: TcpProxy;
@@ -160,21 +160,21 @@ describe('a PostgreSQL server that can no longer be heard', () => {
 
   it('fails statements, transactions and new connections in time, and works again afterwards', async () => {
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
-    let sayFrozen = () => {};
+    let resolveFrozen = () => {};
     const frozen = new Promise<void>((resolve) => {
-      sayFrozen = resolve;
+      resolveFrozen = resolve;
     });
     const inFlight = failureOf(
       database.transaction(async (handle) => {
         await handle.query(insert, [100]);
         proxy.freeze();
-        sayFrozen();
+        resolveFrozen();
         await handle.query(insert, [101]);
       }),
     );
     await frozen;
 
-    // More of them than there are connections.
+    // More of them than the pool has connections.
     const failures = await Promise.all([inFlight, ...Array.from({ length: 12 }, (_, index) => failureOf(database.query(insert, [10 + index])))]);
 
     expect(failures[0]).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
@@ -184,7 +184,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     expect((await database.query('select id from written where id between 100 and 101')).rows).toEqual([]);
   });
 
-  it('is noticed under a statement that is on its way', async () => {
+  it('is noticed under a statement in flight', async () => {
     const sleeping = failureOf(database.query('select pg_sleep(0.5)'));
     proxy.freeze();
 
@@ -194,9 +194,9 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     expect(isTransientError(failure)).toBe(true);
   });
 
-  it('fails what was on its way when the connection is reset, and the next statement has another connection', async () => {
+  it('fails what is in flight when the connection is reset, and the next statement gets another connection', async () => {
     const sleeping = Array.from({ length: 4 }, () => failureOf(database.query('select pg_sleep(0.9)')));
-    await eventually(async () => (await activeSleepers(server)) === 4);
+    await eventually(async () => (await activeSleeps(server)) === 4);
 
     proxy.cut();
 
@@ -207,7 +207,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('does not keep a close waiting', async () => {
+  it('does not delay a close', async () => {
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     proxy.freeze();
     const inFlight = failureOf(database.query('select 1'));
@@ -220,7 +220,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
   });
 });
 
-async function activeSleepers(server: TestPostgres): Promise<number> {
+async function activeSleeps(server: TestPostgres): Promise<number> {
   const watcher = await openPostgres({ url: server.url, applicationName: 'watcher', log: silentLog });
   try {
     return (await watcher.query("select 1 from pg_stat_activity where wait_event = 'PgSleep'")).rowCount;
@@ -240,7 +240,7 @@ describe('opening PostgreSQL', () => {
     expect((await (await opening).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('gives up after eight seconds where nobody answers, and where somebody does who says nothing', async () => {
+  it('gives up after eight seconds at a closed port, and at a server that sends nothing', async () => {
     const port = await freePort();
     const silent = await tcpProxy(port);
     cleanups.push(() => silent.close());
@@ -248,15 +248,15 @@ describe('opening PostgreSQL', () => {
 
     for (const at of [port, silent.port]) {
       const startedAtMs = performance.now();
-      const failure = await failureOf(openAt(`postgres://somebody:hidden@127.0.0.1:${at}/agents`));
+      const failure = await failureOf(openAt(`postgres://someuser:hidden@127.0.0.1:${at}/agents`));
 
       expect(failure).toMatchObject({ code: 'service.unreachable', message: `PostgreSQL at 127.0.0.1:${at}/agents has not answered for 8 s` });
-      expect(JSON.stringify(failure) + String(failure)).not.toMatch(/hidden|somebody/);
+      expect(JSON.stringify(failure) + String(failure)).not.toMatch(/hidden|someuser/);
       expect(performance.now() - startedAtMs).toBeGreaterThan(6_000);
     }
   });
 
-  it('says at once that a password is wrong or missing, and never repeats it', async () => {
+  it('reports a wrong or missing password at once, and never prints it', async () => {
     const password = 'correct horse/battery@staple';
     const server = await ownServer({ password });
     const { log, lines } = logLines();
@@ -266,7 +266,7 @@ describe('opening PostgreSQL', () => {
 
     for (const [credentials, message] of [
       ['postgres:hidden', `PostgreSQL at ${index} refuses the password`],
-      ['nobody:hidden', `PostgreSQL at ${index} refuses the password`],
+      ['nouser:hidden', `PostgreSQL at ${index} refuses the password`],
       ['postgres', `PostgreSQL at ${index} asks for a password, and the URL has none that fits`],
     ]) {
       attempts.mockClear();
@@ -275,10 +275,10 @@ describe('opening PostgreSQL', () => {
       expect(attempts).toHaveBeenCalledTimes(1);
     }
     expect((await (await openAt(server.url, { log })).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
-    expect(lines.join('\n')).not.toMatch(/hidden|correct horse|nobody/);
+    expect(lines.join('\n')).not.toMatch(/hidden|correct horse|nouser/);
   });
 
-  it('counts a password that was changed later as a passing fault, and logs it', async () => {
+  it('treats a password that was changed later as a transient error, and logs it', async () => {
     const server = await ownServer({ password: 'the first' });
     const { log, lines } = logLines();
     const database = await openAt(server.url, { log });

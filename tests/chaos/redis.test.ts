@@ -8,9 +8,9 @@ import { logLines } from '../helpers/log-lines.ts';
 
 const LONG_MS = 60_000;
 
-/** Why a call fails that has waited for its answer as long as one may. */
+/** The error of a call that reached its timeout. */
 const TIMED_OUT = 'Command timed out';
-/** And of one that has not waited at all: there is no connection. */
+/** The error of a call without a connection, which fails at once. */
 const NOT_SENT = "Stream isn't writeable and enableOfflineQueue options is false";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -42,7 +42,7 @@ function everyCall(cache: Cache): Promise<PromiseSettledResult<unknown>[]> {
   ]);
 }
 
-/** Stands still until the test moves it on. Sockets go on. */
+/** Fake timers, which the test advances. Sockets go on. */
 function stopTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => {
@@ -58,8 +58,8 @@ function expectAllRefused(results: PromiseSettledResult<unknown>[]): void {
   for (const result of results) expect(result).toMatchObject({ status: 'rejected', reason: { code: 'service.unreachable' } });
 }
 
-describe('a Redis that is not there', () => {
-  it('holds no process up for more than two seconds', async () => {
+describe('a Redis that is not running', () => {
+  it('delays no process by more than two seconds', async () => {
     const server = await ownServer({ started: false });
     stopTimers();
     const onOpen = vi.fn();
@@ -70,7 +70,7 @@ describe('a Redis that is not there', () => {
     await opening;
   });
 
-  it('fails every call at once, and is used as soon as it comes', async () => {
+  it('fails every call at once, and is used as soon as it runs', async () => {
     const server = await ownServer({ started: false });
     const { log, messages, lines } = logLines();
 
@@ -87,23 +87,23 @@ describe('a Redis that is not there', () => {
     await eventually(() => cache.set('value', 'text', LONG_MS).then(() => true));
     expect(await cache.get('value')).toBe('text');
     expect(messages().at(-1)).toBe(`${name} is reached again`);
-    // Attempts go on all the time; they are not worth a line each.
+    // Reconnects go on all the time, without a log line each.
     expect(lines.length).toBeLessThan(6);
   });
 
-  it('does not keep a close waiting, and is not called again after it', async () => {
+  it('does not delay a close, and is not called after it', async () => {
     const server = await ownServer({ started: false });
     const cache = await openAt(server.url);
 
-    // Nothing that waits for a timer ends.
+    // Timers stand still: nothing that waits for one ends.
     stopTimers();
     await cache.close();
     await expect(cache.get('value')).rejects.toMatchObject({ code: 'storage.closed' });
   });
 });
 
-describe('a Redis that dies and comes back', () => {
-  it('fails what was on its way and everything after, and all kinds of entries work again when it is back', async () => {
+describe('a Redis that is killed and restarted', () => {
+  it('fails what is in flight and everything after, and all kinds of entries work again after the restart', async () => {
     const server = await ownServer();
     const { log, lines } = logLines();
     const cache = await openAt(server.url, log);
@@ -115,7 +115,7 @@ describe('a Redis that dies and comes back', () => {
 
       await server.start();
       await eventually(() => cache.get('value').then(() => true));
-      // It has forgotten everything, the programs that were given to it too.
+      // The restarted server is empty, without the scripts that were loaded too.
       expect(await cache.increment('counter', 1, LONG_MS)).toBe(1);
       expect(await cache.acquireSlot('slots', 'me', 1, LONG_MS)).toBe(true);
     }
@@ -123,7 +123,7 @@ describe('a Redis that dies and comes back', () => {
   });
 });
 
-describe('a Redis that has fallen silent', () => {
+describe('a Redis that stops responding', () => {
   it('fails every call after a second', async () => {
     const server = await ownServer();
     const cache = await openAt(server.url);
@@ -145,13 +145,13 @@ describe('a Redis that has fallen silent', () => {
     server.thaw();
   });
 
-  it('fails every call, at last without waiting, sends no addition twice, and works on when it is back', async () => {
+  it('fails every call, later without waiting, sends no addition twice, and works again when it responds', async () => {
     const server = await ownServer();
     const cache = await openAt(server.url);
     await cache.increment('counter', 1, LONG_MS);
     server.freeze();
 
-    // Until the connection has been given up, and new ones that are no better.
+    // Until the connection is dropped, and new ones that don't respond either.
     let attempts = 0;
     let [slow, quick] = [0, 0];
     await eventually(async () => {
@@ -169,7 +169,7 @@ describe('a Redis that has fallen silent', () => {
     expect(sum).toBeLessThanOrEqual(attempts + 2);
   });
 
-  it('is not waited for by more calls than a limit', async () => {
+  it('is waited for by a bounded number of calls', async () => {
     const server = await ownServer();
     const cache = await openAt(server.url);
     server.freeze();
@@ -180,7 +180,7 @@ describe('a Redis that has fallen silent', () => {
     expectAllRefused(results.slice(0, -1));
   });
 
-  it('does not keep a close waiting', async () => {
+  it('does not delay a close that runs into its timeout', async () => {
     const server = await ownServer();
     const cache = await openAt(server.url);
     server.freeze();
@@ -188,7 +188,7 @@ describe('a Redis that has fallen silent', () => {
     stopTimers();
     const onClosed = vi.fn();
     const closing = cache.close().then(onClosed);
-    // Its goodbye is waited for as long as any call.
+    // QUIT has the timeout of any call.
     await vi.advanceTimersByTimeAsync(999);
     expect(onClosed).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
@@ -197,11 +197,11 @@ describe('a Redis that has fallen silent', () => {
 });
 
 describe('a Redis with a password', () => {
-  it('says in the log that the password is wrong or missing, and never repeats it', async () => {
+  it('logs that the password is wrong or missing, and never prints it', async () => {
     const server = await ownServer({ password: 'correct/horse' });
     for (const [credentials, reason] of [
       ['default:hidden@', 'it refuses the user or the password'],
-      ['somebody:hidden@', 'it refuses the user or the password'],
+      ['someuser:hidden@', 'it refuses the user or the password'],
       ['', 'it asks for a password, and the URL has none'],
     ]) {
       const { log, lines } = logLines();
@@ -213,11 +213,11 @@ describe('a Redis with a password', () => {
       expect(lines.filter((line) => JSON.parse(line).reason === reason)).toHaveLength(1);
       expect(
         lines.join('\n') + JSON.stringify(results) + results.map((result) => (result.status === 'rejected' ? String(result.reason.cause) : '')).join(),
-      ).not.toMatch(/hidden|somebody/);
+      ).not.toMatch(/hidden|someuser/);
     }
   });
 
-  it('lets in who has it, in whatever letters', async () => {
+  it('accepts the right password, with any characters', async () => {
     const server = await ownServer({ password: 'correct/horse @ battery' });
     const cache = await openAt(server.url);
 

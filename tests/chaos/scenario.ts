@@ -5,33 +5,33 @@ import { type Environment, type NamedHost, TIMEOUT_MS } from './environment.ts';
 import { checkAuditor, checkInvariants } from './invariants.ts';
 import { beginLoad, type Load } from './load.ts';
 
-/** Something that goes wrong, or changes, while the cluster is at work. */
+/** A fault or a change of the cluster under load. */
 export interface Fault {
   name: string;
   /**
-   * How often it allows the same model call to be made again: once for each worker that is killed, and for each time that the broker
-   * forgets what it had delivered.
+   * How often it allows the same model call to be repeated: once for each worker that is killed, and for each time that the broker loses its
+   * state of deliveries.
    */
   extraCalls: number;
-  /** Leaves the cluster with as many processes as it found. */
+  /** Leaves the number of processes as it was. */
   inject(environment: Environment, load: Load): Promise<void>;
 }
 
-/** Bounds of the promise: a host that is killed is missed within the one, and one that leaves within the other. */
+/** Bounds of the promise: take-over from a killed host, and from a draining one. */
 const FAIL_OVER_MS = 7_000;
 const DRAIN_MS = 1_000;
-/** What begins before each fault, so that it finds all sorts of work under way, and behind the last, so that the cluster is seen to go on. */
+/** Work that begins before each fault, so that all kinds are in flight, and after the last, which shows that the cluster goes on. */
 const UNDER_WAY = 30;
-/** A fault comes at any moment of this. */
+/** A fault is injected at a random moment of this. */
 const SHORT_PAUSE_MS = 500;
 
-/** Lets faults strike one after the other in the middle of a load, then holds all that was accepted against what is there. */
+/** Injects faults one after the other under a load, then compares all that was accepted with what is stored. */
 export async function underLoad(environment: Environment, faults: readonly Fault[]): Promise<void> {
   const load = beginLoad(environment);
   try {
     for (const { inject } of faults) {
       await load.more(UNDER_WAY);
-      // No wait for anything: the moment of the fault is what the seed decides.
+      // A plain wait: the seed decides the moment of the fault.
       await delay(environment.random() * SHORT_PAUSE_MS);
       await inject(environment, load);
     }
@@ -52,21 +52,21 @@ export function oneOf<Item>(environment: Environment, items: readonly Item[]): I
   return item;
 }
 
-/** Kills a host and waits until others have what it had. @throws when that takes longer than is promised */
+/** Kills a host and waits for the take-over. @throws when that takes longer than promised */
 export async function killHost(environment: Environment, host: NamedHost): Promise<void> {
   await untilItOwns(environment, host);
   await environment.end(host, 'SIGKILL');
   await fellOver(environment, host);
 }
 
-/** Waits until others have what a host had that is dead. @throws when that takes longer than is promised */
+/** Waits until other hosts own the partitions of a killed one. @throws when that takes longer than promised */
 export async function fellOver(environment: Environment, host: NamedHost): Promise<void> {
   const failOverMs = await untilOthersOwn(environment, host);
   environment.figures.longestFailOverMs = Math.max(environment.figures.longestFailOverMs, failOverMs);
   expect(failOverMs, 'a killed host was missed for too long').toBeLessThanOrEqual(FAIL_OVER_MS);
 }
 
-/** Asks a host to leave. @throws when others take longer to have what it had than is promised */
+/** Drains a host. @throws when the take-over takes longer than promised */
 export async function drainHost(environment: Environment, host: NamedHost): Promise<void> {
   await environment.end(host, 'SIGTERM');
   const drainMs = await untilOthersOwn(environment, host);
@@ -80,7 +80,7 @@ async function untilOthersOwn(environment: Environment, { name }: NamedHost): Pr
   return performance.now() - fromMs;
 }
 
-/** Adds a host and waits until it has its share. */
+/** Adds a host and waits until it owns its share. */
 export async function joinHost(environment: Environment): Promise<NamedHost> {
   const host = await environment.addHost();
   await untilItOwns(environment, host);

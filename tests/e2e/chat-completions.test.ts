@@ -25,14 +25,13 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     await deployment.stop();
   });
 
-  /** Each request goes to the next gateway. */
   function clientWith(apiKey: string): OpenAI {
     const baseURL = deployment.nextRouterUrl();
     const elsewhere = (url: string | URL | Request, init?: RequestInit) => fetch(String(url).replace(baseURL, deployment.nextRouterUrl()), init);
     return new OpenAI({ baseURL: `${baseURL}/api/v1`, apiKey, maxRetries: 0, timeout: 20_000, fetch: elsewhere });
   }
 
-  it('streams a completion and folds it: role, text, finish, usage, one id', async () => {
+  it('streams a completion and accumulates it: role, text, finish, usage, one id', async () => {
     const chunks: OpenAI.ChatCompletionChunk[] = [];
     const stream = client.chat.completions.stream({ model: MODEL, messages: [{ role: 'user', content: 'Hello! What can you do?' }] });
     stream.on('chunk', (chunk) => chunks.push(chunk));
@@ -47,7 +46,7 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     expect(chunks.filter((chunk) => chunk.usage)).toHaveLength(1);
   });
 
-  it('gets the same text whole as streamed', async () => {
+  it('gets the same text in a whole answer as in a stream', async () => {
     const body = { model: MODEL, messages: [{ role: 'user' as const, content: 'What is a quay?' }] };
     const whole = await client.chat.completions.create(body);
     const streamed = await client.chat.completions.stream(body).finalChatCompletion();
@@ -91,10 +90,10 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     await expect(refused).rejects.toMatchObject({ status: 400, code: 400, param });
   });
 
-  it('gets a BadRequestError for a model that nobody serves', async () => {
-    const refused = client.chat.completions.create({ model: 'nobody/nothing', messages: [{ role: 'user', content: 'hi' }] });
+  it('gets a BadRequestError for a model that no provider serves', async () => {
+    const refused = client.chat.completions.create({ model: 'unknown/nothing', messages: [{ role: 'user', content: 'hi' }] });
 
-    await expect(refused).rejects.toMatchObject({ status: 400, message: expect.stringContaining('nobody/nothing is not a valid model ID') });
+    await expect(refused).rejects.toMatchObject({ status: 400, message: expect.stringContaining('unknown/nothing is not a valid model ID') });
   });
 
   it.each([
@@ -112,7 +111,7 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     }
   });
 
-  it('sees what was shown and then an error when the provider breaks off: never an end that looks like success', async () => {
+  it('gets the parts that were streamed and then an error when the provider breaks off: never an end that looks like success', async () => {
     const stream = await client.chat.completions.create({ model: MODEL, stream: true, messages: [{ role: 'user', content: '!fail cut after=3' }] });
     let text = '';
     const reading = (async () => {
@@ -140,7 +139,7 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     });
   });
 
-  it('embeds the error of a broken answer in its choice when it was asked for whole', async () => {
+  it('gets the error of a broken answer inside its choice in a whole answer', async () => {
     const completion = await client.chat.completions.create({ model: MODEL, messages: [{ role: 'user', content: '!fail cut after=3' }] });
 
     expect(completion.choices[0]).toMatchObject({ finish_reason: 'error', error: { code: 502 } });
@@ -163,7 +162,7 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
     expect(stopped.choices[0]?.message.content).not.toContain('three');
   });
 
-  it('carries the generation id in a header, and echoes session ids without complaint', async () => {
+  it('gets the generation id in a header, and its session ids echoed', async () => {
     const { data, response } = await client.chat.completions
       .create({ model: MODEL, messages: [{ role: 'user', content: 'hi' }], session_id: 'a-session' } as OpenAI.ChatCompletionCreateParamsNonStreaming)
       .withResponse();

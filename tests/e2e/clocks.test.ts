@@ -7,7 +7,7 @@ import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 const HOUR_MS = 3_600_000;
 const TIMEOUT = { timeoutMs: 60_000 };
-/** Both ways, and so that what each makes is judged by one that is two hours away. */
+/** One ahead and one behind, so that timestamps of one process are read by another whose clock is two hours off. */
 const SHIFTS = { 'agent-gateway': -HOUR_MS, 'actor-host': HOUR_MS, 'router-worker': -HOUR_MS, 'effect-worker': HOUR_MS } as const;
 
 let receiver: CallbackReceiver;
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const env = { LOG_LEVEL: 'warn', OUTBOUND_ALLOW_HOSTS: receiver.host };
   cluster = await startCluster({ roles: none, env, onLine: (line) => void lines.push(line) });
   const preload = `--import=${pathToFileURL(`${root}tests/helpers/shifted-date.mjs`)}`;
-  // One after the other: their start is not what is tested, and has a bound.
+  // One after the other: the start is not tested here, and has a bound.
   for (const [role, shiftMs] of Object.entries(SHIFTS))
     await cluster.add(role as keyof typeof SHIFTS, { NODE_OPTIONS: preload, SHIFT_DATE_MS: String(shiftMs) });
 });

@@ -11,13 +11,13 @@ const TWO_OF_EACH = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 2, 
 
 let cluster: Cluster;
 
-describe('two of each', () => {
-  // Ten processes at once: which of them migrates, declares the streams and stores the configuration is for them to find out.
+describe('two processes of each service', () => {
+  // Ten processes start at once and race to migrate, to declare the streams and to store the configuration.
   beforeAll(async () => {
     cluster = await startCluster({ roles: TWO_OF_EACH, env: { LOG_LEVEL: 'info' } });
   });
 
-  it('come up together, each with a management listener that says so', async () => {
+  it('start together, each with a management listener that reports it', async () => {
     expect(cluster.processes).toHaveLength(10);
     for (const { role, managementUrl, pid } of cluster.processes) {
       const ready = await fetch(`${managementUrl}/ready`);
@@ -30,7 +30,7 @@ describe('two of each', () => {
       expect(await metrics.text()).toContain('nodejs_eventloop_lag_seconds ');
       expect(pid).toBeGreaterThan(0);
     }
-    // Not on a public port: there these are addresses like any other that is not known.
+    // Not on a public port: there these paths are unknown.
     for (const url of [...cluster.routerUrls, ...cluster.agentUrls]) {
       for (const path of ['/ready', '/metrics']) expect([401, 404]).toContain((await fetch(`${url}${path}`)).status);
     }
@@ -50,7 +50,7 @@ describe('two of each', () => {
     }
   });
 
-  it('hold one conversation over both agent gateways', async () => {
+  it('serve one conversation over both agent gateways', async () => {
     const [one, other] = cluster.agentUrls.map((url) => agentClient(url, cluster.keys.agentKey));
     if (one === undefined || other === undefined) throw new Error('there are two gateways');
     const { id } = await one.createSession();
@@ -66,7 +66,7 @@ describe('two of each', () => {
     );
   });
 
-  it('go on when one of each is killed, and take one more of each', async () => {
+  it('go on when one of each is killed, and use one more of each', async () => {
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
       const [victim] = cluster.running(role);
       victim?.signal('SIGKILL');
@@ -82,7 +82,7 @@ describe('two of each', () => {
     }
   });
 
-  it('end in order with nothing failed, at one signal', async () => {
+  it('drain without a failure, at one signal', async () => {
     await cluster.stop();
 
     const exits = await Promise.all(cluster.processes.map(({ exited }) => exited));
@@ -96,7 +96,7 @@ describe('two of each', () => {
 });
 
 describe('npm run cluster', () => {
-  it('prints its usage for --help, and what is wrong with an argument', async () => {
+  it('prints its usage for --help, and names a wrong argument', async () => {
     const help = runProgram([process.execPath, 'scripts/cluster.mjs', '--help']);
     expect(await help.exited).toEqual({ code: 0, signal: null });
     expect(help.output()).toContain('--actor-host 3');
@@ -105,7 +105,7 @@ describe('npm run cluster', () => {
     expect(wrong.output()).toContain('--router-worker takes a number');
   });
 
-  it('tells programs what runs where, reports a process that is killed, and stops everything at SIGTERM', async () => {
+  it('prints what runs where in JSON, reports a process that is killed, and stops everything at SIGTERM', async () => {
     const program = runProgram(['npm', 'run', '--silent', 'cluster'], { env: { AGENT_API_KEY: 'sk-agent-of-the-operator' } });
     const events = () => program.output().split('\n').flatMap(eventOf);
     const ready = await eventually(() => events().find(({ event }) => event === 'ready') ?? (program.hasExited() ? { routerUrls: [], keysFile: '' } : null), {

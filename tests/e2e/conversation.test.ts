@@ -6,7 +6,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
-/** Long enough for two posts to lie within it on a busy machine. */
+/** Long enough for two posts within it on a busy machine. */
 const COALESCE_MS = 1_000;
 const ONE_TURN = 'user_message acknowledged typing assistant_message ready';
 
@@ -47,7 +47,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect((await following).map(({ event }) => event)).not.toContain('delta');
   });
 
-  it('cancels the turn for a second message, and answers that', async () => {
+  it('cancels the turn for a second message, and answers the second', async () => {
     const { id } = await agent.createSession();
     await agent.postMessage(id, '!slow 200 How long is the warranty?');
     await longerThan(COALESCE_MS);
@@ -58,7 +58,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(log[4]?.trace_id).toBe(log[0]?.trace_id);
   });
 
-  it('is handed to a human and back: the turn in progress ends, and what is said meanwhile asks for none', async () => {
+  it('switches to manual mode and back: the turn in progress ends, and messages meanwhile begin none', async () => {
     const { id } = await agent.createSession();
     await agent.postMessage(id, '!slow 20 How long is the warranty?');
     const changed = await agent.changeSession(id, { mode: 'manual', title: 'for a human', labels: { upsert: ['human'] }, metadata: { set: { team: 2 } } });
@@ -83,7 +83,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(wordsOf(log)).toBe('user_message acknowledged typing user_message assistant_message ready');
   });
 
-  it('answers a repeated post like the first', async () => {
+  it('answers a repeated post as it answered the first', async () => {
     const { id } = await agent.createSession();
     const post = () =>
       fetch(`${deployment.nextAgentUrl()}/sessions/${id}/events`, {
@@ -108,7 +108,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
   });
 
-  it('has one trace, which is the caller’s, in the log of everybody who works on a turn', async () => {
+  it('has one trace, which is the caller’s, in the log of each process that works on a turn', async () => {
     const { id } = await agent.createSession();
     const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee01';
     await agent.postMessage(id, 'How long is the warranty?', {}, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
@@ -128,7 +128,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`).sort()).toEqual(
       steps.map(([service, msg]) => `info ${deployment.cluster === null ? 'standalone' : service} ${msg}`).sort(),
     );
-    // Ids, and never what was said.
+    // Ids, and no text of a message.
     expect(JSON.stringify(logged)).not.toContain('warranty');
   });
 
@@ -157,7 +157,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(await response.json()).toMatchObject({ code: 'unauthorized' });
   });
 
-  it('is live and ready without a key', async () => {
+  it('answers its live and ready probes without a key', async () => {
     for (const path of ['/health', '/health/live', '/health/ready']) {
       const response = await fetch(`${deployment.nextAgentUrl()}${path}`);
       expect([response.status, await response.json()]).toEqual([200, { status: 'ok', service: 'agent-server' }]);
@@ -198,7 +198,7 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
     }
   });
 
-  it('DESIGN 7: who comes in the middle of a reply, at whichever gateway, is shown its text so far and then the rest', async () => {
+  it('DESIGN 7: a reader that connects in the middle of a reply, at any gateway, gets its text so far and then the rest', async () => {
     const { agent } = deployment;
     const { id } = await agent.createSession();
     await agent.postMessage(id, '!slow 100 How long is the warranty?');
@@ -213,7 +213,7 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
 });
 
 describe('a conversation in one process', () => {
-  it('keeps the whole log through a kill -9 in the middle of a turn, and goes on', async () => {
+  it('loses nothing of the log by a kill -9 in the middle of a turn, and goes on', async () => {
     const dataDir = await freeFolder();
     const first = await startIn(dataDir);
     const { id } = await first.agent.createSession();
@@ -240,7 +240,7 @@ async function startIn(dataDir: string) {
   return { agent: agentClient(deployment.agentUrl, deployment.keys.agentKey), kill: deployment.kill };
 }
 
-/** Waits out a window of time, which is what is being tested. */
+/** A plain wait: a window of time is what is tested. */
 function longerThan(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms + 50));
 }

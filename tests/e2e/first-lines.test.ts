@@ -18,8 +18,8 @@ afterAll(async () => {
 });
 
 describe('what npm start prints', () => {
-  it('says what runs where, where the keys are, and that a script answers', () => {
-    const told = standalone.output();
+  it('lists what runs where, where the keys are, and that a scripted model answers', () => {
+    const banner = standalone.output();
 
     for (const fact of [
       `${standalone.routerUrl}/api/v1`,
@@ -30,11 +30,11 @@ describe('what npm start prints', () => {
       'scripted/assistant',
       'OPENAI_API_KEY',
     ]) {
-      expect(told).toContain(fact);
+      expect(banner).toContain(fact);
     }
   });
 
-  it('warns of nothing in the sample agent, and lists what has no effect yet in lines that do not wrap', () => {
+  it('has no warning for the sample agent, and lists what has no effect yet in lines that do not wrap', () => {
     const lines = standalone.output().split('\n');
     const listed = lines.filter((line) => line.includes('No effect yet'));
 
@@ -72,7 +72,7 @@ describe('the first requests of README', () => {
   });
 });
 
-/** Runs the printed line that fits, where it is to be run. */
+/** Runs the matching line of the banner in the folder that it is meant for. */
 function paste(fits: RegExp): Promise<{ stdout: string }> {
   const line = standalone
     .output()

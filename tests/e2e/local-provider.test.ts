@@ -10,7 +10,7 @@ it('a model server without a key, named in .env, is called without a credential,
   const upstream = await openOpenAiUpstream();
   onTestFinished(() => upstream.close());
   const envFile = join(await freeFolder('a folder with blanks'), '.env');
-  // As compose has it, where there is no key; the environment, here with LOG_LEVEL, wins.
+  // As in docker-compose.yml without a key; the environment, here with LOG_LEVEL, wins.
   await writeFile(envFile, `OPENAI_BASE_URL=${upstream.baseUrl}\nOPENAI_API_KEY=none\nLOG_LEVEL=nonsense\n`);
   const standalone = await startStandalone({ command: ['npm', 'start'], env: { SWITCHYARD_ENV_FILE: envFile, LOG_LEVEL: 'warn' } });
   onTestFinished(() => standalone.stop().then(() => {}));
@@ -22,12 +22,12 @@ it('a model server without a key, named in .env, is called without a credential,
   expect(upstream.requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
   for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('authorization');
   expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
-  const told = standalone.output().replaceAll(/\s+/g, ' ');
-  expect(told).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
-  expect(told).toContain(`Settings ${envFile}, and the environment, which wins`);
+  const banner = standalone.output().replaceAll(/\s+/g, ' ');
+  expect(banner).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
+  expect(banner).toContain(`Settings ${envFile}, and the environment, which wins`);
 });
 
-it('a model server that is not there ends the start, which says so and what to do', async () => {
+it('a model server that does not answer ends the start with a message that says so and what to do', async () => {
   const upstream = await openOpenAiUpstream();
   await upstream.close();
   const env = { OPENAI_BASE_URL: upstream.baseUrl, DATA_DIR: join(await freeFolder('data'), 'data') };

@@ -12,17 +12,17 @@ import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 const SESSIONS = 1_000;
 const MESSAGES = 5;
-/** One per so many conversations. */
+/** One run per this many conversations. */
 const SESSIONS_PER_RUN = 20;
-/** Conversations that are held at a time. */
+/** Concurrent conversations. */
 const AT_ONCE = 128;
-/** An owner that is dead is missed after 5 s; what waited for it comes then. */
+/** A dead owner is replaced after 5 s; what waited for it is answered then. */
 const TIMEOUT_MS = 30_000;
-/** Less than the client waits, so that the server says what did not come. */
+/** Below the client's timeout, so that the server's answer names what is missing. */
 const ANSWER_SECONDS = 19;
 
 let turn = 0;
-/** The gateways take turns. */
+/** The gateways are used in turn. */
 function nextAgentUrl(): string {
   turn += 1;
   return cluster.agentUrls[turn % cluster.agentUrls.length] ?? '';
@@ -41,12 +41,12 @@ beforeAll(async () => {
   agent = agentClient(nextAgentUrl, cluster.keys.agentKey);
   client = retryingClient({ nextUrl: nextAgentUrl, key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS });
   database = new pg.Pool({ connectionString: cluster.postgres.url, max: 2 });
-  // After a case that fails the server goes first. A query that is under way then fails by itself.
+  // After a failed case the server ends first. A query in flight then fails by itself.
   database.on('error', () => {});
 });
 
 describe('three actor hosts', () => {
-  it('keep a thousand conversations whole, and call back for every run, while one host joins, one leaves and one is killed', async () => {
+  it('lose nothing of a thousand conversations, and call back for every run, while one host joins, one leaves and one is killed', async () => {
     const { figures } = client;
     let said = 0;
     const changes = membershipChanges();
@@ -91,7 +91,7 @@ interface Run {
   callback: ReturnType<CallbackReceiver['address']>;
 }
 
-/** A run whose model takes its time, and whose receiver fails at first. */
+/** A run with a slow model and a receiver that refuses the first posts. */
 async function beginRun(): Promise<Run> {
   const callback = receiver.address(500, 204);
   const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: '!slow 1000 The pump is loud.' };
@@ -99,7 +99,7 @@ async function beginRun(): Promise<Run> {
   return { id: (body as RunEnvelope).run_id, callback };
 }
 
-/** It is told once, in as many posts as it took. */
+/** All posts of the callback have one body. */
 async function checkRun({ id, callback: { received } }: Run): Promise<void> {
   const response = await fetch(`${nextAgentUrl()}/runs/${id}`, { headers: { authorization: `Bearer ${cluster.keys.agentKey}` } });
   expect(await response.json()).toMatchObject({ run_id: id, status: 'succeeded' });
@@ -108,7 +108,7 @@ async function checkRun({ id, callback: { received } }: Run): Promise<void> {
   expect(JSON.parse(String(received[0]?.body))).toMatchObject({ run_id: id, status: 'succeeded' });
 }
 
-/** Posts until it is accepted, as a client does that was told to come again. @throws what else it was told */
+/** Posts until it is accepted, as a client does that is refused with a Retry-After. @throws any other refusal */
 async function accepted(path: string, fields: object): Promise<unknown> {
   const { status, body } = await client.post(path, fields);
   if (status > 299) throw new Error(`${path} was answered ${status}: ${JSON.stringify(body)}`);
@@ -121,7 +121,7 @@ async function answeredFrom(sessionId: string, offset: number): Promise<number> 
   return (answers.at(-1)?.offset ?? offset) + 1;
 }
 
-/** One host more, then one that leaves, then one that is killed, each when so much of the talk is over. */
+/** Adds a host, drains one, kills one, each when a share of the messages is accepted. */
 function membershipChanges() {
   const [leaver, victim] = cluster.running('actor-host');
   let failOverMs = 0;
@@ -147,12 +147,12 @@ function membershipChanges() {
   const due = [join, leave, kill];
   let changing: Promise<void> = Promise.resolve();
   return {
-    /** One after the other, whatever the talk has come to meanwhile. @param share of all messages that are accepted */
+    /** One change after the other, however far the conversations are meanwhile. @param share of all messages that are accepted */
     at(share: number): void {
       while (due.length > 0 && share >= 1 - due.length / 4) {
         const change = due.shift();
         if (change !== undefined) changing = changing.then(change);
-        // What fails is told by done(); until then nobody waits for it.
+        // done() rejects with the failure; until then the promise is not awaited.
         changing.catch(() => {});
       }
     },
@@ -170,7 +170,7 @@ async function owners(): Promise<Set<string>> {
   return new Set(rows.map(({ owner }) => owner));
 }
 
-/** Partitions whose owner has not been heard since then. @param since by the database's clock; null: ever */
+/** Partitions whose owner has written no heartbeat since then. @param since by the database's clock; null: ever */
 async function withoutOwnerSince(since: string | null): Promise<number> {
   const { rows } = await database.query<{ count: number }>(
     `select count(*)::int as count from parts left join hosts on hosts.id = parts.owner
@@ -180,7 +180,7 @@ async function withoutOwnerSince(since: string | null): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Reads every log as clients do, and holds it against what was said and against the rows. */
+/** Reads every log as clients do, and compares it with what was sent and with the rows. */
 async function checkLogs(sessions: ReadonlyMap<string, SentMessages>): Promise<Turns> {
   const stored = await storedSessions(database, [...sessions.keys()]);
   expect(stored.size).toBe(SESSIONS);
@@ -197,7 +197,7 @@ async function checkLogs(sessions: ReadonlyMap<string, SentMessages>): Promise<T
   return turns;
 }
 
-/** The scripted model repeats what it was told last. */
+/** The scripted model repeats the last message. */
 function repeated(text: string): string {
   const words = text.replace(/^.* /, '');
   return `${words} ${words}`;

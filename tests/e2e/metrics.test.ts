@@ -7,13 +7,13 @@ import { eventually } from '../helpers/eventually.ts';
 
 const ROUTINE = 'triage-warranty-claim';
 const TIMEOUT = { timeoutMs: 30_000 };
-/** Words of a customer that stand nowhere else. */
+/** Words of a customer that occur nowhere else. */
 const WORDS = { call: 'quillwort', turn: 'saxifrage', run: 'toadflax' };
 
 type Labels = Record<string, string>;
 
-/** All that the processes of a deployment tell at one moment, as lines. */
-async function told(deployment: DeploymentUnderTest): Promise<string[]> {
+/** The metrics of all processes of a deployment at one moment, as lines. */
+async function metricLines(deployment: DeploymentUnderTest): Promise<string[]> {
   const texts = await Promise.all(deployment.managementUrls().map(async (url) => (await fetch(`${url}/metrics`)).text()));
   return texts.flatMap((text) => text.split('\n')).filter((line) => line !== '' && !line.startsWith('#'));
 }
@@ -28,14 +28,14 @@ function sumIn(lines: readonly string[], key: MetricKey, labels: Labels = {}, su
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
 }
 
-describe.each(shapes)('what a deployment tells of itself, with Switchyard $name', ({ start }) => {
+describe.each(shapes)('metrics and log of a deployment, with Switchyard $name', ({ start }) => {
   let receiver: CallbackReceiver;
   let deployment: DeploymentUnderTest;
   let run: RunEnvelope;
   let sessionId: string;
   let callId: string | null;
   let reply: string;
-  /** After one call, one turn and one run. */
+  /** Metrics after one call, one turn and one run. */
   let lines: string[];
 
   beforeAll(async () => {
@@ -67,9 +67,9 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
     run = (await triggered.json()) as RunEnvelope;
     expect(triggered.status, JSON.stringify(run)).toBe(202);
     await eventually(() => callback.received.length === 1, TIMEOUT);
-    // The last thing that happens: the report of the callback is applied.
+    // The last step: the result of the callback is applied.
     await eventually(async () => {
-      lines = await told(deployment);
+      lines = await metricLines(deployment);
       return sumIn(lines, 'callbackAttempts', { outcome: 'delivered' }) === 1 && sumIn(lines, 'effectsOpen') === 0 && sumIn(lines, 'queueDepth') === 0;
     }, TIMEOUT);
   });
@@ -116,7 +116,7 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
 
   it('DESIGN 12: counts a long-poll for as long as it is open', async () => {
     const left = new AbortController();
-    const open = async () => sumIn(await told(deployment), 'streamsOpen', { kind: 'agent_long_poll' });
+    const open = async () => sumIn(await metricLines(deployment), 'streamsOpen', { kind: 'agent_long_poll' });
     const head = (await deployment.agent.readSession(sessionId)).last_offset + 1;
     const poll = fetch(`${deployment.nextAgentUrl()}/sessions/${sessionId}/events?min_offset=${head}`, {
       headers: { authorization: `Bearer ${deployment.keys.agentKey}` },
@@ -129,7 +129,7 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
     await eventually(async () => (await open()) === 0, TIMEOUT);
   });
 
-  it('has no id among its labels, and is not told at a public port', async () => {
+  it('has no id among its labels, and is not served at a public port', async () => {
     const text = lines.join('\n');
     for (const id of [sessionId, run.run_id, String(callId), deployment.keys.routerKey]) expect(text).not.toContain(id);
     for (const url of [deployment.nextRouterUrl(), deployment.nextAgentUrl()]) expect([401, 404]).toContain((await fetch(`${url}/metrics`)).status);

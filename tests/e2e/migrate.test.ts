@@ -7,7 +7,7 @@ import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { root, runProgram } from '../helpers/run-program.ts';
 
-/** Connects, says so, and migrates once it is told to. */
+/** Connects, prints that it has, and migrates at the first input. */
 const PROGRAM = `
 import { migrate } from './dist/shared/storage/migrate.js';
 import { openPostgres } from './dist/shared/storage/postgres/open-postgres.js';
@@ -21,7 +21,7 @@ process.exit();`;
 
 const PROCESSES = 10;
 
-/** Ten starts of Node on a machine that is busy. */
+/** Ten starts of Node on a busy machine. */
 const START_TIMEOUT_MS = 60_000;
 
 it('DESIGN 10: an empty database is migrated once, however many processes start at once', async () => {

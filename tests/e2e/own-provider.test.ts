@@ -36,7 +36,7 @@ afterEach(() => {
 });
 
 describe('with a provider of one’s own', () => {
-  it('calls that provider, under its own name of the model and with its key, and says which model answered', async () => {
+  it('calls that provider, under its own name of the model and with its key, and reports which model answered', async () => {
     const response = await complete({ model: 'small', messages: [{ role: 'user', content: 'hi' }] });
     const body = (await response.json()) as { model: string; provider: string };
     const request = upstream.requests.at(-1);
@@ -47,7 +47,7 @@ describe('with a provider of one’s own', () => {
     expect(request?.body).toMatchObject({ model: 'small', stream: true });
   });
 
-  it('lets the sample agent speak through it', async () => {
+  it('answers for the sample agent through it', async () => {
     const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
     const { id } = await agent.createSession();
     await agent.postMessage(id, 'hello');
@@ -58,7 +58,7 @@ describe('with a provider of one’s own', () => {
     expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user']);
   });
 
-  it('stops the upstream when its client leaves in the middle of a stream', async () => {
+  it('closes the upstream when its client disconnects in the middle of a stream', async () => {
     upstream.answer({ text: Array(200).fill('word '), delayMs: 50 });
     const before = upstream.aborts;
     const leave = new AbortController();
@@ -77,7 +77,7 @@ describe('with a provider of one’s own', () => {
     const [before, requests] = [upstream.aborts, upstream.requests.length];
     await agent.postMessage(id, 'tell me a long story');
     await eventually(() => upstream.requests.length === requests + 1);
-    // Past the coalescing window, which is what is being waited out.
+    // A plain wait for the end of the coalescing window.
     await new Promise((resolve) => setTimeout(resolve, 200));
     await agent.postMessage(id, 'never mind');
 

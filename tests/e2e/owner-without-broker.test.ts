@@ -34,7 +34,7 @@ afterAll(async () => {
   await fresh?.drop();
 });
 
-/** Each host has connections of its own. */
+/** Each host has its own connections. */
 const drivers = () => ({
   own,
   startBroker: () => startNatsServer(),

@@ -7,7 +7,7 @@ import { runProgram } from '../helpers/run-program.ts';
 import type { Cluster } from '../helpers/start-cluster.ts';
 
 const ROUTINE = 'triage-warranty-claim';
-/** In all: two that fail and one more. The pauses between them are 1 s and 2 s, a fifth more or less. */
+/** Tries in all: two fail. The pauses between them are 1 s and 2 s, ±20 %. */
 const ATTEMPTS = 3;
 const TIMEOUT = { timeoutMs: 30_000 };
 
@@ -30,7 +30,6 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     await receiver.close();
   });
 
-  /** Each request goes to the next gateway. */
   async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
     const headers = { authorization: `Bearer ${deployment.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
     const response = await fetch(`${deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
@@ -52,7 +51,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     return (await ask(`/runs/${runId}`)).body as unknown as RunRecord;
   }
 
-  /** To be asked after the callback: until it has settled, a session of the run's own is there. */
+  /** To be called after the callback: a run's ephemeral session exists until the delivery has settled. */
   async function isGone(sessionId: string): Promise<boolean> {
     return (await ask(`/sessions/${sessionId}`)).status === 404;
   }
@@ -61,9 +60,9 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     return deployment.logLines().filter((line) => line.trace_id === traceId);
   }
 
-  // The cases wait for pauses and disturb each other in nothing, so they wait together.
-  describe('that nothing disturbs', { concurrent: true }, () => {
-    it('are called back until the receiver takes it, each time with the same bytes, and leave their own session behind', async () => {
+  // The cases wait for back-offs and are independent of each other, so they run concurrently.
+  describe('without faults', { concurrent: true }, () => {
+    it('are called back until the receiver accepts, each time with the same bytes, and delete their ephemeral session', async () => {
       const callback = receiver.address(500, 'drop', 204);
       const run = await trigger({ callback_url: callback.url, metadata: { from: 'a test' } });
       await eventually(() => callback.received.length === ATTEMPTS, TIMEOUT);
@@ -100,7 +99,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       expect(callback.received).toHaveLength(ATTEMPTS);
     });
 
-    it('are begun once per idempotency key, whichever gateway is asked, and a repeat is answered with the first', async () => {
+    it('are begun once per idempotency key, at any gateway, and a repeat gets the answer of the first', async () => {
       const callback = receiver.address();
       const fields = { callback_url: callback.url, idempotency_key: 'claim-4711' };
       const answers = await Promise.all([post(fields), post(fields), post(fields)]);
@@ -110,14 +109,14 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
 
       const { run_id, session_id, created_at } = run ?? {};
       for (const { body } of answers.filter(({ status }) => status === 409)) expect(body).toMatchObject({ code: 'conflict', run_id, session_id, created_at });
-      // What is wrong with a repeat is not looked at: the first was right.
+      // A repeat is not validated: the first was valid.
       const late = await post({ ...fields, callback_url: 'http://127.0.0.1:1/', input: {} });
       expect(late).toMatchObject({ status: 409, body: { code: 'conflict', run_id, session_id, created_at, status: 'succeeded' } });
       await eventually(() => isGone(String(session_id)), TIMEOUT);
       expect(callback.received).toHaveLength(1);
     });
 
-    it('that fail say why, in the callback and to who asks', async () => {
+    it('that fail report why, in the callback and in the run’s record', async () => {
       const callback = receiver.address();
       const run = await trigger({ callback_url: callback.url, input: claim('!fail 500') });
       const post = await eventually(() => callback.received[0], TIMEOUT);
@@ -128,7 +127,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       await eventually(() => isGone(run.session_id), TIMEOUT);
     });
 
-    it('in a session of the caller’s leave it there, with what they did in its log', async () => {
+    it('in a session of the caller’s leave it in place, with their events in its log', async () => {
       const callback = receiver.address();
       const { id } = await deployment.agent.createSession();
       const run = await trigger({ callback_url: callback.url, session_id: id });
@@ -155,7 +154,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       expect(JSON.stringify(body)).not.toContain('hunter2');
     });
 
-    it('are not begun for an input that does not fit, a routine that is not there, or without the key', async () => {
+    it('are not begun for an invalid input, an unknown routine, or without the key', async () => {
       const { url: callback_url } = receiver.address();
       const misfit = await post({ callback_url, input: { ...claim(), model: 'Acme Nonplus' } });
       expect(misfit).toMatchObject({ status: 400, body: { error: expect.any(String), path: '/model' } });
@@ -164,7 +163,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       expect((await post({ callback_url }, { authorization: 'Bearer wrong' })).status).toBe(401);
     });
 
-    it('have one trace, which is the caller’s, in the log of everybody who works on one', async () => {
+    it('have one trace, which is the caller’s, in the log of each process that works on one', async () => {
       const callback = receiver.address();
       const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee02';
       const { run_id, session_id } = await trigger({ callback_url: callback.url }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
@@ -187,13 +186,13 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       );
       expect((await readRun(run_id)).trace_id).toBe(traceId);
       expect(callback.received[0]?.headers.traceparent).toContain(traceId);
-      // Ids, and never what the run was about.
+      // Ids, and nothing of the run's input or output.
       expect(JSON.stringify(logged)).not.toMatch(/pump|127\.0\.0\.1/);
     });
 
     // The command line needs stores that two processes can open.
     if (isCluster) {
-      it('whose receiver never takes it become a dead letter, which the operator sees and replays', async () => {
+      it('whose receiver never accepts become a dead letter, which the operator lists and replays', async () => {
         const callback = receiver.address(503);
         const run = await trigger({ callback_url: callback.url });
         const deadLetterId = `${run.run_id}-callback`;
@@ -214,10 +213,10 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
   });
 
   if (isCluster) {
-    it('end and are called back while there is no gateway, and one that starts later knows of it', async () => {
+    it('end and are called back while there is no gateway, and one that starts later reports it', async () => {
       const { add, running } = clusterOf(deployment);
       const callback = receiver.address();
-      // A model that takes its time, so that the gateways are gone before the run is over.
+      // A slow model, so that the gateways have ended before the run is over.
       const run = await trigger({ callback_url: callback.url, input: claim('!slow 3000') });
       const gateways = running('agent-gateway');
       for (const gateway of gateways) gateway.signal('SIGTERM');
@@ -233,7 +232,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
   }
 
-  /** Runs the operator's command line against the cluster, as that user of the broker. @returns what it printed */
+  /** Runs the operator's command line against the cluster, as the broker's user `operator`. @returns its output */
   async function operate(...args: string[]): Promise<string> {
     const env = clusterOf(deployment).environmentOf('operator');
     const program = runProgram([process.execPath, 'dist/services/operator/main.js', ...args], { env });

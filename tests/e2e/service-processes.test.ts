@@ -18,13 +18,13 @@ import { type RunningProgram, root, runProgram } from '../helpers/run-program.ts
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
-/** For a start that fails, from the command to the exit code: the contract's ten seconds, many times over for a machine that is busy. */
+/** For a failing start, from the command to the exit code: a multiple of the contract's ten seconds, for a busy machine. */
 const FAILED_START = { timeoutMs: 90_000 };
 
 const CLEAN = { code: 0, signal: null };
 /** A few seconds of stream: long enough to be in flight when the signal arrives, short enough to be waited for. */
 const SHORT_STREAM = '!slow 100 Hello!';
-/** More than an hour of stream: whoever waits for its end has not stopped at once. */
+/** More than an hour of stream: a process that waits for its end has not stopped at once. */
 const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
 
 /** The stores alone. */
@@ -40,7 +40,7 @@ function startService(role: Role, env: Record<string, string | undefined>, args:
   return runProgram([process.execPath, `dist/services/${role}/main.js`, ...args], { env: { ...cluster.environmentOf(role), ...env } });
 }
 
-/** Starts a service that can't, and returns what it said when it ended. */
+/** Starts a service that can't start, and returns its output when it ended. */
 async function whyItEnds(role: Role, env: Record<string, string | undefined>, args: string[] = []): Promise<string> {
   const program = startService(role, env, args);
   await eventually(() => program.hasExited(), FAILED_START);
@@ -55,15 +55,15 @@ function plainLines(output: string): string[] {
   return output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
 }
 
-describe('a service whose store is not there', () => {
+describe('a service whose store is unreachable', () => {
   // Each takes as long as a start may, so they are one test, side by side.
-  it('ends within 10 s and says on one line which one, and where, without its credentials', async () => {
+  it('ends within 10 s and names the store and its address on one line, without its credentials', async () => {
     const silent = await listen();
     const cases: [Role, Record<string, string>, RegExp][] = [
-      ['agent-gateway', { DATABASE_URL: 'postgres://anna:hunter2@127.0.0.1:1/house' }, /PostgreSQL at 127\.0\.0\.1:1\b/],
+      ['agent-gateway', { DATABASE_URL: 'postgres://anna:hunter2@127.0.0.1:1/agents' }, /PostgreSQL at 127\.0\.0\.1:1\b/],
       ['agent-gateway', { REDIS_URL: 'redis://:hunter2@127.0.0.1:1' }, /Redis at (?:redis:\/\/)?127\.0\.0\.1:1\b/],
       ['router-gateway', { NATS_URL: 'nats://127.0.0.1:1', NATS_PASSWORD: 'hunter2' }, /NATS at (?:nats:\/\/)?127\.0\.0\.1:1\b/],
-      ['actor-host', { DATABASE_URL: `postgres://anna:hunter2@127.0.0.1:${silent}/house` }, new RegExp(`PostgreSQL at 127\\.0\\.0\\.1:${silent}\\b`)],
+      ['actor-host', { DATABASE_URL: `postgres://anna:hunter2@127.0.0.1:${silent}/agents` }, new RegExp(`PostgreSQL at 127\\.0\\.0\\.1:${silent}\\b`)],
       ['effect-worker', { NATS_URL: `nats://127.0.0.1:${silent}`, NATS_PASSWORD: 'hunter2' }, new RegExp(`NATS at (?:nats://)?127\\.0\\.0\\.1:${silent}\\b`)],
       ['agent-gateway', { REDIS_URL: `redis://:hunter2@127.0.0.1:${silent}` }, new RegExp(`Redis at (?:redis://)?127\\.0\\.0\\.1:${silent}\\b`)],
     ];
@@ -79,7 +79,7 @@ describe('a service whose store is not there', () => {
     );
   });
 
-  it('goes on when its store is merely slow: it waits for a migration longer than a start that fails may take, and says which session migrates', async () => {
+  it('goes on when its store is only slow: it waits for a migration longer than a failing start may take, and names the session that migrates', async () => {
     const fresh = await databaseThatMigrates();
     const service = startService('effect-worker', { DATABASE_URL: fresh.url, LOG_LEVEL: 'info' });
 
@@ -138,7 +138,7 @@ describe('a service whose store is not there', () => {
   });
 });
 
-describe('a service whose broker is another one than that of the hosts that run', () => {
+describe('a service whose broker is not that of the running hosts', () => {
   it('ends within 10 s and names both logs and the hosts', async () => {
     const host = await cluster.add('actor-host');
     const other = await startNatsServer();
@@ -173,7 +173,7 @@ describe('a service that is not set up', () => {
     expect(await whyItEnds(role, { [variable]: undefined })).toContain(`the environment variable ${variable} is not set`);
   });
 
-  it('does not ask for secrets that it has no use for', async () => {
+  it('requires no secret that it does not use', async () => {
     const secrets = { AGENT_API_KEY: undefined, ROUTER_API_KEY: undefined, PLATFORM_SECRET_KEY: undefined, HOUSE_SECRET: undefined };
     const worker = startService('router-worker', { ...secrets, LOG_LEVEL: 'info' });
     await becomesReady(worker);
@@ -182,7 +182,7 @@ describe('a service that is not set up', () => {
     expect(await worker.exited).toEqual(CLEAN);
   });
 
-  it('an effect worker ends for a kind that there is not, and works on those of its command line', async () => {
+  it('an effect worker ends for an unknown kind, and works on those of its command line', async () => {
     expect(await whyItEnds('effect-worker', {}, ['--kinds', 'tool,retrieval'])).toContain('must be one or more of tool, delivery');
     const worker = startService('effect-worker', { EFFECT_KINDS: 'nothing', LOG_LEVEL: 'info' }, ['--kinds', 'delivery']);
     await becomesReady(worker);
@@ -192,8 +192,8 @@ describe('a service that is not set up', () => {
   });
 });
 
-describe('a service that is stopped', () => {
-  it('says so to who probes it, lets a stream end, and exits with 0', async () => {
+describe('a service that is stopped by a signal', () => {
+  it('fails its readiness probe, lets a stream end, and exits with 0', async () => {
     const gateway = await cluster.add('router-gateway');
     const worker = await cluster.add('router-worker');
     const { text } = await openStream({ routerUrl: gateway.url ?? '', keys: cluster.keys, output: cluster.output }, SHORT_STREAM);
@@ -214,19 +214,19 @@ describe('a service that is stopped', () => {
     const { text } = await openStream({ routerUrl: gateway.url ?? '', keys: cluster.keys, output: cluster.output }, ENDLESS_STREAM);
     gateway.signal('SIGTERM');
     await eventually(async () => (await readinessAt(gateway.managementUrl)) === '503 draining');
-    await delay(1_100); // a repeat within a second is the same wish, and that second is what is tested
+    await delay(1_100); // a signal within a second counts as the same request, and that second is what is tested
     expect(gateway.hasExited()).toBe(false);
     gateway.signal('SIGINT');
 
     expect(await gateway.exited).toEqual({ code: 130, signal: null });
     await expect(text).rejects.toThrow();
-    worker.signal('SIGKILL'); // it would finish the call
+    worker.signal('SIGKILL'); // a drain would finish the call
     await worker.exited;
   });
 });
 
 describe('an actor host', () => {
-  it('sweeps the store once its delay is over, and ends in good order', async () => {
+  it('sweeps the store once its delay is over, and drains', async () => {
     const host = startService('actor-host', { STORE_GC_DELAY_SECONDS: '1', LOG_LEVEL: 'info' });
     await eventually(() => host.output().includes('the store was swept'));
     host.signal('SIGTERM');
@@ -239,7 +239,7 @@ describe('a process with a fault', () => {
   it.each([
     ['thrown', 'throw new Error("with postgres://anna:hunter2@db")'],
     ['rejected', 'await Promise.reject(new Error("with postgres://anna:hunter2@db"))'],
-  ])('that is %s ends with 1 and tells it in its log, without secrets', async (_, fault) => {
+  ])('that is %s ends with 1 and logs it, without secrets', async (_, fault) => {
     const script = `
       import { exitOnFault } from './dist/shared/lifecycle/exit-on-fault.js';
       import { createLog } from './dist/shared/telemetry/log.js';
@@ -257,7 +257,7 @@ describe('a process with a fault', () => {
 
 describe('npm start', () => {
   it('DESIGN 10: npm start is alive and not ready on both public ports while it starts, and serves there once it is ready', async () => {
-    // The start reads its configuration from a pipe, and waits there until something is written.
+    // The start reads its configuration from a pipe, and waits until something is written to it.
     const folder = await freeFolder('configuration');
     const path = join(folder, 'router.yaml');
     await promisify(execFile)('mkfifo', [path]);
@@ -285,7 +285,7 @@ describe('npm start', () => {
     expect(await standalone.stop()).toEqual(CLEAN);
   });
 
-  it('has a management listener when it is given a port for it, and none otherwise', async () => {
+  it('has a management listener when a port is set for it, and none otherwise', async () => {
     const standalone = await startStandalone({ env: { MANAGEMENT_PORT: '0' } });
     const plain = await startStandalone();
 
@@ -296,7 +296,7 @@ describe('npm start', () => {
   });
 });
 
-/** An empty database that another session migrates until it is told to end. */
+/** An empty database that another session migrates until released. */
 async function databaseThatMigrates(): Promise<{ url: string; end(): Promise<void> }> {
   const fresh = await freshDatabase(inject('postgresUrl'));
   onTestFinished(() => fresh.drop());
@@ -311,7 +311,7 @@ async function databaseThatMigrates(): Promise<{ url: string; end(): Promise<voi
     holds = resolve;
   });
   const migrating = migrator.transaction(async (handle) => {
-    // A transaction that does nothing for ten seconds is ended by the server.
+    // The server ends a transaction that is idle for ten seconds.
     await handle.query("set local idle_in_transaction_session_timeout = '60s'");
     await handle.query('select pg_advisory_xact_lock(5317204011)');
     holds();
@@ -338,7 +338,7 @@ async function readinessAt(managementUrl: string): Promise<string> {
   return `${response.status} ${status}`;
 }
 
-/** A server that accepts connections and never says anything. @returns its port */
+/** A server that accepts connections and never sends anything. @returns its port */
 async function listen(): Promise<number> {
   const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -7,7 +7,7 @@ import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { eventually } from '../helpers/eventually.ts';
 import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
 
-/** Connects to the server of a URL, says something, and returns its first answer. */
+/** Connects to the server of a URL, sends a text, and returns the first answer. */
 async function ask(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   expect(hostname).toBe('127.0.0.1');
@@ -47,14 +47,14 @@ it('has a browser', () => {
   expect(status).toBe(0);
 });
 
-it('says so when PG_BIN leads nowhere', async () => {
+it('reports a PG_BIN that leads nowhere', async () => {
   const services = runProgram([process.execPath, 'scripts/servers/test-services.mjs'], { env: { PG_BIN: '/nowhere' } });
 
   expect(await services.exited).toEqual({ code: 1, signal: null });
   expect(services.output()).toBe('PG_BIN is /nowhere, which does not hold initdb, postgres, psql.\n');
 });
 
-it('ends its servers with the run, and those of a run that was killed with the next one', async () => {
+it('ends its servers at the end of the run, and those of a killed run at the next', async () => {
   const killed = await startServices();
   killed.program.signal('SIGKILL');
   await killed.program.exited;
@@ -69,7 +69,7 @@ it('ends its servers with the run, and those of a run that was killed with the n
   for (const url of next.urls) await eventually(async () => !(await answers(url)));
 });
 
-/** A set of servers besides the one of this run, as `node scripts/servers/test-services.mjs` starts it. */
+/** A further set of servers, as `node scripts/servers/test-services.mjs` starts it. */
 async function startServices(): Promise<{ program: RunningProgram; urls: string[] }> {
   const program = runProgram([process.execPath, 'scripts/servers/test-services.mjs']);
   await eventually(() => program.output().includes('Ctrl-C ends them.') || program.hasExited(), { timeoutMs: 60_000 });
@@ -78,7 +78,7 @@ async function startServices(): Promise<{ program: RunningProgram; urls: string[
   return { program, urls };
 }
 
-/** Whether something listens there. */
+/** Whether a process listens there. */
 function answers(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

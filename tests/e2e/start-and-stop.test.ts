@@ -14,7 +14,7 @@ import { startStandalone } from '../helpers/start-standalone.ts';
 const CLEAN = { code: 0, signal: null };
 /** A few seconds of stream: long enough to be in flight when the signal arrives, short enough to be waited for. */
 const SHORT_STREAM = '!slow 100 Hello!';
-/** More than an hour of stream: whoever waits for its end has not stopped at once. */
+/** More than an hour of stream: a process that waits for its end has not stopped at once. */
 const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
 
 describe('stopping', () => {
@@ -46,7 +46,7 @@ describe('stopping', () => {
     const { text } = await openStream(standalone, ENDLESS_STREAM);
     standalone.program.signal(signal);
     await eventually(() => standalone.output().includes(`${signal}: finishing`));
-    await delay(1_100); // a repeat within a second is the same wish, and that second is what is tested
+    await delay(1_100); // a signal within a second counts as the same request, and that second is what is tested
     expect(standalone.program.hasExited()).toBe(false);
     standalone.program.signal(signal);
 
@@ -68,7 +68,7 @@ describe('stopping', () => {
 });
 
 describe('stopping while a callback waits for its retry', () => {
-  /** A start that has a run whose callback was refused once. */
+  /** A started program with a run whose callback was refused once. */
   async function withRefusedCallback(env: Record<string, string>) {
     const receiver = await openCallbackReceiver();
     onTestFinished(() => receiver.close());
@@ -83,9 +83,9 @@ describe('stopping while a callback waits for its retry', () => {
     return { standalone, callback, receiver };
   }
 
-  it('posts it again before npm start ends, and exits with 0', async () => {
+  it('retries it before npm start ends, and exits with 0', async () => {
     const { standalone, callback } = await withRefusedCallback({});
-    // Only what is posted from here on is taken.
+    // The receiver accepts only what is posted from here on.
     const stopped = standalone.stop();
     callback.answer(204);
     expect(await stopped, standalone.output()).toEqual(CLEAN);
@@ -96,7 +96,7 @@ describe('stopping while a callback waits for its retry', () => {
     expect(standalone.output()).not.toContain('callbacks are left');
   });
 
-  it('names how many are left and for which hosts when the time is over, and the next start posts them', async () => {
+  it('prints how many are left and for which hosts when the drain is over, and the next start posts them', async () => {
     const { standalone, callback, receiver } = await withRefusedCallback({ SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '1' });
     expect(await standalone.stop(), standalone.output()).toEqual(CLEAN);
 
@@ -128,7 +128,7 @@ describe('the data folder', () => {
     expect(await first.stop()).toEqual(CLEAN);
   });
 
-  it('is free again after kill -9, and holds the same keys', async () => {
+  it('can be used again after kill -9, and holds the same keys', async () => {
     const first = await startStandalone();
     await first.kill();
     expect(existsSync(join(first.dataDir, LOCK_NAME))).toBe(true);
@@ -140,7 +140,7 @@ describe('the data folder', () => {
     expect(await second.stop()).toEqual(CLEAN);
   });
 
-  it('is said to be new, without earlier callbacks, at its first start alone', async () => {
+  it('is reported as new, without earlier callbacks, at its first start only', async () => {
     const first = await startStandalone({ isFirstStart: true });
     await eventually(() => first.output().includes('Ctrl-C stops it'));
     expect(await first.stop()).toEqual(CLEAN);
@@ -153,7 +153,7 @@ describe('the data folder', () => {
     expect(second.output()).not.toContain('(new:');
   });
 
-  it('is free when its lock names a process that is another program by now', async () => {
+  it('can be used when its lock names a process id that is another program by now', async () => {
     const first = await startStandalone();
     await first.kill();
     const lock = join(first.dataDir, LOCK_NAME);
@@ -224,7 +224,7 @@ describe('a manifest of one’s own', () => {
     return { MANIFEST: path, DOCUMENTS: join(root, sample, 'documents') };
   }
 
-  it('ends the start by the names of the variables that it needs: none is made up', async () => {
+  it('ends the start with the names of the missing variables: none has a made-up default', async () => {
     const program = runProgram([process.execPath, 'dist/services/standalone/main.js'], {
       env: { DATA_DIR: join(await freeFolder(), 'data'), ROUTER_PORT: '0', AGENT_PORT: '0', ...(await ownManifest((text) => text)) },
     });
@@ -265,9 +265,9 @@ describe('a port that is taken', () => {
 const CTRL_C = '\x03';
 const LOCK_NAME = 'switchyard.lock';
 
-/** A command in a terminal of its own, with this program's input as its keyboard. */
+/** A command in its own pseudo-terminal, with this program's input as its keyboard. */
 function inTerminal(command: string): string[] {
-  // `exec`: a shell in between would die of Ctrl-C by itself, and its code would be the one we see.
+  // `exec`: a shell in between would exit at Ctrl-C by itself, with its own exit code.
   return ['script', '--quiet', '--return', '--command', `exec ${command}`, '/dev/null'];
 }
 
@@ -276,7 +276,7 @@ function startingOn(env: Record<string, string>) {
   return runProgram([process.execPath, 'dist/services/standalone/main.js'], { env: { ROUTER_PORT: '0', AGENT_PORT: '0', ...env } });
 }
 
-/** A port that another program listens on for as long as the test runs. */
+/** A port that another process listens on for the time of the test. */
 async function takenPort(): Promise<number> {
   const server: Server = createServer();
   onTestFinished(() => void server.close());

@@ -3,7 +3,7 @@ import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
-/** Drivers look for a store that is away every second or so, and owners look again at what they own. */
+/** Drivers try to reconnect every second or so, and owners read again what they own. */
 const TIMEOUT_MS = 30_000;
 
 let cluster: Cluster;
@@ -37,7 +37,7 @@ async function completes(): Promise<number> {
   return response.status;
 }
 
-/** No process ends because a store does. */
+/** No process ends because a store is away. */
 function allRun(): void {
   expect(cluster.processes.filter((one) => one.hasExited()).map(({ role }) => role)).toEqual([]);
 }

@@ -6,9 +6,9 @@ import { OTHER_KEY, openScriptedProviders, plannedCall, plannedRequests, request
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import type { Plan, Step } from '../upstreams/scripted-upstream.ts';
 
-/** Within 30 s the client may come back. The promise of 35 s is held by tests/chaos, where nothing else runs. */
+/** For 30 s the client may resume. The promise of 35 s is asserted in tests/chaos, where nothing else runs. */
 const UNREAD_AT_LEAST_MS = 20_000;
-/** Shorter than anything else takes that ends these calls: their words, and their time in all. */
+/** Shorter than whatever else would end these calls: their words, and their timeout. */
 const TIMEOUT = { timeoutMs: 90_000 };
 const ended: Step[] = ['finish', 'usage', 'done', 'end'];
 const words = (times: number) => Array.from({ length: times }, (_, index) => `word${index} `).join('');
@@ -20,13 +20,13 @@ interface Asked {
 
 let providers: ScriptedProviders;
 let cluster: Cluster;
-/** Dies; where its clients go then. */
+/** The gateway that is killed; the one at which its clients resume. */
 let gateway: string;
 let elsewhere: string;
 
 function ask(url: string, plan: Plan, { stream = true, headers = {} }: { stream?: boolean; headers?: Record<string, string> } = {}): Asked {
   const client = post(`${url}/api/v1/chat/completions`, requestFor(plan, 'first', stream), { authorization: `Bearer ${cluster.keys.routerKey}`, ...headers });
-  // Of a gateway that dies some clients hear nothing at all.
+  // Some clients get nothing from a gateway that is killed.
   client.answer.catch(() => {});
   return { plan, client };
 }
@@ -38,7 +38,7 @@ function resume(callId: string, headers: Record<string, string> = {}, key = clus
 const callsOf = ({ plan }: Asked) => providers.upstream.calls(plan.name);
 const saidOf = (asked: Asked) => callsOf(asked)[0]?.said ?? 0;
 
-/** The bytes of a stream that is read to its end. */
+/** The bytes of a complete stream. */
 async function wholeStream({ client }: Asked): Promise<string> {
   const answer = await client.answer;
   expect(await answer.ended).toBe(true);
@@ -59,11 +59,11 @@ afterAll(async () => {
   await providers.close();
 });
 
-// The two deaths overlap: what each of them leaves behind takes its time.
+// The two kills overlap, since the recovery from each takes time.
 describe('a worker is killed, and then a gateway', () => {
   let unshown: Asked;
   let shown: Asked;
-  let folded: Asked;
+  let accumulated: Asked;
   let interrupted: Asked[];
   let forsaken: Asked[];
   let detached: Asked;
@@ -73,8 +73,8 @@ describe('a worker is killed, and then a gateway', () => {
     const again: Step[] = [{ say: 'word', times: 20 }, ...ended];
     unshown = ask(elsewhere, plannedRequests({ first: [['headers', 'hold'], again] }));
     shown = ask(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }));
-    folded = ask(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }), { stream: false });
-    await eventually(() => callsOf(unshown).length === 1 && saidOf(shown) === 3 && saidOf(folded) === 3);
+    accumulated = ask(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }), { stream: false });
+    await eventually(() => callsOf(unshown).length === 1 && saidOf(shown) === 3 && saidOf(accumulated) === 3);
     const shownSoFar = await shown.client.answer;
     await eventually(() => shownSoFar.text.includes('word2'));
     const [worker] = cluster.running('router-worker');
@@ -82,7 +82,7 @@ describe('a worker is killed, and then a gateway', () => {
     worker?.signal('SIGKILL');
     await worker?.exited;
 
-    // From quick to slow: some are cut between two frames, some in the middle of a write.
+    // From fast to slow: some are cut between two frames, some in the middle of a write.
     interrupted = [1, 2, 5, 10, 20].map((everyMs) => ask(gateway, plannedCall({ first: [{ say: 'word', times: 4_000 / everyMs, everyMs }, ...ended] })));
     const endless: Step[] = [{ say: 'word', times: 10_000, everyMs: 100 }];
     forsaken = [true, true, false].map((stream) => ask(gateway, plannedCall({ first: endless }), { stream }));
@@ -116,7 +116,7 @@ describe('a worker is killed, and then a gateway', () => {
     }
   });
 
-  it('DESIGN 7: a call that its client detached goes on though its gateway dies and nobody reads it, and can be read afterwards', async () => {
+  it('DESIGN 7: a call that its client detached goes on though its gateway dies and it has no reader, and can be read afterwards', async () => {
     const { headers } = await detached.client.answer;
     await eventually(() => saidOf(detached) === 50);
     const whole = await resume(String(headers['x-generation-id']));
@@ -161,11 +161,11 @@ describe('a worker is killed, and then a gateway', () => {
 
     expect(readStream(streamed)).toMatchObject({ text: words(20), ends: ['done'], behindEnd: 0, finishes: ['stop'], usages: 1 });
     expect(callsOf(unshown)).toHaveLength(2);
-    const answer = await folded.client.answer;
+    const answer = await accumulated.client.answer;
     expect(await answer.ended).toBe(true);
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.text)).toMatchObject({ choices: [{ message: { content: words(20) }, finish_reason: 'stop' }] });
-    expect(callsOf(folded)).toHaveLength(2);
+    expect(callsOf(accumulated)).toHaveLength(2);
   });
 
   it('DESIGN 7: a stream of which a part was shown ends with the error chunk when its worker dies, without a gap, a repeat or a second call', async () => {
@@ -185,7 +185,7 @@ describe('a worker is killed, and then a gateway', () => {
     for (const asked of [...begun, waiting]) {
       const answer = await asked.client.answer;
       expect(await answer.ended).toBe(true);
-      // Of a call of which nothing was shown the loss may be told by its status.
+      // A call of which nothing was streamed may report the loss by its status.
       if (answer.status !== 200 && asked === waiting) continue;
       const { text, ends, behindEnd } = readStream(answer.text);
       expect({ status: answer.status, ends: ends.length, behindEnd }).toEqual({ status: 200, ends: 1, behindEnd: 0 });
@@ -194,12 +194,12 @@ describe('a worker is killed, and then a gateway', () => {
     }
   });
 
-  it('DESIGN 7: calls of a dead gateway that nobody resumes live half a minute, and then their upstreams are closed', async () => {
+  it('DESIGN 7: calls of a dead gateway that are not resumed go on for half a minute, and then their upstreams are closed', async () => {
     await eventually(() => forsaken.every((asked) => callsOf(asked)[0]?.leftAtMs), TIMEOUT);
-    const livedMs = forsaken.map((asked) => Math.round((callsOf(asked)[0]?.leftAtMs ?? 0) - killedAtMs));
-    console.info(`calls of a dead gateway that nobody resumed were closed after ${livedMs.join(', ')} ms`);
+    const openForMs = forsaken.map((asked) => Math.round((callsOf(asked)[0]?.leftAtMs ?? 0) - killedAtMs));
+    console.info(`calls of a dead gateway that were not resumed were closed after ${openForMs.join(', ')} ms`);
 
-    expect(Math.min(...livedMs)).toBeGreaterThan(UNREAD_AT_LEAST_MS);
+    expect(Math.min(...openForMs)).toBeGreaterThan(UNREAD_AT_LEAST_MS);
     expect(forsaken.flatMap(callsOf)).toHaveLength(forsaken.length);
   });
 });

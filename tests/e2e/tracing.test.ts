@@ -6,7 +6,7 @@ import { type OtlpSink, openOtlpSink, type ReceivedSpan } from '../helpers/otlp-
 
 const TIMEOUT = { timeoutMs: 20_000 };
 const CALLER_SPAN = '00f067aa0ba902b7';
-/** Words that stand in nothing but messages and inputs. */
+/** Words that occur only in messages and inputs. */
 const SPOKEN = /xylophone|rhubarb|kazoo/i;
 const COLLECTOR_KEY = 'collector-key-5150';
 
@@ -40,7 +40,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
       return names.every((name) => spans.some((span) => name.test(span.name))) && spans;
     }, TIMEOUT);
 
-  /** From a span up to where we have no more, by name. */
+  /** Names from a span up to its last recorded ancestor. */
   function chainTo(spans: readonly ReceivedSpan[], name: RegExp): string[] {
     const chain: string[] = [];
     for (let span = spans.find((one) => name.test(one.name)); span !== undefined; span = spans.find((one) => one.spanId === span?.parentSpanId)) {
@@ -81,7 +81,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
       'gen_ai.usage.input_tokens': expect.any(Number),
       'gen_ai.usage.output_tokens': expect.any(Number),
     });
-    // The turn lasts as long as what it waits for.
+    // The turn's span contains those of what it waits for.
     expect((agent?.startNanos ?? 0n) <= (chat?.startNanos ?? 0n) && (agent?.endNanos ?? 0n) >= (chat?.startNanos ?? 0n)).toBe(true);
   });
 

@@ -11,7 +11,7 @@ import { runProgram } from '../helpers/run-program.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
 describe('npm start in a clone that was never started', () => {
-  it('says plainly that installing failed, and why, when the registry is out of reach', async () => {
+  it('reports that installing failed, and why, when the registry is unreachable', async () => {
     const clone = await copyClone({ withPackages: false });
     const unreachable = { npm_config_registry: 'http://127.0.0.1:9', npm_config_fetch_retries: '0', npm_config_cache: await freeFolder('cache') };
     const start = runProgram(['npm', 'start'], { cwd: clone, env: unreachable });
@@ -33,7 +33,7 @@ describe('npm start in a clone that was never started', () => {
     expect(readdirSync(clone)).toEqual(before);
   });
 
-  it('refuses an argument it does not know, and installs nothing', async () => {
+  it('refuses an unknown argument, and installs nothing', async () => {
     const clone = await copyClone({ withPackages: false });
     const start = runProgram([process.execPath, 'scripts/start.mjs', '--port', '80'], { cwd: clone });
 

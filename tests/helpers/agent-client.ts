@@ -1,20 +1,20 @@
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '../../shared/contracts/agent/session.ts';
 
-/** What a test says to an agent server, over plain HTTP as any client would. */
+/** A client of an agent server, over plain HTTP. */
 export interface AgentClient {
   createSession(body?: object): Promise<SessionRecord>;
   readSession(sessionId: string): Promise<SessionRecord>;
   changeSession(sessionId: string, changes: object): Promise<SessionRecord>;
   /** Posts a customer's message and returns its event. */
   postMessage(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
-  /** The log from an offset on, as one answer of the long-poll. */
+  /** The log from an offset on: one page of the long-poll. */
   poll(sessionId: string, minOffset?: number, query?: string): Promise<ConversationEvent[]>;
-  /** Long-polls until an event fits, and returns the whole log up to there. */
+  /** Long-polls until an event matches, and returns the whole log up to it. */
   logUntil(sessionId: string, fits: (event: ConversationEvent) => boolean): Promise<ConversationEvent[]>;
-  /** Follows the session by SSE until a frame fits; then closes the connection. */
+  /** Follows the session by SSE until a frame matches; then closes the connection. */
   streamUntil(sessionId: string, fits: (frame: SseFrame) => boolean, headers?: Record<string, string>): Promise<SseFrame[]>;
-  /** The same, once the stream is open: what is posted behind it is followed from its first delta on. */
+  /** The same, resolved once the stream is open, so that a later message is followed from its first delta on. */
   openStream(sessionId: string, fits: (frame: SseFrame) => boolean, headers?: Record<string, string>): Promise<{ frames: Promise<SseFrame[]> }>;
 }
 
@@ -76,7 +76,7 @@ export function agentClient(address: string | (() => string), key: string): Agen
   return client;
 }
 
-/** The frames of an SSE answer; comments are passed over. */
+/** The frames of an SSE response, without comments. */
 async function* framesOf(response: Response): AsyncGenerator<SseFrame> {
   if (!response.ok || response.body === null) throw new Error(`the stream answered ${response.status}`);
   let text = '';

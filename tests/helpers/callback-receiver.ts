@@ -1,25 +1,25 @@
 import { openHttpDouble, type ReceivedRequest } from '../../services/effect-worker/test-support/http-double.ts';
 
-/** A status, or the end of the connection in place of an answer. */
+/** A status, or a closed connection in place of a response. */
 type Answer = number | 'drop';
 
 interface CallbackAddress {
   url: string;
-  /** What was posted there, in order. */
+  /** The posts, in order. */
   received: ReceivedRequest[];
-  /** How it answers from now on, the last for ever. */
+  /** Its next responses; the last is repeated. */
   answer(...next: [Answer, ...Answer[]]): void;
 }
 
 export interface CallbackReceiver {
   /** As OUTBOUND_ALLOW_HOSTS names it. */
   host: string;
-  /** An address of its own for one case, which takes everything until it is told otherwise. */
+  /** A separate address for one case, which accepts every post unless set otherwise. */
   address(...answers: Answer[]): CallbackAddress;
   close(): Promise<void>;
 }
 
-/** A real HTTP server on this machine to which runs are called back. */
+/** A real HTTP server on this machine that receives callbacks. */
 export async function openCallbackReceiver(): Promise<CallbackReceiver> {
   const addresses = new Map<string, { received: ReceivedRequest[]; answers: Answer[] }>();
   const double = await openHttpDouble((received, response) => {

@@ -10,7 +10,7 @@ interface Edge {
 }
 
 /**
- * Reads every TypeScript file of the rooms and holds its imports against the rules.
+ * Reads every TypeScript file of the rooms and checks its imports against the rules.
  *
  * @returns the files it read, and one sentence per violation
  */
@@ -25,7 +25,7 @@ export function checkArchitecture(root: string, architecture: ImportRules): { fi
     for (const { specifier, line } of imports) {
       const refuse = (why: string) => violations.push(`${file}:${line} ${why}`);
       if (specifier === null) {
-        refuse('imports something computed, which nobody can check');
+        refuse('has a computed import, which cannot be checked');
       } else if (!/^[.#/]/.test(specifier)) {
         checkPackage({ file, specifier, rules: architecture.rules, refuse });
       } else {
@@ -73,14 +73,14 @@ function checkBorder({ file, specifier, to, architecture, refuse }: BorderCheck)
     refuse('lies in no room that the rules know');
     return;
   }
-  // A test opens drivers to run what it tests on them; for all else it keeps to its room's rule.
+  // A test may open drivers to run its subject on them; otherwise its room's rule applies.
   if (isDriver && isTest(file)) return;
   const { rule, name } = found;
   const fits = (prefixes: readonly string[] = []) => prefixes.some((prefix) => to.startsWith(prefix.replace('*', name)));
   if (!fits(rule.mayImport) || fits(rule.never)) refuse(`may not import ${to}: ${rule.because}`);
 }
 
-/** @returns the first rule that fits, and what its `*` stands for */
+/** @returns the first matching rule, and the value of its `*` */
 function ruleFor(file: string, rules: readonly Rule[]): { rule: Rule; name: string } | null {
   for (const rule of rules) {
     const [before = '', after] = rule.files.split('*');

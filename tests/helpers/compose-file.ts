@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 const strings = z.array(z.string()).default([]);
 
-/** What the tests look at. Numbers and booleans of an environment are quoted in the file: programs read text. */
+/** The parts that tests read. Numbers and booleans of an environment are quoted in the file, since programs read text. */
 const composeService = z.looseObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
@@ -36,7 +36,7 @@ const composeFile = z.looseObject({
 
 export type ComposeService = z.infer<typeof composeService>;
 
-/** @throws when the file is not YAML, or a part that the tests look at has another form */
+/** @throws when the file is not YAML, or a part that tests read has another form */
 export function readCompose(path: string): z.infer<typeof composeFile> {
   // Compose resolves `<<` as YAML 1.1 did.
   return composeFile.parse(parse(readFileSync(path, 'utf8'), { merge: true }));
@@ -47,11 +47,11 @@ const VARIABLE = /(?<!\$)\$\{(\w+)(?:(:[-?])([^}]*))?\}/g;
 
 interface Variable {
   name: string;
-  /** Null: the file insists on a value. */
+  /** Null when the file requires a value. */
   fallback: string | null;
 }
 
-/** Every variable of a text, as often as it stands there. @throws for one without a default that is not insisted on either */
+/** Every variable of a text, with repeats. @throws for one that has no default and is not required either */
 export function variablesIn(text: string): Variable[] {
   return [...text.matchAll(VARIABLE)].map(([whole, name = '', operator, rest = '']) => {
     if (operator === undefined) throw new Error(`${whole} would be empty without a word: give it a default, or insist on it with :?`);
@@ -59,7 +59,7 @@ export function variablesIn(text: string): Variable[] {
   });
 }
 
-/** The text as compose hands it to a container. @throws for a variable that is insisted on and empty */
+/** The text as compose passes it to a container. @throws for a required variable that is empty */
 export function interpolate(text: string, values: Readonly<Record<string, string>>): string {
   const filled = text.replace(VARIABLE, (whole, name: string, operator: string, rest: string) => {
     const value = values[name] || (operator === ':-' ? rest : null);
@@ -71,11 +71,11 @@ export function interpolate(text: string, values: Readonly<Record<string, string
 
 interface ExampleVariable {
   name: string;
-  /** As it stands in the file: empty for those that everybody has to fill. */
+  /** As in the file: empty for a required variable. */
   value: string;
-  /** Commented out: it has a default. */
+  /** Whether it is commented out, since it has a default. */
   isOptional: boolean;
-  /** Whether a comment stands above it, or above the group that it is in. */
+  /** Whether a comment stands above it, or above its group. */
   isExplained: boolean;
 }
 
@@ -91,7 +91,7 @@ export function readEnvExample(path: string): ExampleVariable[] {
   return variables;
 }
 
-/** What somebody has in `.env` who followed the instructions: a secret for everything that is empty. */
+/** A `.env` after the instructions were followed: a secret for each empty variable. */
 export function filledEnv(example: readonly ExampleVariable[]): Record<string, string> {
   const secretOf = (name: string) => `s${createHash('sha256').update(name).digest('hex')}`;
   return Object.fromEntries(example.filter(({ isOptional }) => !isOptional).map(({ name, value }) => [name, value || secretOf(name)]));

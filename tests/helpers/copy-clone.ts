@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { freeFolder } from './free-folder.ts';
 import { root } from './run-program.ts';
 
-/** What a clone does not have before its first start. */
+/** Absent from a clone before its first start. */
 const MADE_HERE = new Set(['node_modules', 'dist', 'data', '.git', '.prepare.lock', join('tests', 'node_modules')]);
 
 /**

@@ -3,23 +3,23 @@ import { type AgentClient, agentClient } from './agent-client.ts';
 import { type Cluster, startCluster } from './start-cluster.ts';
 import { startStandalone } from './start-standalone.ts';
 
-/** A deployment of either shape, seen from outside. */
+/** A deployment of either shape, as clients see it. */
 export interface DeploymentUnderTest {
-  /** Of the next router gateway: those of a cluster take turns, so what one did is seen at another. */
+  /** Of the next router gateway: those of a cluster are used in turn, so the effect of one is read at another. */
   nextRouterUrl(): string;
   nextAgentUrl(): string;
-  /** Of the management listeners of all processes that run. */
+  /** Of the management listeners of all running processes. */
   managementUrls(): string[];
   keys: { routerKey: string; agentKey: string };
-  /** Speaks to the agent gateways in turn. */
+  /** Uses the agent gateways in turn. */
   agent: AgentClient;
-  /** What its processes have logged so far. */
+  /** Log lines of its processes so far. */
   logLines(): LogLine[];
-  /** What its processes have printed last, for the message of a test that fails. */
+  /** The last output of its processes, for the message of a failing test. */
   output(): string;
-  /** Null for the one process. */
+  /** Null for the standalone shape. */
   cluster: Cluster | null;
-  /** Ends it in order. @throws with what was printed when a process did not end well */
+  /** Drains it. @throws with the output when a process exited with a failure */
   stop(): Promise<void>;
 }
 
@@ -29,17 +29,17 @@ type LogLine = z.infer<typeof logLine>;
 interface Shape {
   /** For the names of tests. */
   name: string;
-  /** Whether its processes can be told apart, stopped and added. */
+  /** Whether it has several processes, which can be stopped and added. */
   isCluster: boolean;
-  /** Starts one, on the scripted model, and waits until it is ready. @param env settings of every process */
+  /** Starts one, with the scripted model, and waits until it is ready. @param env settings of every process */
   start(env?: Record<string, string>): Promise<DeploymentUnderTest>;
 }
 
 const TWO_OF_EACH = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 2, 'router-worker': 2, 'effect-worker': 2 };
-/** Enough for every line of a file's cases; a deployment that logs more than this has a fault of its own. */
+/** Enough for every line of a file's cases; a deployment that logs more has a fault. */
 const MAX_LINES = 200_000;
 
-/** Both shapes of a deployment. What holds on one holds on the other. */
+/** Both shapes of a deployment, which have the same behaviour. */
 export const shapes: readonly Shape[] = [
   { name: 'in one process', isCluster: false, start: inOneProcess },
   { name: 'as a cluster', isCluster: true, start: asCluster },
@@ -53,7 +53,7 @@ async function inOneProcess(env: Record<string, string> = {}): Promise<Deploymen
     managementUrls: () => (deployment.managementUrl === undefined ? [] : [deployment.managementUrl]),
     keys: deployment.keys,
     agent: agentClient(deployment.agentUrl, deployment.keys.agentKey),
-    // The last one may not be whole yet.
+    // The last one may not be complete yet.
     logLines: () => deployment.output().split('\n').slice(0, -1).flatMap(logLineOf),
     output: deployment.output,
     cluster: null,
@@ -89,7 +89,7 @@ async function asCluster(env: Record<string, string> = {}): Promise<DeploymentUn
   };
 }
 
-/** One after the other, of those that there are at the time. */
+/** Round-robin over the addresses of the moment. */
 function inTurn(urls: () => readonly string[]): () => string {
   let turn = 0;
   return () => {
@@ -101,7 +101,7 @@ function inTurn(urls: () => readonly string[]): () => string {
   };
 }
 
-/** Lines that are no JSON are for people. */
+/** Lines that are not JSON are no log lines. */
 function logLineOf(line: string): LogLine[] {
   return line.startsWith('{') ? [logLine.parse(JSON.parse(line))] : [];
 }

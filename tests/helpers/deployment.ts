@@ -5,11 +5,10 @@ import { z } from 'zod';
 import { type ComposeService, filledEnv, interpolate, readCompose, readEnvExample } from './compose-file.ts';
 import { type ServiceName, settingsReaders } from './service-settings.ts';
 
-/** The clone. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 export const compose = readCompose(join(root, 'docker-compose.yml'));
 export const envExample = readEnvExample(join(root, 'deploy/.env.example'));
-/** What somebody has in `.env` who followed the instructions. */
+/** A `.env` after the instructions were followed. */
 export const dotEnv = filledEnv(envExample);
 export const packageFile = z
   .looseObject({ version: z.string(), engines: z.strictObject({ node: z.string() }) })
@@ -17,31 +16,31 @@ export const packageFile = z
 /** The examples that the compose file mounts. */
 export const exampleFiles = { routerConfigPath: join(root, 'examples/router.yaml'), manifestPath: join(root, 'examples/acme-support/manifest.yaml') };
 
-/** The services of this project, in no order that matters. */
+/** The services of this project, unordered. */
 export const ourServices = Object.keys(settingsReaders).filter((name): name is ServiceName => name in settingsReaders);
 
-/** The services that listen to the public, and the port that each has unless told otherwise. */
+/** The services with a public port, and its default. */
 export const doors = [
   { gateway: 'router-gateway', port: settingsReaders['router-gateway'](environmentOf('router-gateway')).port, frontend: 'router' },
   { gateway: 'agent-gateway', port: settingsReaders['agent-gateway'](environmentOf('agent-gateway')).port, frontend: 'agent' },
 ] as const;
 
-/** What closing may take after the drain: RELEASE_MARGIN_MS of shared/lifecycle/run-process.ts. */
+/** The time for closing after the drain: RELEASE_MARGIN_MS of shared/lifecycle/run-process.ts. */
 const CLOSING_SECONDS = 10;
 
-/** The longest that a service may take from the signal to its end. */
+/** The longest time of a service from the signal to its exit. */
 export function stopSeconds(name: ServiceName): number {
   return settingsReaders[name](environmentOf(name)).drainTimeoutMs / 1_000 + CLOSING_SECONDS;
 }
 
-/** @throws when the compose file has none of that name */
+/** @throws for an unknown name */
 export function serviceOf(name: string): ComposeService {
   const service = compose.services[name];
   if (service === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
   return service;
 }
 
-/** The environment as the container gets it. */
+/** The environment as the container receives it. */
 export function environmentOf(name: string): Record<string, string> {
   return Object.fromEntries(Object.entries(serviceOf(name).environment).map(([variable, text]) => [variable, interpolate(text, dotEnv)]));
 }

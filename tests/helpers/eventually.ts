@@ -4,8 +4,8 @@ const LOOK_AGAIN_MS = 20;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * Waits until a condition holds and returns what it returned. A condition that throws does not hold yet; the last thing it threw becomes
- * the cause when the time is up.
+ * Waits until a condition holds and returns its value. A condition that throws does not hold yet; its last error becomes
+ * the cause at the timeout.
  *
  * @param condition holds once it returns anything but false, null and undefined
  * @throws when it does not hold within `timeoutMs`

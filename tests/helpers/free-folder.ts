@@ -11,10 +11,10 @@ const removeAll = () => {
 };
 // Registered when a test file imports this one, so it runs after that file's own hooks.
 afterAll(removeAll);
-// A worker that is told to end in the middle of a test runs no hooks.
+// A vitest worker that is terminated in the middle of a test runs no hooks.
 process.on('exit', removeAll);
 
-/** A new empty folder below the system's temporary one. It is removed after the last test of the file. */
+/** A new empty temporary folder, removed after the last test of the file. */
 export async function freeFolder(name = 'test'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `switchyard-${name}-`));
   made.push(folder);

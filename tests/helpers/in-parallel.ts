@@ -1,4 +1,4 @@
-/** Does something with each, a few at a time. @throws the first failure, at once */
+/** Runs the work for each item with bounded concurrency. @throws the first failure, at once */
 export async function inParallel<Item>(items: Iterable<Item>, atOnce: number, work: (item: Item) => Promise<void>): Promise<void> {
   const queue = items[Symbol.iterator]();
   const worker = async () => {

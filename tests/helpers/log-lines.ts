@@ -1,6 +1,6 @@
 import { createLog, type Log } from '../../shared/telemetry/log.ts';
 
-/** A log as processes have it, with every line kept. */
+/** A log as in processes, which records every line. */
 export function logLines(): { log: Log; lines: string[]; messages(): string[] } {
   const lines: string[] = [];
   const log = createLog({

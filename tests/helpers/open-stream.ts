@@ -1,18 +1,18 @@
-/** A house with a model router, in one process or in many. */
+/** A deployment with a model router, of one process or many. */
 interface Deployment {
   routerUrl: string;
   keys: { routerKey: string };
-  /** What its processes print. */
+  /** Output of its processes. */
   output(): string;
 }
 
-/** A completion being streamed. */
+/** A streamed completion in flight. */
 export interface OpenStream {
-  /** All that has come, once it ended; rejects, with what the server printed, when the connection breaks. */
+  /** The complete body; rejects, with the server's output, when the connection breaks. */
   text: Promise<string>;
 }
 
-/** Asks the router to stream the answer to a message and resolves when its first bytes are there: from then on it is in flight. */
+/** Requests a streamed completion and resolves at its first bytes: from then on it is in flight. */
 export async function openStream({ routerUrl, keys, output }: Deployment, message: string): Promise<OpenStream> {
   const response = await fetch(`${routerUrl}/api/v1/chat/completions`, {
     method: 'POST',
@@ -25,7 +25,7 @@ export async function openStream({ routerUrl, keys, output }: Deployment, messag
   const text = readOn(reader, first.value ?? '').catch((cause) => {
     throw new Error(`the stream broke off; the server printed:\n${output()}`, { cause });
   });
-  // A test that expects it to break off may look later than it does.
+  // A test that expects the rejection may await it later than it happens.
   text.catch(() => {});
   return { text };
 }

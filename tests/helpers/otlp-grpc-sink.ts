@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Session } from 
 import type { AddressInfo } from 'node:net';
 import { type ReceivedSpan, spansIn } from './otlp-sink.ts';
 
-/** One byte that says whether the message is compressed, and four of its length (gRPC over HTTP/2, Length-Prefixed-Message). */
+/** One byte for the compression flag, and four of the length (gRPC over HTTP/2, Length-Prefixed-Message). */
 const PREFIX_BYTES = 5;
 
 interface OtlpGrpcSink {
@@ -12,7 +12,7 @@ interface OtlpGrpcSink {
   close(): Promise<void>;
 }
 
-/** A collector on this machine that takes OTLP over gRPC, without compression. */
+/** A collector on this machine that accepts OTLP over gRPC, without compression. */
 export async function openOtlpGrpcSink(): Promise<OtlpGrpcSink> {
   const spans: ReceivedSpan[] = [];
   const posts: OtlpGrpcSink['posts'] = [];
@@ -27,7 +27,7 @@ export async function openOtlpGrpcSink(): Promise<OtlpGrpcSink> {
       spans.push(...spansIn(Buffer.concat(chunks).subarray(PREFIX_BYTES)));
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
-      // An answer without fields.
+      // A response message without fields.
       stream.end(Buffer.alloc(PREFIX_BYTES));
     });
   });

@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-/** A span as a collector reads it. */
+/** A span as a collector decodes it. */
 export interface ReceivedSpan {
   traceId: string;
   spanId: string;
@@ -17,7 +17,7 @@ export interface ReceivedSpan {
   attributes: Record<string, string | number | boolean | string[]>;
   /** Span ids. */
   links: string[];
-  /** How many, and how many attributes a limit took away. */
+  /** Dropped links and events, and attributes dropped by a limit. */
   events: number;
   droppedAttributes: number;
   /** 0 unset, 2 error. */
@@ -31,21 +31,21 @@ export interface OtlpSink {
   /** Without the path of the signal, as OTEL_EXPORTER_OTLP_ENDPOINT names it. */
   url: string;
   spans: ReceivedSpan[];
-  /** Of each post, in order. */
+  /** Headers of each post, in order. */
   posts: { url: string; headers: IncomingHttpHeaders; body: Buffer }[];
-  /** How it answers from now on; null: not at all. */
+  /** Its next responses; null for no response. */
   answer(status: number | null): void;
   close(): Promise<void>;
 }
 
-/** PEM texts of a collector over TLS, which takes clients with a certificate by `ca` and no others. */
+/** PEM texts of a collector over TLS, which accepts only clients with a certificate by `ca`. */
 interface SinkTls {
   cert: string;
   key: string;
   ca: string;
 }
 
-/** A collector on this machine: takes OTLP over HTTP, protobuf, and keeps all of it. @param tls absent: without TLS */
+/** A collector on this machine: accepts OTLP over HTTP, protobuf, and records all of it. @param tls absent: without TLS */
 export async function openOtlpSink(tls?: SinkTls): Promise<OtlpSink> {
   const spans: ReceivedSpan[] = [];
   const posts: OtlpSink['posts'] = [];

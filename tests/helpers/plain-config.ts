@@ -20,7 +20,7 @@ export function readSections(path: string): (title: string) => readonly string[]
   };
 }
 
-/** What follows a directive in a section. @throws when it is not there exactly once */
+/** The arguments of a directive in a section. @throws when it does not occur exactly once */
 export function directiveIn(lines: readonly string[], directive: string): string {
   const values = lines.filter((line) => line.startsWith(`${directive} `)).map((line) => line.slice(directive.length + 1));
   const [value] = values;

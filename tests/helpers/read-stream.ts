@@ -6,22 +6,22 @@ const chunk = z.looseObject({
   error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
 });
 
-/** A stream of the router as a client understands it. */
+/** A stream of the router as a client parses it. */
 export interface ReadStream {
-  /** All pieces of content, one behind the other. */
+  /** The content deltas, joined. */
   text: string;
-  /** Of `[DONE]` and error chunks, in the order in which they came. An honest stream has exactly one. */
+  /** Terminal frames, `[DONE]` and error chunks, in order. A correct stream has exactly one. */
   ends: ('done' | number)[];
-  /** How many events came behind the first of these. */
+  /** Events behind the first terminal frame. */
   behindEnd: number;
-  /** Reasons for the end, one for each chunk that gave one. */
+  /** `finish_reason` of each chunk that has one. */
   finishes: string[];
   usages: number;
   /** Values of the `id:` lines. */
   ids: string[];
 }
 
-/** Takes the bytes of a stream apart. An event that is cut off at the end was never received. @throws when an event is not a chunk of ours */
+/** Parses the bytes of a stream. An event that is cut off at the end was never received. @throws when an event is not a chunk */
 export function readStream(text: string): ReadStream {
   const read: ReadStream = { text: '', ends: [], behindEnd: 0, finishes: [], usages: 0, ids: [] };
   for (const event of wholeEvents(text)) {
@@ -35,7 +35,7 @@ export function readStream(text: string): ReadStream {
   return read;
 }
 
-/** The part of a stream that a client has received: whole events. */
+/** The complete events of a stream. */
 export function receivedOf(text: string): string {
   return text.slice(0, text.lastIndexOf('\n\n') + 2);
 }

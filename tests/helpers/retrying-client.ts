@@ -5,13 +5,13 @@ interface Answered {
   body: unknown;
 }
 
-/** A client that goes on until it is answered, as real ones do that were told to come again. */
+/** A client that retries refusals with Retry-After and lost connections, as real ones do. */
 export interface RetryingClient {
-  /** Posts until it is accepted, or refused for good. @throws when neither comes in time */
+  /** Posts until it is accepted, or refused permanently. @throws at the timeout */
   post(path: string, fields: object): Promise<Answered>;
   get(path: string): Promise<Answered>;
   figures: {
-    /** Requests that were refused for the moment, or broke off, and were sent again. */
+    /** Requests that were retried after a transient refusal or a lost connection. */
     sentAgain: number;
     longestPostMs: number;
     /** Posts that were answered with 202. */
@@ -20,26 +20,26 @@ export interface RetryingClient {
 }
 
 interface ClientOptions {
-  /** Where the next request goes; throws while there is nowhere. */
+  /** The address of the next request; throws while there is none. */
   nextUrl(): string;
   key: string;
-  /** For one request with all its tries. */
+  /** Timeout of one request with all its tries. */
   timeoutMs: number;
-  /** A post that is answered with 202 is sent again as well, until it has its place. */
+  /** A post that is answered with 202 is repeated as well, until it is answered with its offset. */
   retriesAccepted?: boolean;
 }
 
 const RETRY_MS = 200;
-/** Longer than any server keeps a request. */
+/** Longer than any request takes. */
 const ANSWER_MS = 30_000;
-/** For the moment; all else is an answer. */
+/** Transient statuses; all others are final. */
 const COME_AGAIN = new Set([429, 503]);
 
 export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = false }: ClientOptions): RetryingClient {
   const figures = { sentAgain: 0, longestPostMs: 0, placedLater: 0 };
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
 
-  /** Null: it broke off without an answer, or with half of one. */
+  /** Null when the connection was lost before the response was complete. */
   async function once(path: string, init: RequestInit): Promise<Answered | null> {
     try {
       const response = await fetch(`${nextUrl()}${path}`, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });

@@ -12,7 +12,7 @@ export interface Exit {
 
 export interface RunningProgram {
   pid: number;
-  /** All that it has printed so far, both streams in the order they came. */
+  /** Its output so far, both streams in the order received. */
   output(): string;
   /** Text for its standard input. */
   type(text: string): void;
@@ -24,13 +24,13 @@ export interface RunningProgram {
 export interface ProgramOptions {
   /** Default: the root of the clone. */
   cwd?: string;
-  /** On top of an environment without any setting of Switchyard; undefined takes a variable away. */
+  /** Added to an environment without any setting of Switchyard; undefined removes a variable. */
   env?: Record<string, string | undefined>;
 }
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** More than this means a program that prints in a loop; the end of it is what explains a failure. */
+/** Bound of the recorded output, whose end explains a failure; a program that prints more is in a loop. */
 const MAX_OUTPUT_CHARS = 1024 * 1024;
 
 const running = new Set<ChildProcess>();
@@ -38,12 +38,12 @@ const killAll = () => {
   for (const { pid } of running) if (pid !== undefined) process.kill(-pid, 'SIGKILL');
 };
 afterAll(killAll);
-// A worker that is told to end in the middle of a test runs no hooks.
+// A vitest worker that is terminated in the middle of a test runs no hooks.
 process.on('exit', killAll);
 
-/** Starts a program as a person would, with nothing of the test runner in its environment. It does not outlive the test file. */
+/** Starts a program as from a shell, without variables of the test runner. It is killed at the end of the test file. */
 export function runProgram([command = '', ...args]: string[], { cwd = root, env = {} }: ProgramOptions = {}): RunningProgram {
-  // A group of its own, since npm starts programs too: all of them end with the test file.
+  // A process group, since npm starts programs too: all of them end with the test file.
   const child = spawn(command, args, { cwd, env: { ...plainEnvironment(), ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   running.add(child);
   let output = '';
@@ -52,7 +52,7 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
   };
   child.stdout.on('data', keep);
   child.stderr.on('data', keep);
-  // Typing to a program that has just ended is no failure of the test.
+  // Input to a program that has just ended is no failure of the test.
   child.stdin.on('error', () => {});
   const exited = new Promise<Exit>((resolve, reject) => {
     child.once('error', reject);
@@ -71,10 +71,10 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
   };
 }
 
-/** The environment of this process without what the test runner put there and without Switchyard's settings, whatever the developer has set. */
+/** The environment of this process without variables of the test runner and without Switchyard's settings. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = new Set(settingGroups.flatMap((group) => group.settings.map(({ name }) => name)));
   const foreign = ({ name }: { name: string }) => ours.has(name) || /^(?:NODE_ENV|NODE_OPTIONS|TEST|VITEST.*|npm_.*|OTEL_.*)$/.test(name);
-  // Not the developer's own settings either: a file of none in place of the `.env` in the clone.
+  // An empty file in place of the developer's own `.env`.
   return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign({ name }))), SWITCHYARD_ENV_FILE: devNull };
 }

@@ -26,7 +26,7 @@ export interface AwaitScan {
   points: string[];
   /** The keys of `reasons` that the comments name. */
   named: string[];
-  /** What breaks the rule, each with its line. */
+  /** Violations, each with its line. */
   faults: string[];
 }
 

@@ -56,11 +56,11 @@ describe('scanImports', () => {
     ]);
   });
 
-  it('is not confused by a specifier that looks like a mark', () => {
+  it('handles a specifier that looks like a punctuation mark', () => {
     expect(specifiersOf(`import a from '.'\nimport b from '{'\nexport type { c } from '}'\nimport d from './d.ts'`)).toEqual(['.', '{', '}', './d.ts']);
   });
 
-  it('says of a computed import that it is one', () => {
+  it('marks a computed import', () => {
     expect(specifiersOf('import(name); import(`./${name}.ts`);')).toEqual([null, null]);
   });
 

@@ -1,13 +1,13 @@
-/** One way in which a file names another. */
+/** One import or export-from of a file. */
 interface ImportSite {
-  /** As written; null when it is computed, so that nobody can say what it names. */
+  /** As written; null when it is computed. */
   specifier: string | null;
   line: number;
 }
 
 export interface ScannedFile {
   imports: ImportSite[];
-  /** The lines that pass another file's names on: `export … from`, or the export of a name that was imported. */
+  /** The lines of re-exports: `export … from`, or the export of an imported name. */
   reExportLines: number[];
 }
 
@@ -19,7 +19,7 @@ interface Token {
 
 /**
  * Reads every import, export-from, dynamic import and type import of a TypeScript file. It knows comments, strings, templates and regular
- * expressions, and nothing of the grammar beyond. @throws when the text is none of what it knows: a scanner that guesses finds nothing.
+ * expressions, and no further grammar. @throws on unknown text, since a guess would miss imports.
  */
 export function scanImports(source: string): ScannedFile {
   const tokens = tokenize(source);
@@ -84,7 +84,7 @@ function readClause(tokens: Token[], start: number): { words: Token[]; specifier
   return { words, specifier: null };
 }
 
-/** The names a clause gives or takes in this file: of `a as b` an import binds the last, an export takes the first. */
+/** The local names of a clause: of `a as b` an import binds the last, an export reads the first. */
 function localNames(clause: Token[], which: 'first' | 'last'): string[] {
   const parts: string[][] = [[]];
   for (const { text } of clause) {

@@ -1,33 +1,33 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
-import type { DeafUpstream, Plan, ScriptedUpstream, Step } from '../upstreams/scripted-upstream.ts';
+import type { Plan, ScriptedUpstream, Step, UnresponsiveUpstream } from '../upstreams/scripted-upstream.ts';
 import { closedBaseUrl, openDeafUpstream, openScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import type { DeploymentUnderTest } from './deployment-under-test.ts';
 import { freeFolder } from './free-folder.ts';
 
-/** Both: until the first token, and between two reads. Long enough for a busy machine to say something in it. */
+/** Both limits: until the first token, and between two reads. Long enough for an upstream on a busy machine. */
 const SILENCE_MS = 5_000;
-/** Somebody else's key of the house. */
+/** Another key of the deployment. */
 export const OTHER_KEY = 'sk-other-0123456789';
 
-/** The providers of the test. */
+/** The test's providers. */
 export interface ScriptedProviders {
-  /** Does what a request asks of it; `first` and `second` are the same one at two addresses. */
+  /** Executes the script in each request; `first` and `second` are the same one at two addresses. */
   upstream: ScriptedUpstream;
-  /** `deaf`: is connected to without end. */
-  deaf: DeafUpstream;
-  /** For every process of a deployment that is to call them, and the dead `nobody`. */
+  /** Provider `unresponsive`: connecting to it never ends. */
+  unresponsive: UnresponsiveUpstream;
+  /** For every process of a deployment: these providers, and `closed`, at which no process listens. */
   settings: Record<string, string>;
   close(): Promise<void>;
 }
 
-/** A deployment whose upstreams act as told. */
+/** A deployment with scripted upstreams. */
 export interface ScriptedDeployment extends ScriptedProviders {
-  /** For what is printed. */
+  /** For printed figures. */
   name: string;
   deployment: DeploymentUnderTest;
-  /** Asks for a completion, at the next gateway. */
+  /** Requests a completion at the next gateway. */
   post(body: object, headers?: Record<string, string>): PostedRequest;
 }
 
@@ -37,8 +37,8 @@ export interface ScriptedDeployment extends ScriptedProviders {
  */
 export async function openScriptedProviders(): Promise<ScriptedProviders> {
   const upstream = await openScriptedUpstream();
-  const deaf = await openDeafUpstream();
-  const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), deaf: deaf.baseUrl, nobody: await closedBaseUrl() };
+  const unresponsive = await openDeafUpstream();
+  const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), unresponsive: unresponsive.baseUrl, closed: await closedBaseUrl() };
   const slugs = Object.keys(providers);
   const model = (...names: string[]) => ({ id: `test/${names.join('-')}`, endpoints: names.map((provider) => ({ provider, upstream_model: provider })) });
   const config = {
@@ -55,7 +55,7 @@ export async function openScriptedProviders(): Promise<ScriptedProviders> {
       { id: 'one', key: '${ROUTER_API_KEY}' },
       { id: 'other', key: '${OTHER_API_KEY}' },
     ],
-    // A connection is waited for longer than for anything else here, and a whole call for longer than a test may take, so that nothing else
+    // The connect timeout is the longest limit here but that of a whole call, which is longer than a test may take, so that nothing else
     // ends the waiting.
     timeouts: { connect_ms: 60_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
   };
@@ -63,10 +63,10 @@ export async function openScriptedProviders(): Promise<ScriptedProviders> {
   await writeFile(path, JSON.stringify(config));
   return {
     upstream,
-    deaf,
+    unresponsive,
     settings: { ROUTER_CONFIG: path, OTHER_API_KEY: OTHER_KEY },
     close: async () => {
-      await Promise.all([upstream.close(), deaf.close()]);
+      await Promise.all([upstream.close(), unresponsive.close()]);
     },
   };
 }
@@ -83,7 +83,7 @@ export function scriptedDeployment(name: string, providers: ScriptedProviders, d
 
 let calls = 0;
 
-/** A call whose upstream acts as told. @param scripts by provider, the steps of each of its requests */
+/** A call with scripted upstreams. @param scripts by provider, the steps of each of its requests */
 export function plannedCall(scripts: Record<string, Step[]>, options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
   return plannedRequests(Object.fromEntries(Object.entries(scripts).map(([provider, steps]) => [provider, [steps]])), options);
 }

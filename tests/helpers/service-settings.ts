@@ -20,7 +20,7 @@ export const settingsReaders = {
 
 export type ServiceName = keyof typeof settingsReaders;
 
-/** Not for a deployment: everything in one process, and a command for people. */
+/** Not services of a deployment: everything in one process, and the command line for operators. */
 const OTHER_PROGRAMS = ['standalone', 'operator'];
 
 /** The folders of services/ that are processes of a deployment. */

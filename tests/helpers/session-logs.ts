@@ -2,22 +2,22 @@ import type pg from 'pg';
 import { expect } from 'vitest';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 
-/** What was said in a session. */
+/** The messages that were sent to a session. */
 export interface SentMessages {
   texts: string[];
   /** Whether one was accepted before the next was sent. */
   inOrder: boolean;
 }
 
-/** What came of it. */
+/** Counts of their outcome. */
 export interface Turns {
   begun: number;
   cancelled: number;
-  /** Messages that came to a turn that had begun. */
+  /** Messages that joined a turn that had begun. */
   joined: number;
 }
 
-/** What the database holds of a session. */
+/** Stored counts of a session. */
 export interface Stored {
   head: number;
   ids: string[];
@@ -25,19 +25,19 @@ export interface Stored {
 }
 
 /**
- * A whole turn, in words. Later messages may join it, and may cancel it; nothing may come between its events, and it ends once. What is
- * said here makes no turn fail.
+ * The events of a whole turn, in words. Later messages may join it, and may cancel it; its events are contiguous, and it ends once. The
+ * messages here make no turn fail.
  */
 const TURNS = /^(?:user_message acknowledged (?:(?:user_message|processing|typing) )*(?:assistant_message|cancelled) ready )+$/;
 
-/** How customers talk: some wait for each answer, some go on while the agent answers, some say everything at once. */
-const MANNERS = ['patient', 'hasty', 'breathless'] as const;
+/** Some customers wait for each answer, some post while the agent answers, some post everything at once. */
+const MANNERS = ['sequential', 'overlapping', 'parallel'] as const;
 
 export interface Talk {
-  /** Which of many it is: its manner follows from it, and its words name it. */
+  /** Number of the conversation: decides its manner, and stands in its texts. */
   number: number;
   messages: number;
-  /** The text of what is said; `isSlow`: the model is to take its time, so that the next message finds it at work. */
+  /** The text of a message; `isSlow`: the model answers slowly, so that the next message meets an open turn. */
   textOf(words: string, isSlow: boolean): string;
   /** Resolves once it is accepted. */
   say(text: string): Promise<void>;
@@ -48,24 +48,24 @@ export interface Talk {
 /** Holds a conversation. */
 export async function converse({ number, messages, textOf, say, answeredFrom }: Talk): Promise<SentMessages> {
   const manner = MANNERS[number % MANNERS.length];
-  const texts = Array.from({ length: messages }, (_, index) => textOf(`customer-${number}-says-${index}`, manner === 'hasty' && index < messages - 1));
-  if (manner === 'breathless') {
+  const texts = Array.from({ length: messages }, (_, index) => textOf(`customer-${number}-says-${index}`, manner === 'overlapping' && index < messages - 1));
+  if (manner === 'parallel') {
     await Promise.all(texts.map(say));
     return { texts, inOrder: false };
   }
   let nextOffset = 0;
   for (const text of texts) {
     await say(text);
-    if (manner === 'patient') nextOffset = await answeredFrom(nextOffset);
+    if (manner === 'sequential') nextOffset = await answeredFrom(nextOffset);
   }
   return { texts, inOrder: true };
 }
 
 /**
- * Holds a log as clients read it against what was said and against the rows: each message is in it once, at dense offsets, and every turn
+ * Compares a log as clients read it with what was sent and with the rows: each message is in it once, at dense offsets, and every turn
  * ended in one `ready`.
  *
- * @param lastAnswerTo what the agent says last, by what it was told last
+ * @param lastAnswerTo the agent's last answer, by the last message
  */
 export function checkLog(
   log: readonly ConversationEvent[],
@@ -75,7 +75,7 @@ export function checkLog(
 ): Turns {
   expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
   expect(stored).toEqual({ head: log.length, ids: log.map((event) => event.id), offsets: log.map((_, index) => index) });
-  // Each once, and in the order in which they were accepted.
+  // Each once, in the order of acceptance.
   const received = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
   expect(inOrder ? received : received.toSorted()).toEqual(inOrder ? texts : texts.toSorted());
   // So each `acknowledged` has one `ready`, and no message is behind the last.
@@ -84,7 +84,7 @@ export function checkLog(
   const begun = tracesOf('acknowledged');
   expect(tracesOf('ready')).toEqual(begun);
   expect(new Set(begun).size).toBe(begun.length);
-  // Nobody cancels the last turn.
+  // The last turn is not cancelled.
   expect(log.at(-2)).toMatchObject({ kind: 'assistant_message', text: lastAnswerTo(received.at(-1) ?? '') });
   return { begun: begun.length, cancelled: tracesOf('cancelled').length, joined: texts.length - begun.length };
 }
@@ -103,7 +103,7 @@ export async function storedSessions(database: pg.Pool, ids: readonly string[]):
   return new Map(rows.map(({ id, ...rest }) => [id, rest]));
 }
 
-/** @param sessions whose accepted messages have to be in their logs @throws with what is still on its way, or waited for */
+/** @param sessions whose accepted messages have to be in their logs @throws with what is still in flight, or waited for */
 export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages> = new Map()): Promise<true> {
   const messages = [...sessions.values()].reduce((sum, { texts }) => sum + texts.length, 0);
   const { rows } = await database.query<Record<string, number>>(

@@ -6,32 +6,32 @@ import { newKeys, withKeys } from '../../services/standalone/keys.ts';
 import { plainEnvironment, root } from './run-program.ts';
 
 export interface Cluster {
-  /** Of the router gateways that run. */
+  /** Of the running router gateways. */
   routerUrls: string[];
-  /** Of the agent gateways that run. */
+  /** Of the running agent gateways. */
   agentUrls: string[];
   keys: { routerKey: string; agentKey: string };
-  /** All that were ever started, those that have ended included. */
+  /** All processes ever started, including those that have ended. */
   processes: ClusterProcess[];
-  /** The processes of a role that run, in the order in which they were started. */
+  /** The running processes of a role, in the order of their starts. */
   running(role: Role): ClusterProcess[];
-  /** Starts one more process of a role and resolves when it is ready. @param folder whose `dist/` it runs, where it is not the clone's */
+  /** Starts one more process of a role and resolves when it is ready. @param folder the folder of another `dist/` to run */
   add(role: Role, env?: Record<string, string>, folder?: string): Promise<ClusterProcess>;
-  /** What a process of a role, or the operator's command line, is started with. */
+  /** The environment of a process of a role, or of the operator's command line. */
   environmentOf(user: Role | 'operator'): Record<string, string | undefined>;
   nats: Running['stores']['nats'];
   postgres: Running['stores']['postgres'];
   redis: Running['stores']['redis'];
-  /** What all processes have printed last, for the message of a test that fails. */
+  /** The last output of all processes, for the message of a failing test. */
   output(): string;
-  /** Stops everything in order. */
+  /** Drains all processes, then ends the servers. */
   stop(): Promise<void>;
 }
 
 interface ClusterOptions {
-  /** How many of each; one where nothing is said. */
+  /** Number of processes per role; by default one. */
   roles?: Partial<Record<Role, number>>;
-  /** Settings of every process, on top of an environment without any. */
+  /** Settings of every process, added to an environment without any. */
   env?: Record<string, string>;
   /** Each line that a process prints. */
   onLine?: (line: string) => void;

@@ -11,18 +11,18 @@ import { type Exit, type ProgramOptions, type RunningProgram, runProgram } from 
 export interface Standalone {
   routerUrl: string;
   agentUrl: string;
-  /** With MANAGEMENT_PORT alone. */
+  /** With MANAGEMENT_PORT only. */
   managementUrl?: string | undefined;
-  /** The process that serves, which is not the one that was spawned when npm or a terminal stands between. */
+  /** The serving process, which is not the spawned one when npm or a terminal is in between. */
   pid: number;
   keys: { routerKey: string; agentKey: string };
   dataDir: string;
-  /** What was spawned. */
+  /** The spawned program. */
   program: RunningProgram;
   output(): string;
-  /** Asks it to end and waits until it has. */
+  /** Sends SIGTERM and waits for the exit. */
   stop(signal?: NodeJS.Signals): Promise<Exit>;
-  /** Ends it as a power cut would: kill -9. */
+  /** kill -9, as in a power cut. */
   kill(): Promise<Exit>;
 }
 
@@ -35,11 +35,11 @@ export interface StandaloneOptions extends ProgramOptions {
   isFirstStart?: boolean;
 }
 
-/** A first start creates its database, on a machine that other test files keep busy. */
+/** A first start creates its database, on a busy machine. */
 const READY_TIMEOUT_MS = 90_000;
 
 const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url(), managementUrl: z.url().optional() });
-/** A key that the environment gives is not in it. */
+/** Without keys that the environment sets. */
 const keyFile = z.object({ router_key: z.string().default(''), agent_key: z.string().default('') });
 
 const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
@@ -48,7 +48,7 @@ const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
  * Starts every service in one process, on free ports and the scripted model, and waits until it is ready. What is still running when the
  * test file ends is killed.
  *
- * @throws with all that it printed when it ends, or is not ready in time
+ * @throws with its output when it ends, or is not ready in time
  */
 export async function startStandalone({ dataDir, command = builtProgram, cwd, env = {}, isFirstStart = false }: StandaloneOptions = {}): Promise<Standalone> {
   const folder = env.DATA_DIR ?? dataDir ?? join(await freeFolder('data'), 'data');
@@ -87,7 +87,7 @@ export async function startStandalone({ dataDir, command = builtProgram, cwd, en
   };
 }
 
-/** Puts a migrated database into a data folder that is not there yet. */
+/** Creates a data folder with a migrated database. */
 async function fillNewFolder(folder: string): Promise<void> {
   const isThere = await access(folder).then(
     () => true,

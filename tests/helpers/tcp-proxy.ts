@@ -3,15 +3,15 @@ import { connect, createServer, type Socket } from 'node:net';
 
 export interface TcpProxy {
   port: number;
-  /** Nothing goes through any more, in either direction, and nobody is told: as if a cable had been pulled. */
+  /** Nothing goes through any more, in either direction, and no side is notified: like a pulled cable. */
   freeze(): void;
   thaw(): void;
-  /** Ends what is open, rudely; new connections are taken. */
+  /** Resets open connections; new ones are accepted. */
   cut(): void;
   close(): Promise<void>;
 }
 
-/** A way to a server of this machine that a test can block. */
+/** A TCP proxy to a server of this machine, which a test can block. */
 export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let isFrozen = false;

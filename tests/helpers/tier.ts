@@ -6,13 +6,13 @@ export type Tier = 'fast' | 'normal' | 'deep';
 
 const tiers: readonly Tier[] = ['fast', 'normal', 'deep'];
 
-/** That of this run: SWITCHYARD_TEST_TIER, else `normal`. @throws when the variable names no tier */
+/** The tier of this run: SWITCHYARD_TEST_TIER, else `normal`. @throws when the variable names no tier */
 export const tier = tierOf(process.env['SWITCHYARD_TEST_TIER'] ?? 'normal');
 
-/** What is chosen by the day, and the first seed of the fast tier: SWITCHYARD_TEST_DAY repeats what another day's run chose. */
+/** Decides the cases of the day, and the first seed of the fast tier: SWITCHYARD_TEST_DAY repeats the choice of another day. */
 export const day = Number(process.env['SWITCHYARD_TEST_DAY'] ?? Math.floor(Date.now() / 86_400_000));
 
-/** All of several cases in the deep tier; in the others one, another each day. */
+/** All cases in the deep tier; in the others one of them, another each day. */
 export function casesOfToday<Case>(cases: readonly Case[]): readonly Case[] {
   if (tier === 'deep') return cases;
   const index = day % cases.length;

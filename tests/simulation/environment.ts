@@ -5,7 +5,7 @@ import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error
 import type { GuardedPoster } from '../../shared/http/guarded-post.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
-/** What the tool server lists: one tool that may be called twice, and one that must not. */
+/** The tools of the one server: a repeatable one and one that may happen once. */
 export const TOOLS = [
   { name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true },
   { name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false },
@@ -13,21 +13,21 @@ export const TOOLS = [
 
 type Posted = Parameters<GuardedPoster['post']>[0];
 
-/** Hears what workers ask of the outside, at the moment at which they do. */
+/** Notified of each request of a worker to a model, tool or receiver. */
 export interface EnvironmentWatch {
   begun(process: Process, effectId: string): void;
 }
 
-/** Models, tools and receivers of callbacks. They count. */
+/** Models, tools and receivers of callbacks, with counts of their requests. */
 export class Environment {
   readonly #scheduler: Scheduler;
   readonly #watch: EnvironmentWatch;
-  /** Upstream requests by call. */
+  /** Upstream requests, by call. */
   readonly modelCalls = new Map<string, number>();
-  /** What a tool really did, by `run number`. */
+  /** How often a tool call took effect, by `run number`. */
   readonly toolEffects = new Map<string, number>();
   readonly posts: { deliveryId: string; body: string }[] = [];
-  /** From now on everything ends well, and at once. */
+  /** From now on every request succeeds, and at once. */
   isFaultFree = false;
 
   constructor(scheduler: Scheduler, watch: EnvironmentWatch) {
@@ -55,21 +55,21 @@ export class Environment {
     const { chance } = this.#scheduler;
     const how = this.isFaultFree ? 0 : chance.below(100);
     const usage = { promptTokens: 1, completionTokens: 1 };
-    const said = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
+    const empty = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
     const failed = { type: 'failed' as const, failure: failureOf(new SwitchyardError('router.provider_unavailable', 'no')) };
     if (how >= 92) return failed;
-    if (isTurn) return how >= 85 ? said : { ...said, text: `a reply to ${callId}` };
+    if (isTurn) return how >= 85 ? empty : { ...empty, text: `a reply to ${callId}` };
     const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });
-    const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...said, toolCalls, finishReason: 'tool_calls' });
+    const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...empty, toolCalls, finishReason: 'tool_calls' });
     if (how < 35) return calling(call('c', 'emit_output', { verdict: 'refund' }));
     if (how < 42) return calling(call('c', 'emit_output', { verdict: 7 }));
-    if (how < 47) return { ...said, text: 'only text' };
-    if (how < 52) return said;
+    if (how < 47) return { ...empty, text: 'only text' };
+    if (how < 52) return empty;
     if (how < 75) return calling(call('c1', 'shop__refund', { callId, n: 1 }));
     return calling(call('c1', 'shop__find', { callId, n: 1 }), call('c2', 'shop__refund', { callId, n: 2 }));
   }
 
-  /** Carries a tool out. What it did stands even if nobody learns of it. */
+  /** Executes a tool call. Its effect stands even if its result is lost. */
   async callTool(process: Process, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<{ structuredContent: unknown }> {
     const key = `${tool} ${String(args['callId'])} ${String(args['n'])}`;
     const { chance } = this.#scheduler;

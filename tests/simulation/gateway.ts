@@ -6,9 +6,9 @@ import type { Database } from '../../shared/storage/database.ts';
 import { ACCEPT_RUN, ACCEPTED_COLUMNS } from './model-statements.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
-/** Sessions of one schedule. Few, so that much happens to each; some share a partition. */
+/** Sessions of one schedule. Few, so that each gets many commands; some share a partition. */
 const SESSIONS = 3;
-/** How often a gateway tries to store a command, until it tells its caller that it could not. */
+/** Tries of a gateway to store a command, after which it refuses the request. */
 const TRIES = 3;
 const RETRY_MS = 200;
 
@@ -26,11 +26,11 @@ interface GatewayDeps {
   database: Database;
 }
 
-/** Whoever sends commands: a gateway with its callers, some of whom repeat themselves, and what no gateway of ours would send. */
+/** The source of commands: a gateway with its callers, some of which repeat requests, and senders of commands that no gateway would send. */
 export class Gateway {
   readonly #deps: GatewayDeps;
   readonly runs: AcceptedRun[] = [];
-  /** Message ids of what can't be applied. */
+  /** Message ids of unprocessable commands. */
   readonly poison = new Set<string>();
   readonly #sent: SessionCommand[] = [];
   readonly #starts: SessionCommand[] = [];
@@ -42,15 +42,15 @@ export class Gateway {
     deps.bus.notices.subscribe('evt.*', () => {});
   }
 
-  /** Sessions to talk to; one comes into being in the course of events, or never. */
+  /** Creates all sessions but the last, which a later command may create. */
   open(): void {
     for (let session = 1; session < SESSIONS; session += 1) this.#send({ ...create(`ses_${session}`), commandId: this.#next('create') });
   }
 
-  /** One request of somebody. */
-  act(): void {
+  /** Sends one random request. */
+  sendRequest(): void {
     const { chance } = this.#deps.scheduler;
-    // Who talks goes on talking, mostly.
+    // Mostly the session of the last request again.
     if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;
     const session = this.#favourite;
     const what = chance.below(100);
@@ -64,7 +64,7 @@ export class Gateway {
     else this.#sendPoison(session);
   }
 
-  /** Everything that was put off is sent. */
+  /** Sends every command that was put off. */
   finish(): void {
     for (const command of this.#starts.splice(0)) this.#send(command);
   }
@@ -82,7 +82,7 @@ export class Gateway {
     const ephemeral = chance.oneIn(2);
     const run = { id, sessionId: ephemeral ? `ses_of_${id}` : session, ephemeral, hasCallback: !chance.oneIn(4) };
     const command = start(run.sessionId, id);
-    // Its start may never reach the log, or do so late: the row is the promise.
+    // Its start may never reach the log, or reach it late: the row is the promise.
     const fate = chance.below(4);
     this.#do(async () => {
       await this.#accept(run);
@@ -113,7 +113,7 @@ export class Gateway {
     );
   }
 
-  /** The same command, under the same message id or another: whoever sends twice is served once. */
+  /** Repeats a command, under the same message id or another: it must be applied once. */
   #repeat(): void {
     const { chance } = this.#deps.scheduler;
     if (this.#sent.length === 0) return;
@@ -152,7 +152,7 @@ export class Gateway {
         await this.#deps.bus.commands.append(partitionOf(command.sessionId), messageId, JSON.stringify(command));
         return;
       } catch (error) {
-        // Its caller is told that it could not be taken, and that is all it can say.
+        // The request is refused: whether it was stored is unknown.
         if (tries === TRIES) throw error;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }

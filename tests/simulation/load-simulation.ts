@@ -8,7 +8,7 @@ import type { Environment } from './environment.ts';
 import type { Patch } from './planted-faults.ts';
 import type { Process } from './scheduler.ts';
 
-/** As many partitions as make hosts quarrel over each, and a take-over cheap. */
+/** Few partitions, so that hosts compete for each, and a take-over is cheap. */
 const PARTITIONS = 8;
 const TIME_LETTERS = 10;
 
@@ -19,15 +19,15 @@ interface SimulatedExecution extends Execution {
 }
 
 /**
- * Loads the house anew, with these in place of what a schedule can't have: ids come from the seed's chance, partitions are few, pauses
- * are of simulated time, and a model call goes to the simulated world in place of a provider.
+ * Loads the product's modules anew, with replacements for what is not deterministic: ids come from the seed, partitions are few, pauses are of
+ * simulated time, and a model call goes to the simulated environment in place of a provider.
  */
 export async function loadSimulation(patch: Patch | null = null): Promise<RunSimulation> {
   vi.resetModules();
   vi.doMock('../../shared/ids.ts', () => ({ ulid: seededUlid, ulidTimeMs: () => 0, traceId: () => randomText('0123456789abcdef', 32) }));
   vi.doMock('../../bus/partition.ts', () => ({ PARTITION_COUNT: PARTITIONS, partitionOf: (sessionId: string) => fnv(sessionId) % PARTITIONS }));
   vi.doMock('node:timers/promises', () => ({ setTimeout: simulatedPause }));
-  // As it is loaded in production: the tests' own conditions bring the other one, which checks and warns, and takes longer.
+  // The production build: the tests' import conditions select the development build, which checks, warns and is slower.
   vi.doMock('xstate', () => import(join(ROOT, 'node_modules/xstate/dist/xstate.cjs.js')));
   vi.doMock('../../services/router-worker/call/execute-call.ts', async () => {
     const { failureOf } = await import('../../shared/errors/switchyard-error.ts');
@@ -50,7 +50,7 @@ export async function loadSimulation(patch: Patch | null = null): Promise<RunSim
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The patched source in a folder of its own; what it imports is the house's, by its whole path. @throws TypeError when it does not fit */
+/** The patched source in a temporary folder; its imports are absolute paths of the product. @throws TypeError when the patch does not fit */
 function patchedCopy({ file, find, replace }: Patch): { path: string; remove(): void } {
   const source = readFileSync(join(ROOT, file), 'utf8');
   if (source.split(find).length !== 2) throw new TypeError(`${file} holds ${source.split(find).length - 1} times: ${find}`);
@@ -70,7 +70,7 @@ function randomText(letters: string, length: number): string {
   return text;
 }
 
-/** Sorts by time, as a ULID does. */
+/** Sorts by time, as ULIDs do. */
 function seededUlid(): string {
   return Date.now().toString(32).toUpperCase().padStart(TIME_LETTERS, '0') + randomText('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 16);
 }

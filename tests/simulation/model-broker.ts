@@ -1,22 +1,22 @@
 import type { StoredCommand, WorkKind } from '../../bus/bus.ts';
 import type { Process, Scheduler, SimulatedTimer } from './scheduler.ts';
 
-/** Both of the broker's windows, as its streams are declared. */
+/** The deduplication windows of both streams, as they are declared. */
 const DEDUPE_WINDOW_MS = 120_000;
 
 export interface LogEntry extends StoredCommand {
   partition: number;
 }
 
-/** An item of work, wherever it is. */
+/** An item of work, queued or leased. */
 export interface QueuedItem {
   kind: WorkKind;
   messageId: string;
   body: string;
   publishedAtMs: number;
-  /** How often it was handed out. */
+  /** Deliveries so far. */
   delivery: number;
-  /** Grows with every hand-over, so that who had it before can't extend it. */
+  /** Grows with each delivery, so that a former lease can't be extended. */
   lease: number;
   state: 'ready' | 'leased' | 'delayed' | 'gone';
   timer: SimulatedTimer | null;
@@ -31,7 +31,7 @@ export interface Consumer {
   take(item: QueuedItem, lease: number): void;
 }
 
-/** An item that may go to a consumer. */
+/** An item that may be delivered to a consumer. */
 export interface Dispatch {
   item: QueuedItem;
   consumer: Consumer;
@@ -40,13 +40,13 @@ export interface Dispatch {
 interface Listener {
   process: Process;
   key: string;
-  /** What a subject begins with, or is. */
+  /** A prefix of subjects, or one subject. */
   prefix: string;
   isExact: boolean;
   handler(subject: string, body: string): void;
 }
 
-/** Something that follows a partition; told when there is more. */
+/** A feed of a partition, notified when there is more. */
 export interface Follower {
   process: Process;
   partition: number;
@@ -54,16 +54,16 @@ export interface Follower {
   breakOff(): void;
 }
 
-/** What the broker is asked by those who watch the simulation. */
+/** How the broker reports to the checks of the simulation. */
 export interface BrokerWatch {
   appended(entry: LogEntry): void;
   published(kind: WorkKind, messageId: string, body: string): void;
   handed(item: QueuedItem, consumer: Consumer): void;
   acked(item: QueuedItem): void;
-  said(process: Process, subject: string, body: string): void;
+  noticePublished(process: Process, subject: string, body: string): void;
 }
 
-/** The broker: a log of commands, a queue of work, and notices that it forgets at once. */
+/** The broker: a log of commands, a queue of work, and notices without storage. */
 export class ModelBroker {
   readonly #scheduler: Scheduler;
   readonly #watch: BrokerWatch;
@@ -81,12 +81,12 @@ export class ModelBroker {
   #listeners: Listener[] = [];
   followers: Follower[] = [];
   #keys = 0;
-  /** Items that were settled a moment ago: a broker that restarts may not remember. */
+  /** Items that were settled recently: a broker that restarts may have lost the acknowledgement. */
   #settled: QueuedItem[] = [];
-  /** Ends with the connections, when the broker does. */
+  /** Aborted when the broker ends, with all connections. */
   session = new AbortController();
   onReconnects: { process: Process; handler(): void }[] = [];
-  /** Processes whose connection is half dead: it looks open to them, and nothing comes through in either direction. */
+  /** Processes with a half-open connection: nothing comes through in either direction, without an error. */
   readonly #cutOff = new Set<Process>();
 
   constructor(scheduler: Scheduler, watch: BrokerWatch) {
@@ -114,7 +114,7 @@ export class ModelBroker {
     return { sequence: entry.sequence, duplicate: false };
   }
 
-  /** No two alike, as with a clock that is finer than this one, and goes on while the log is rolled back. */
+  /** Unique, as with a finer clock than this one; goes on when the log is rolled back. */
   #storedAt(): number {
     this.#lastStoredAtMs = Math.max(this.#scheduler.nowMs, this.#lastStoredAtMs + 1);
     return this.#lastStoredAtMs;
@@ -153,7 +153,7 @@ export class ModelBroker {
     return { duplicate: false };
   }
 
-  /** What could be handed to whom just now. */
+  /** Each item that could be delivered now, with its consumer. */
   dispatches(): Dispatch[] {
     const dispatches: Dispatch[] = [];
     for (const item of this.items) {
@@ -196,13 +196,13 @@ export class ModelBroker {
     item.timer = this.#scheduler.setTimer(this.process, () => this.#makeReady(item), delayMs, null);
   }
 
-  say(process: Process, subject: string, body: string): void {
-    this.#watch.said(process, subject, body);
+  publishNotice(process: Process, subject: string, body: string): void {
+    this.#watch.noticePublished(process, subject, body);
     if (this.isCutOff(process)) return;
     for (const { prefix, isExact, handler, key, process: listener } of this.#listeners) {
       if (this.isCutOff(listener)) continue;
       if (isExact ? subject !== prefix : !subject.startsWith(prefix)) continue;
-      this.#scheduler.post(listener, key, `hears ${isExact ? prefix : prefix.slice(0, 3)}`, () => handler(subject, body));
+      this.#scheduler.post(listener, key, `receives ${isExact ? prefix : prefix.slice(0, 3)}`, () => handler(subject, body));
     }
   }
 
@@ -223,7 +223,7 @@ export class ModelBroker {
     this.#cutOff.add(process);
   }
 
-  /** It connects anew: its feeds begin again, and what it would have heard meanwhile is lost. */
+  /** A process reconnects: its feeds begin again, and notices of the meantime are lost. */
   reconnect(process: Process): void {
     if (!this.#cutOff.delete(process)) return;
     for (const follower of this.followers.filter((one) => one.process === process)) follower.breakOff();
@@ -232,7 +232,7 @@ export class ModelBroker {
     }
   }
 
-  /** A process is gone: nothing is handed to it any more; what it has in hand comes back when its leases lapse. */
+  /** A process has ended: nothing is delivered to it any more; its items are redelivered when their leases expire. */
   forget(process: Process): void {
     this.#cutOff.delete(process);
     this.consumers = this.consumers.filter((one) => one.process !== process);
@@ -241,7 +241,7 @@ export class ModelBroker {
     this.onReconnects = this.onReconnects.filter((one) => one.process !== process);
   }
 
-  /** Stops and starts again: whoever reads begins anew, notices on their way are lost, and what it did last it may not remember. */
+  /** Stops and starts again: readers begin anew, notices in flight are lost, and its last operations may be lost. */
   restart({ forgets }: { forgets: boolean }): void {
     if (forgets) {
       this.#seen.clear();
@@ -256,7 +256,7 @@ export class ModelBroker {
     for (const { process, handler } of this.onReconnects) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
   }
 
-  /** The log as it was when it ended at the sequence, and a queue without what came in later; both forget what they had seen. */
+  /** The log as it was when it ended at the sequence, and a queue without later items; both lose their deduplication windows. */
   rollBack(toSequence: number): void {
     this.#scheduler.note(`the log ends at ${toSequence} instead of ${this.last}`);
     for (const sequence of this.entries.keys()) if (sequence > toSequence) this.entries.delete(sequence);

@@ -11,20 +11,20 @@ export interface BusOptions {
   scheduler: Scheduler;
   broker: ModelBroker;
   process: Process;
-  /** Whether the command at a reader's place is compared with the one that it remembers. */
+  /** Whether the fingerprint at a reader's position is compared. */
   comparesPositions: boolean;
 }
 
-/** How long a call waits for a broker from which nothing comes, as long as the driver's own budget. */
+/** The timeout of a call to a silent broker: the driver's own budget. */
 const BUDGET_MS = 8_000;
 
-/** What every call to a broker ends with that is gone. */
+/** The error of every call to a broker that has ended. */
 export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
 
 /**
- * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/commands/command-reader.ts, log-fingerprint.ts); what
- * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and to a process
- * that is cut off nothing comes until it has reconnected.
+ * One process's bus. The handling of a reader's position is the product's (bus/nats/commands/command-reader.ts, log-fingerprint.ts); what
+ * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and a process
+ * that is cut off receives nothing until it has reconnected.
  */
 export function openModelBus(options: BusOptions): Bus {
   const { broker, process } = options;
@@ -34,7 +34,7 @@ export function openModelBus(options: BusOptions): Bus {
     work: workQueueOf(options),
     notices: {
       publish: (subject, body) => {
-        if (process.state !== 'dead') broker.say(process, subject, body);
+        if (process.state !== 'dead') broker.publishNotice(process, subject, body);
       },
       subscribe: (pattern, handler) => {
         const stop = broker.listen(process, pattern, handler);
@@ -55,7 +55,7 @@ export function openModelBus(options: BusOptions): Bus {
   };
 }
 
-/** Asks the broker something, of a connection that may be half dead. */
+/** A request to the broker over a connection that may be half-open. */
 function askerOf({ scheduler, broker, process }: BusOptions) {
   return <Result>(label: string, execute: () => Result): Promise<Result> => {
     if (!broker.isCutOff(process)) return scheduler.park<Result>(process, label, brokerLost, execute);
@@ -69,11 +69,11 @@ async function unused(): Promise<never> {
 
 function commandLogOf(options: BusOptions): CommandLog {
   const { scheduler, broker, process, comparesPositions } = options;
-  const witness = new LogFingerprint();
+  const logFingerprint = new LogFingerprint();
   const ask = askerOf(options);
   const at = async (sequence: number) => {
     const found = await ask(`at`, () => broker.at(sequence));
-    if (found !== null) witness.note(found.sequence, fingerprintOf(found));
+    if (found !== null) logFingerprint.note(found.sequence, fingerprintOf(found));
     return found;
   };
   const holds = async (position: LogPosition, foundAt: number) => {
@@ -81,7 +81,7 @@ function commandLogOf(options: BusOptions): CommandLog {
     if (position.fingerprint === null || !comparesPositions) return position.sequence <= (await ask('log state', () => broker.last));
     const found = await ask('position', () => broker.at(position.sequence));
     if (found !== null) return hasFingerprint(found, position.fingerprint);
-    return witness.confirms(position, foundAt, async (sequence) => broker.at(sequence));
+    return logFingerprint.confirms(position, foundAt, async (sequence) => broker.at(sequence));
   };
   return {
     append: (partition, messageId, body) => ask(`append ${partition}`, () => broker.append(partition, messageId, body)),
@@ -90,18 +90,18 @@ function commandLogOf(options: BusOptions): CommandLog {
         ...{ partition, after, maxBatch, handler, onRestart, log: silentLog },
         async findPosition(position, foundAt) {
           const session = broker.session.signal;
-          const finding = witness.nextFinding();
+          const finding = logFingerprint.nextFinding();
           const isHere = await holds(position, foundAt);
-          if (!isHere) witness.restarted();
+          if (!isHere) logFingerprint.restarted();
           scheduler.note(`${process.id}’s position in ${partition}, ${position.sequence}, is ${isHere ? 'here' : 'gone'}`);
           return { isHere, foundAt: finding, session };
         },
-        // The broker's feed has more to it than a reader needs; what a reader needs is this.
+        // ModelFeed has the members of a feed that a reader uses.
         openFeed: async (reached, session) => {
           if (session.aborted) throw brokerLost();
           return new ModelFeed({ scheduler, broker, process, partition, reached }) as unknown as Feed;
         },
-        note: (command) => witness.note(command.sequence, fingerprintOf(command)),
+        note: (command) => logFingerprint.note(command.sequence, fingerprintOf(command)),
       });
     },
     at,
@@ -126,7 +126,7 @@ interface FeedOptions {
   reached: number;
 }
 
-/** The commands of a partition behind a sequence, as they arrive. */
+/** The commands of a partition behind a sequence, as they are stored. */
 class ModelFeed implements Follower {
   readonly process: Process;
   readonly partition: number;
@@ -165,7 +165,7 @@ class ModelFeed implements Follower {
     this.breakOff();
   }
 
-  /** There is something to fetch; it arrives when its turn comes, with all that has come in by then. */
+  /** There is something to fetch; it is delivered at a later step, with all that was stored by then. */
   wake(): void {
     if (this.#isAsked || this.isBroken || this.#broker.isCutOff(this.process)) return;
     this.#isAsked = true;
@@ -213,7 +213,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
       term: () => once('term', () => broker.settle(item)),
       working: () =>
         ask('working', () => {
-          if (!broker.extend(item, lease, ackWaitMs)) throw new SwitchyardError('bus.lease_lost', 'the item is somebody else’s');
+          if (!broker.extend(item, lease, ackWaitMs)) throw new SwitchyardError('bus.lease_lost', 'the item is leased to another process');
         }),
     };
   };
@@ -240,7 +240,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
     },
     dispatch: unused,
     onRefused: () => ({ stop: async () => {} }),
-    // The model's queue is lost with its log alone.
+    // The model loses its queue only together with its log.
     begunAtMs: async () => 0,
     onRestart: () => ({ stop: async () => {} }),
     depths: unused,

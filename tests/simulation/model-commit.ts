@@ -1,7 +1,7 @@
 import { rowSets } from '../../actors/store/row-sets.ts';
 import { list, type ModelTables, type Row, sqlError } from './model-rows.ts';
 
-/** What of the fence is looked at: everything, unless a test wants to see what becomes of it otherwise. */
+/** The conditions of the fence that are checked: all, unless a test plants a fault. */
 export interface Fence {
   owner: boolean;
   epoch: boolean;
@@ -12,7 +12,7 @@ const FENCE_PARAMETERS = 6;
 type Rows = readonly Row[];
 type Change = (tables: ModelTables, rows: Rows, nowMs: number) => void;
 
-/** Carries the commit statement out: all of it, or nothing, for the partitions that the fence lets through. @returns which these are */
+/** Executes the commit statement atomically, for the partitions that pass the fence. @returns those partitions */
 export function commit(tables: ModelTables, parameters: readonly unknown[], fence: Fence, nowMs: number): number[] {
   const [partitions, epochs, commitNos, cursors, messages, owners] = parameters as [number[], number[], number[], number[], (string | null)[], string[]];
   refuseNul(parameters);
@@ -31,7 +31,7 @@ export function commit(tables: ModelTables, parameters: readonly unknown[], fenc
     const part = tables.parts.get(p) as Row;
     Object.assign(part, { commit_no: (part['commit_no'] as number) + 1, cursor: cursors[position], cursor_msg: messages[position] ?? null });
   }
-  // No part of the statement sees what another does: what looks at earlier rows goes before what brings new ones in.
+  // All parts of a statement see the rows from before it: changes of earlier rows are applied before new rows.
   for (const change of CHANGES) {
     const rows = sets.get(change.set);
     if (rows !== undefined) change.carryOut(tables, rows, nowMs);
@@ -61,7 +61,7 @@ function cast(value: unknown, type: string): unknown {
   return type === 'timestamptz' && typeof value === 'string' ? new Date(value) : value;
 }
 
-/** No text may hold the character, wherever it stands. */
+/** PostgreSQL refuses the character in any text. */
 function refuseNul(parameters: readonly unknown[]): void {
   for (const column of parameters) {
     for (const value of column as unknown[]) {
@@ -92,7 +92,7 @@ function isOpen(tables: ModelTables, deliveryId: unknown): boolean {
   return (tables.deliveries.get(deliveryId as string) ?? []).some(({ state }) => state === 'open');
 }
 
-/** In the order in which they are carried out here: changes of earlier rows first, new rows last. */
+/** In the order of execution: changes of earlier rows first, new rows last. */
 const CHANGES: readonly { set: string; carryOut: Change }[] = [
   { set: 'event_deletions', carryOut: (tables, rows) => rows.forEach(({ session_id: id }) => void tables.events.delete(id as string)) },
   {

@@ -7,7 +7,7 @@ import { loadSimulation } from './load-simulation.ts';
 import { readAll } from './model-rows.ts';
 import { StatementShadow } from './statement-shadow.ts';
 
-/** Each takes the database a second. Other seeds than those of the long run, so that more is seen. */
+/** Each takes the database a second. Other seeds than those of the long run, for more coverage. */
 const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? 25);
 const FIRST_SEED = 900_000;
 

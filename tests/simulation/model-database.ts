@@ -21,13 +21,13 @@ import {
 
 type Carry = (parameters: readonly unknown[]) => Row[];
 
-/** As a model can't be asked for what nobody thought of, it says so. */
+/** Thrown for a statement that is not modelled, so that a new one is noticed. */
 class UnknownStatement extends Error {}
 
 /**
- * The database as far as the runtime and the workers use it, in memory: each statement that they send is known by its name, or by its
- * text where it has none, and does to these rows what PostgreSQL does to its own (model-database.test.ts holds the two together).
- * Statements are carried out one after the other.
+ * The database as far as the runtime and the workers use it, in memory: each of their statements is identified by its name, or by its
+ * text where it has none, and has the effect that it has in PostgreSQL (model-database.test.ts compares the two).
+ * Statements are executed one after the other.
  */
 export class ModelDatabase implements Pick<Database, 'query'> {
   readonly tables = new ModelTables();
@@ -66,7 +66,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
       const host = tables.hosts.get(id as string);
       return host !== undefined && (host['seen_at'] as Date).getTime() > this.#nowMs() - (withinMs as number);
     };
-    // What the shorter statement leaves out stands at the end of the other's parameters.
+    // The shorter statement has a prefix of the other's parameters.
     const carry = (parameters: readonly unknown[]) => [{ owned: commit(tables, parameters, this.#fence, this.#nowMs()) }];
     return {
       commit: carry,
@@ -259,7 +259,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     };
   }
 
-  /** What is laid at the start, and what is swept. Nothing gets as old here as servers' rows must be, and workers store none. */
+  /** Statements of start and sweep. No row gets old enough to be swept here, and workers store none. */
   #upkeep(): Record<string, Carry> {
     const { tables } = this;
     const nothing = () => [];

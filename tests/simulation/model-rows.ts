@@ -1,7 +1,7 @@
-/** A row as a driver would give it back, but for JSON, which stays the text that came in until it is read. */
+/** A row as a driver returns it, except that JSON stays text until it is read. */
 export type Row = Record<string, unknown>;
 
-/** The tables that the runtime uses, each with the key by which it is mostly asked; a table without a unique key holds lists. */
+/** The tables that the runtime uses, each by the key of most queries; a table without a unique key holds lists. */
 export class ModelTables {
   readonly meta = new Map<string, Row>();
   readonly parts = new Map<number, Row>();
@@ -51,17 +51,16 @@ export class ModelTables {
 const JSON_COLUMNS: ReadonlySet<string> = new Set([
   ...['snapshot', 'record', 'body', 'answer', 'inputs', 'command', 'input', 'metadata', 'output', 'error', 'message', 'host_allowlist', 'tools', 'outcome'],
 ]);
-/** Of these the body is the bytes that are posted, or what was found unreadable. */
+/** Tables whose body is bytes: a callback as it is posted, or an unreadable message. */
 const TEXT_BODIES: ReadonlySet<string> = new Set(['deliveries', 'dead_letters']);
 
-/** The row as a driver gives it back. @param columns those that the statement names */
+/** The row as a driver returns it. @param columns those that the statement names */
 export function read(row: Row, columns: readonly string[], table = ''): Row {
   const found: Row = {};
   for (const column of columns) found[column] = cellOf(row, column, table);
   return found;
 }
 
-/** A whole row. */
 export function readAll(row: Row, table: string): Row {
   return read(row, Object.keys(row), table);
 }
@@ -69,11 +68,11 @@ export function readAll(row: Row, table: string): Row {
 function cellOf(row: Row, column: string, table: string): unknown {
   const value = row[column] ?? null;
   const isJson = JSON_COLUMNS.has(column) && !(column === 'body' && TEXT_BODIES.has(table));
-  // A new object each time: nobody may change what another reads.
+  // A new object each time, so that no reader can change a stored row.
   return isJson && typeof value === 'string' ? JSON.parse(value) : value;
 }
 
-/** What is raised with a SQLSTATE. */
+/** An error with a SQLSTATE. */
 export function sqlError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }

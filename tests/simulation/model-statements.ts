@@ -1,4 +1,4 @@
-/** Statements without a name, as the runtime sends them but for blanks: the model knows them by their text. */
+/** Statements without a name, as the runtime sends them except for white space: the model identifies them by their text. */
 export const RELEASE =
   'with ours as materialized ( select parts.p from parts join unnest($1::int[], $2::bigint[], $3::text[]) as i (p, epoch, owner) on parts.p = i.p and parts.epoch = i.epoch and parts.owner = i.owner order by parts.p for update of parts) update parts set owner = null from ours where parts.p = ours.p';
 export const REPEATS =
@@ -18,7 +18,7 @@ export const SWEEP_MARKS =
 export const SWEEP_LISTS =
   "delete from tool_lists where unused_since < now() - interval '1 hour' and hash in ( select hash from tool_lists where unused_since < now() - interval '1 hour' and not exists (select 1 from runs where runs.state in ('accepted', 'running') and runs.created_at < tool_lists.unused_since) and not exists (select 1 from tool_servers where tool_servers.list_hash = tool_lists.hash) limit $1)";
 
-/** Statements of the simulation itself: what a gateway and a tool server bring in. */
+/** Statements of the simulation itself, for its gateway and its tool server. */
 export const ACCEPTED_COLUMNS = [
   ...['id', 'p', 'session_id', 'customer_id', 'ephemeral', 'routine_id', 'idempotency_key', 'bundle_hash', 'input', 'metadata', 'callback_url'],
   ...['trace_id', 'timeout_ms', 'expires_at', 'created_at'],

@@ -1,23 +1,23 @@
 import type { Bus, WorkItem } from '../../bus/bus.ts';
 import type { SimulationOptions } from './simulation.ts';
 
-/** A source file of the house with one place changed. */
+/** A source file of the product with one place changed. */
 export interface Patch {
-  /** From the root of the house. */
+  /** Relative to the root of the repository. */
   file: string;
-  /** Stands in the file exactly once. */
+  /** Occurs in the file exactly once. */
   find: string;
   replace: string;
 }
 
 interface PlantedFault {
   name: string;
-  /** How the fault gets in: into the model of a store, between a worker and its bus, or into a copy of the runtime's source. */
+  /** Where the fault is injected: in the model of a store, between a worker and its bus, or in a copy of the runtime's source. */
   options?: Omit<SimulationOptions, 'seed'>;
   patch?: Patch;
 }
 
-/** Faults that the design guards against, each of them by itself. The house knows nothing of them. */
+/** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
   { name: 'no check of owner and epoch', options: { fence: { owner: false, epoch: false, commitNo: true } } },
   { name: 'no commit_no check', options: { fence: { owner: true, epoch: true, commitNo: false } } },
@@ -73,7 +73,7 @@ async function acked(item: WorkItem): Promise<WorkItem> {
   return item;
 }
 
-/** Every item looks as if it came for the first time. */
+/** Every item looks like a first delivery. */
 async function unmarked(item: WorkItem): Promise<WorkItem> {
   return { ...item, deliveryCount: 1, body: item.body.replace('"republished":true', '"republished":false') };
 }

@@ -19,18 +19,18 @@ import { noTracing } from '../../shared/telemetry/tracing.ts';
 import { type Environment, TOOLS } from './environment.ts';
 import type { Process } from './scheduler.ts';
 
-/** A fifth of a host's usual pace, so that minutes cost few steps; in the same order as each other. */
+/** Intervals five times a host's defaults, so that minutes cost few steps; in the same order of size. */
 const TIMES = { beatMs: 5_000, expiresAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
 const PURGE_EVERY_MS = 15_000;
 const COALESCE_MS = 5_000;
 const TURN_TIMEOUT_MS = 40_000;
-/** As seldom as a worker may ask who waits for its calls, and be heard within their time. */
+/** The longest interval at which a worker can ask for the interest in its calls within their time. */
 const ASK_MS = 8_000;
 const MAX_ATTEMPTS = 3;
 const CONCURRENCY = 4;
 const BODY_BYTES = 1_000_000;
 
-/** What a process stands on. */
+/** Dependencies of a process. */
 export interface Footing {
   process: Process;
   bus: Bus;
@@ -39,24 +39,24 @@ export interface Footing {
   environment: Environment;
 }
 
-/** An actor host, as its service is put together. */
+/** An actor host, wired as in its service. */
 export function hostOn({ process, bus, database, clock }: Footing): Promise<{ stop(): Promise<void> }> {
   return startActorHost({
     config: {
       ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false, maxTokens: 1_000 },
       ...{ hostId: process.id, times: TIMES, purgeEveryMs: PURGE_EVERY_MS },
     },
-    // Gateways and workers of the simulation are not told apart.
+    // The simulation does not distinguish gateways from workers.
     check: { accepts: () => true },
     ...{ bus, database, clock, log: silentLog },
   });
 }
 
-/** A worker for everything: what takes items, and how it settles them, is the workers' own; what it calls is the simulated outside. */
+/** A worker of every kind: leases and settling are the product's; its calls go to the simulated environment. */
 export function workerOn({ process, bus, database, clock, environment }: Footing): void {
   const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
   const running = new RunningCalls({ bus, clock, askMs: ASK_MS });
-  // `environment` and `process` are for the stand-in of executeCall (load-simulation.ts), and nothing else is asked for in its place.
+  // `environment` and `process` are used by the replacement of executeCall (load-simulation.ts) only.
   const calls = { ...shared, running, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
   consumeCalls('router.turn', { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES }, calls as unknown as Parameters<typeof consumeCalls>[2]);
 
@@ -74,7 +74,7 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
 
 type ToolDeps = Parameters<typeof toolItems>[0];
 
-/** One tool server that is always connected, with one list. */
+/** One tool server, always connected, with one list. */
 function toolServerOf(process: Process, environment: Environment): Pick<ToolDeps, 'servers' | 'lists'> {
   const connection = {
     request: (_method: string, params: { name: string; arguments: Record<string, unknown> }, _schema: unknown, { signal }: { signal: AbortSignal }) =>

@@ -1,4 +1,4 @@
-/** Chance from a seed: the same seed gives the same numbers for ever. */
+/** Seeded random numbers: the same seed always gives the same sequence. */
 export interface Chance {
   /** At least 0, less than 1. */
   next(): number;
@@ -10,7 +10,7 @@ export interface Chance {
   pick<Value>(list: readonly Value[]): Value;
 }
 
-/** Mulberry32: a few instructions, and good enough to choose by. */
+/** Mulberry32: a few instructions, and random enough for choices. */
 export function chanceOf(seed: number): Chance {
   let state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0;
   const next = () => {

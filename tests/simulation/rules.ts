@@ -3,11 +3,11 @@ import type { ConversationEvent } from '../../shared/contracts/agent/conversatio
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
-/** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
+/** The allowed sequences of a turn's and a run's events, without the messages. Each ends in one `ready`. */
 const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
-/** Holds what is stored, and what was done outside, against what was asked for, once nothing is under way any more. */
+/** Compares what is stored, and what had an effect outside, with what was requested, once nothing is in flight any more. */
 export function checkRules(simulation: Simulation): void {
   const logs = logsOf(simulation);
   for (const [id, log] of logs) checkLog(simulation, id, log);
@@ -38,7 +38,7 @@ function isDeleted({ model }: Simulation, session: string): boolean {
   return model.tables.sessions.get(session)?.['deleted_at'] != null;
 }
 
-/** Dense offsets, one turn or run at a time, each with the words that it may have and one `ready` at its end. */
+/** Dense offsets, one turn or run at a time, each with an allowed sequence and one `ready` at its end. */
 function checkLog(simulation: Simulation, id: string, log: readonly ConversationEvent[]): void {
   const { watch, model } = simulation;
   if (isDeleted(simulation, id)) {
@@ -61,7 +61,7 @@ function checkLog(simulation: Simulation, id: string, log: readonly Conversation
   }
 }
 
-/** What the log kept was applied once, and in its order. */
+/** Each command that the log still has was applied once, in its order. */
 function checkCommands(simulation: Simulation, logs: Logs): void {
   const { watch } = simulation;
   const order = new Map<string, string[]>();
@@ -87,7 +87,7 @@ function isAccepted({ model }: Simulation, { sessionId, commandId }: SessionComm
   return ((model.tables.seen.get(`${sessionId} ${commandId}`)?.['answer'] as string | null) ?? '').startsWith('{"ok":true');
 }
 
-/** Nothing was applied that nobody has sent. */
+/** Every applied command was sent. */
 function checkProvenance({ watch, model }: Simulation): void {
   const sent = new Set(watch.history.flatMap(({ command }) => command?.commandId ?? []));
   for (const { session_id: session, command_id: id } of model.tables.seen.values()) {
@@ -98,13 +98,13 @@ function checkProvenance({ watch, model }: Simulation): void {
   }
 }
 
-/** Every run is settled, its log says the same, and an ephemeral session goes with its run. */
+/** Every run is settled, its log agrees, and an ephemeral session is deleted after its run. */
 function checkRuns(simulation: Simulation): void {
   const { watch, model, gateway } = simulation;
   for (const { id, sessionId, ephemeral } of gateway.runs) {
     const row = model.tables.runs.get(id);
     if (row === undefined || row['completed_at'] === null) watch.breach('settled', `${id} is ${row?.['state']}`);
-    if (ephemeral && model.tables.sessions.has(sessionId) && !isDeleted(simulation, sessionId)) watch.breach('ephemeral', `${sessionId} lives on`);
+    if (ephemeral && model.tables.sessions.has(sessionId) && !isDeleted(simulation, sessionId)) watch.breach('ephemeral', `${sessionId} still exists`);
   }
   for (const [run, rows] of model.tables.steps) {
     const numbers = rows.map(({ seq }) => seq as number).sort((left, right) => left - right);
@@ -112,7 +112,7 @@ function checkRuns(simulation: Simulation): void {
   }
 }
 
-/** One callback a run, that says what its row says; its bytes are the same at each attempt. */
+/** One callback per run, equal to its row; the bytes are the same at each try. */
 function checkCallbacks({ watch, model, gateway, environment }: Simulation): void {
   for (const { id, hasCallback } of gateway.runs) {
     const rows = [...model.tables.deliveries.values()].flat().filter((row) => row['run_id'] === id);
@@ -135,7 +135,7 @@ interface ToolStep {
   result?: { data: { done?: string; error?: string } } | null;
 }
 
-/** What must not happen twice happened once at most, and its run was told what is known of it. */
+/** A call that may happen once happened at most once, and its result in the run agrees. */
 function checkTools({ watch, model, environment }: Simulation): void {
   for (const [key, times] of environment.toolEffects) if (key.startsWith('refund') && times > 1) watch.breach('once', `${key} happened ${times} times`);
   for (const [run, rows] of model.tables.steps) {
@@ -147,9 +147,9 @@ function checkTools({ watch, model, environment }: Simulation): void {
       const key = asked.get(step.tool_call_id ?? '') ?? '';
       const { done, error } = step.result.data;
       const times = environment.toolEffects.get(key) ?? 0;
-      if (done !== undefined && (done !== key || times === 0)) watch.breach('tool', `${run} was told of ${done}, of ${key} there were ${times}`);
+      if (done !== undefined && (done !== key || times === 0)) watch.breach('tool', `${run} has a result of ${done}, but ${key} happened ${times} times`);
       if (error !== undefined && error !== 'outcome_unknown' && key.startsWith('refund') && times > 0)
-        watch.breach('tool', `${run} was told ${error} of ${key}, which happened`);
+        watch.breach('tool', `${run} has ${error} for ${key}, which happened`);
     }
   }
 }
@@ -159,7 +159,7 @@ function keyOf({ name, arguments: text }: { name: string; arguments: string }): 
   return `${name.replace('shop__', '')} ${callId} ${n}`;
 }
 
-/** A reply is that of the call that its turn was waiting for. */
+/** A reply is that of the call that its turn waited for. */
 function checkEffects({ watch, model }: Simulation, logs: Logs): void {
   for (const [id, rows] of model.tables.effects) if (rows.length > 1) watch.breach('once', `effect ${id} stands ${rows.length} times`);
   for (const [session, log] of logs) {

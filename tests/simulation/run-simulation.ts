@@ -6,15 +6,15 @@ import { useSimulatedTime } from './simulated-globals.ts';
 import { Simulation, type SimulationOptions } from './simulation.ts';
 import { MOST_SKEW_MS } from './watch.ts';
 
-/** Steps of the wild part of a schedule; the quiet part takes as many as it needs. */
+/** Steps of the part of a schedule with faults; the part without takes as many as it needs. */
 const FEWEST_WILD_STEPS = 40;
 const MORE_WILD_STEPS = 70;
-/** Of a hundred calls, so many do not go well. */
-const PERIL = 8;
-const PERIL_OF_COMMITS = 24;
+/** Percentage of calls that fail. */
+const FAULT_PERCENT = 8;
+const FAULT_PERCENT_OF_COMMITS = 24;
 const MAX_HOSTS = 3;
 const MAX_WORKERS = 2;
-/** What never comes to its end within this is a breach: the longest waits are the deadlines of a run and of a lost delivery. */
+/** What has not ended within this is a violation: the longest waits are the deadlines of a run and of a lost delivery. */
 const MOST_QUIET_MS = 15 * 60_000;
 const MOST_QUIET_STEPS = 20_000;
 
@@ -29,7 +29,7 @@ export interface Outcome {
   rows: Record<string, Row[]>;
 }
 
-/** One schedule: a wild part, in which anything may happen, a quiet one, in which everything comes to its end, and the rules. */
+/** One schedule: a part with faults, a part without in which everything ends, and the check of the rules. */
 export async function runSimulation(options: SimulationOptions): Promise<Outcome> {
   const simulation = new Simulation(options);
   const { scheduler, watch, counts } = simulation;
@@ -56,15 +56,15 @@ async function beWild(simulation: Simulation): Promise<void> {
   await simulation.startHost();
   await simulation.startWorker();
   await scheduler.step(processOf(simulation), 'gateway opens', () => gateway.open());
-  // Most schedules begin with a house that runs.
+  // Most schedules begin with running hosts.
   if (!chance.oneIn(4)) await drain(simulation, scheduler.steps + FEWEST_WILD_STEPS);
   const steps = scheduler.steps + FEWEST_WILD_STEPS + chance.below(MORE_WILD_STEPS);
-  // Some schedules are rougher than others, and some roughness is of one kind.
-  const roughness = chance.pick([10, 20, 40]);
+  // Some schedules have more faults than others, and some have more of one kind.
+  const stepsPerFault = chance.pick([10, 20, 40]);
   while (scheduler.steps < steps) {
-    if (chance.oneIn(9)) await scheduler.step(processOf(simulation), 'gateway acts', () => gateway.act());
-    if (chance.oneIn(roughness)) await befall(simulation);
-    else if (chance.oneIn(15)) await relieve(simulation);
+    if (chance.oneIn(9)) await scheduler.step(processOf(simulation), 'gateway acts', () => gateway.sendRequest());
+    if (chance.oneIn(stepsPerFault)) await injectFault(simulation);
+    else if (chance.oneIn(15)) await startMissing(simulation);
     await goOn(simulation);
   }
 }
@@ -75,7 +75,7 @@ function processOf({ scheduler }: Simulation) {
   return gateway;
 }
 
-/** What is under way goes on by one step, well or badly. Time goes on when nothing else can, and now and then although something could. */
+/** Executes one step of what is in flight, with or without a fault. Time advances when nothing else can, and now and then before that. */
 async function goOn(simulation: Simulation): Promise<void> {
   const { scheduler, broker, counts } = simulation;
   const { chance } = scheduler;
@@ -83,14 +83,14 @@ async function goOn(simulation: Simulation): Promise<void> {
   const ways: [weight: number, go: () => Promise<void>][] = [];
   if (op !== null) ways.push([56, () => resume(simulation, op)]);
   if (inbox !== null) {
-    // Feeds lose nothing: what they can't bring breaks them.
-    const isLost = inbox.label.includes(' hears ') && chance.oneIn(6);
+    // Feeds lose nothing: what they can't deliver breaks them.
+    const isLost = inbox.label.includes(' receives ') && chance.oneIn(6);
     if (isLost) counts.noticesLost += 1;
     ways.push([24, () => scheduler.deliver(inbox, { isLost })]);
   }
   if (dispatches.length > 0) ways.push([12, () => hand(simulation, chance.pick(dispatches))]);
   const ringing = scheduler.ringing();
-  // Mostly the earliest; a process that lags behind rings when its turn comes.
+  // Mostly the earliest timer; those of a lagging process fire late.
   const next = chance.oneIn(5) && ringing.length > 0 ? chance.pick(ringing) : ringing[0];
   if (next !== undefined) ways.push([8, () => scheduler.ring(next)]);
   let index = chance.below(ways.reduce((sum, [weight]) => sum + weight, 0));
@@ -105,19 +105,19 @@ function hand({ scheduler, broker }: Simulation, dispatch: Dispatch): Promise<vo
   return scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(dispatch));
 }
 
-/** A call goes well; or it is carried out and not answered yet, or never; or it is lost on its way there, or arrives late. */
+/** A call succeeds; or it is executed and answered late, or never; or it is lost or delayed before it is executed. */
 async function resume({ scheduler }: Simulation, op: Parked): Promise<void> {
   const { chance } = scheduler;
-  // What becomes of commits is what all hangs on.
-  const peril = / commit(?:-turns)?$/.test(op.label) ? PERIL_OF_COMMITS : PERIL;
+  // Commits fail more often, since the fence depends on them.
+  const faultPercent = / commit(?:-turns)?$/.test(op.label) ? FAULT_PERCENT_OF_COMMITS : FAULT_PERCENT;
   const fate = chance.below(100);
-  if (fate >= peril) return scheduler.runToEnd(op);
+  if (fate >= faultPercent) return scheduler.runToEnd(op);
   if (fate % 2 === 0) await scheduler.carryOut(op);
-  if (fate % 4 >= 1) await scheduler.lose(op, { staysOnItsWay: chance.oneIn(2) });
+  if (fate % 4 >= 1) await scheduler.lose(op, { staysInFlight: chance.oneIn(2) });
 }
 
-/** Something happens to somebody. */
-async function befall(simulation: Simulation): Promise<void> {
+/** Injects a fault into one process. */
+async function injectFault(simulation: Simulation): Promise<void> {
   const { scheduler, hosts, workers } = simulation;
   const { chance } = scheduler;
   const what = chance.below(100);
@@ -142,11 +142,11 @@ async function befall(simulation: Simulation): Promise<void> {
     if (workers.length > 0) simulation.killWorker(chance.pick(workers));
   } else if (what < 83) {
     if (workers.length > 0) simulation.pause(chance.pick(workers));
-  } else befallAll(simulation);
+  } else injectSharedFault(simulation);
 }
 
-/** With nobody there who could do it, nothing goes on: somebody comes. */
-async function relieve(simulation: Simulation): Promise<void> {
+/** Starts a process where a role has none, since nothing would go on. */
+async function startMissing(simulation: Simulation): Promise<void> {
   const { hosts, workers, scheduler } = simulation;
   const [host] = hosts;
   if (host === undefined) return simulation.startHost({ mayRepeatId: true });
@@ -158,8 +158,8 @@ async function relieve(simulation: Simulation): Promise<void> {
   if (workers.every(({ state }) => state === 'paused')) simulation.wake(worker);
 }
 
-/** Something happens to everybody: to time, or to the broker. */
-function befallAll(simulation: Simulation): void {
+/** Injects a fault that concerns all processes: of time, or of the broker. */
+function injectSharedFault(simulation: Simulation): void {
   const { scheduler, hosts } = simulation;
   const { chance } = scheduler;
   const what = chance.below(17);
@@ -173,7 +173,7 @@ function befallAll(simulation: Simulation): void {
   else simulation.loseStore();
 }
 
-/** Nobody is disturbed any more: all that is under way goes on in turn, then time does. @returns what is left over */
+/** Without further faults: executes all that is in flight, then advances time. @returns what is left over */
 async function comeToRest(simulation: Simulation): Promise<string[]> {
   const { scheduler, environment, gateway } = simulation;
   scheduler.note('rest');
@@ -186,13 +186,13 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   const untilMs = scheduler.nowMs + MOST_QUIET_MS;
   const untilSteps = scheduler.steps + MOST_QUIET_STEPS;
   while (scheduler.nowMs < untilMs && scheduler.steps < untilSteps) {
-    // One whose start failed is started again, as whoever looks after processes would.
+    // A host whose start failed is restarted, as by a process supervisor.
     if (simulation.hosts.every(({ isLeaving }) => isLeaving)) await simulation.startHost();
     await drain(simulation, untilSteps);
     if (simulation.outstanding().length === 0) {
       simulation.askOwners();
       await drain(simulation, untilSteps);
-      // A host that has lost something may need a moment to notice, but no longer than that.
+      // A host that has lost a partition may need a moment to notice, but no longer than that.
       conflicts = simulation.conflicts();
       if (conflicts.length + simulation.outstanding().length === 0) return [];
     }
@@ -203,7 +203,7 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   return [...simulation.outstanding(), ...conflicts];
 }
 
-/** All that is under way goes on in turn, until nothing is or the steps are used up. */
+/** Executes what is in flight in turn, until nothing is or the steps are used up. */
 async function drain(simulation: Simulation, untilSteps: number): Promise<void> {
   const { scheduler, broker } = simulation;
   while (scheduler.steps < untilSteps) {

@@ -1,37 +1,37 @@
 import type { Chance } from './random.ts';
 
-/** Where simulated time begins: any instant, but always the same. */
+/** Start of simulated time: arbitrary but constant. */
 export const EPOCH_MS = Date.parse('2030-01-01T00:00:00Z');
-/** One call in so many takes long: it is passed over most of the time, so that others overtake it. */
+/** One call in this many is slow: it is mostly passed over, so that others overtake it. */
 const SLOW_ONE_IN = 7;
 const PASS_SLOW_BUT_ONE_IN = 12;
 
 const realSetImmediate = setImmediate;
 
-/** Something that runs, and can be killed, or stand still. */
+/** A process, which can be killed or paused. */
 export interface Process {
   readonly id: string;
   readonly role: 'host' | 'worker' | 'gateway' | 'broker';
   state: 'up' | 'paused' | 'dead';
-  /** How far its wall clock is off. */
+  /** Error of its wall clock. */
   skewMs: number;
-  /** By the instant at which they are due. */
+  /** Sorted by due time. */
   readonly timers: SimulatedTimer[];
 }
 
 type Outcome = { value: unknown } | { error: unknown };
 
-/** A call to a store or to the world outside: it is carried out when its turn comes, and answered then or later. */
+/** A call to a store or to the environment: executed at its step, and answered then or later. */
 export interface Parked {
   process: Process;
   label: string;
   execute(): unknown;
-  /** What a broken connection looks like to the caller. */
+  /** The caller's error when the connection breaks. */
   lost(): Error;
-  /** Null until it is carried out. */
+  /** Null until it is executed. */
   outcome: Outcome | null;
-  /** Nobody waits for its answer any more. */
-  isStraggler: boolean;
+  /** Its answer is no longer awaited. */
+  isDetached: boolean;
   isSlow: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -40,11 +40,11 @@ export interface Parked {
 interface Inbox {
   process: Process;
   label: string;
-  /** In order: the first goes first. */
+  /** FIFO. */
   messages: (() => void)[];
 }
 
-/** What `setTimeout` returns to simulated code. */
+/** The handle that `setTimeout` returns to simulated code. */
 export class SimulatedTimer {
   dueAtMs: number;
   readonly process: Process;
@@ -80,13 +80,13 @@ export class SimulatedTimer {
 }
 
 /**
- * Decides what happens next. Everything that one process asks of another is parked here; between two steps every promise that can go on
- * has gone on, so a step belongs to one process and a seed always gives the same steps.
+ * Decides the next step. Every request between processes is parked here; between two steps all promises that can settle have
+ * settled, so a step belongs to one process and a seed always gives the same steps.
  */
 export class Scheduler {
   readonly chance: Chance;
   nowMs = EPOCH_MS;
-  /** Whose code runs just now. */
+  /** The process whose code runs now. */
   current: Process | null = null;
   steps = 0;
   readonly trace: string[] = [];
@@ -111,24 +111,24 @@ export class Scheduler {
     return process;
   }
 
-  /** As kill -9: nothing of it goes on. What it had sent already may still be carried out. */
+  /** As kill -9: nothing of it goes on. What it had sent already may still be executed. */
   kill(process: Process, { evenSent }: { evenSent: boolean }): void {
     process.state = 'dead';
     process.timers.length = 0;
     this.processes.splice(this.processes.indexOf(process), 1);
     for (const op of this.parked.filter((one) => one.process === process)) {
       if (evenSent || op.outcome !== null || this.chance.oneIn(2)) this.remove(op);
-      else op.isStraggler = true;
+      else op.isDetached = true;
     }
     for (const [key, inbox] of this.#inboxes) if (inbox.process === process) this.#inboxes.delete(key);
   }
 
-  /** A call of the process that is running, or of the one given. It is never answered once that process is dead. */
+  /** A call of the running process, or of the given one. It is never answered once that process is dead. */
   park<Result>(process: Process, label: string, lost: () => Error, execute: () => unknown): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       if (process.state === 'dead') return;
       const op: Parked = {
-        ...{ process, execute, lost, outcome: null, isStraggler: false, isSlow: this.chance.oneIn(SLOW_ONE_IN) },
+        ...{ process, execute, lost, outcome: null, isDetached: false, isSlow: this.chance.oneIn(SLOW_ONE_IN) },
         label: `${process.id} ${label}`,
         resolve: resolve as (value: unknown) => void,
         reject,
@@ -137,7 +137,7 @@ export class Scheduler {
     });
   }
 
-  /** A message for a process; those under one key arrive in order. */
+  /** A message for a process; those under one key are delivered in order. */
   post(process: Process, key: string, label: string, run: () => void): void {
     if (process.state === 'dead') return;
     const inbox = this.#inboxes.get(key);
@@ -163,7 +163,7 @@ export class Scheduler {
     if (index >= 0) timer.process.timers.splice(index, 1);
   }
 
-  /** A moment of one process: `run`, and all that follows from it without anybody else. */
+  /** One step of one process: `run`, and all that follows from it without another process. */
   async step(process: Process | null, label: string, run: () => void): Promise<void> {
     this.steps += 1;
     this.#record(label);
@@ -173,7 +173,7 @@ export class Scheduler {
     this.current = null;
   }
 
-  /** Those that may be taken up now: a process that stands still gets no answers, but what it has sent is carried out. */
+  /** Calls that may be executed now: a paused process gets no answers, but what it has sent is executed. */
   nextOp(): Parked | null {
     const { parked, chance } = this;
     if (parked.length === 0) return null;
@@ -187,15 +187,15 @@ export class Scheduler {
     return null;
   }
 
-  /** The oldest that can be taken up. */
+  /** The oldest that can be executed. */
   oldestOp(): Parked | null {
     return this.parked.find((op) => op.process.state !== 'paused' || op.outcome === null) ?? null;
   }
 
-  /** Carries a call out, unless that has happened, and answers it. */
+  /** Executes a call, unless it has been, and answers it. */
   async runToEnd(op: Parked): Promise<void> {
     await this.carryOut(op);
-    if (op.isStraggler || op.process.state !== 'up') return;
+    if (op.isDetached || op.process.state !== 'up') return;
     this.remove(op);
     const { outcome } = op;
     if (outcome === null) return;
@@ -203,7 +203,7 @@ export class Scheduler {
     else await this.step(op.process, op.label, () => op.resolve(outcome.value));
   }
 
-  /** Carries a call out and leaves its answer on the way. */
+  /** Executes a call and leaves its answer in flight. */
   async carryOut(op: Parked): Promise<void> {
     if (op.outcome !== null) return;
     this.#record(`${op.label} >`);
@@ -215,21 +215,21 @@ export class Scheduler {
       outcome = { error };
     }
     op.outcome = outcome;
-    if (op.isStraggler) this.remove(op);
+    if (op.isDetached) this.remove(op);
   }
 
-  /** The connection breaks: the caller learns nothing more. What was not carried out may be all the same, later. */
-  async lose(op: Parked, { staysOnItsWay }: { staysOnItsWay: boolean }): Promise<void> {
-    if (op.isStraggler || op.process.state !== 'up') return;
+  /** The connection breaks: the caller gets an error. What was not executed may still be, later. */
+  async lose(op: Parked, { staysInFlight }: { staysInFlight: boolean }): Promise<void> {
+    if (op.isDetached || op.process.state !== 'up') return;
     this.remove(op);
-    if (staysOnItsWay && op.outcome === null) this.parked.push({ ...op, isStraggler: true, isSlow: true });
+    if (staysInFlight && op.outcome === null) this.parked.push({ ...op, isDetached: true, isSlow: true });
     await this.step(op.process, `${op.label} ${op.outcome === null ? 'lost' : 'unanswered'}`, () => op.reject(op.lost()));
   }
 
-  /** A server is gone, and every connection to it with what was on its way: what became of that is not known. @param of one process; by default of all */
+  /** A server has ended, and every connection to it: the outcome of what was in flight is unknown. @param of one process; by default of all */
   breakOff(lost: () => Error, of: Process | null = null): void {
     for (const op of this.parked.filter((one) => one.lost === lost && (of === null || one.process === of))) {
-      if (op.isStraggler) this.remove(op);
+      if (op.isDetached) this.remove(op);
       else op.outcome = { error: lost() };
     }
   }
@@ -244,7 +244,7 @@ export class Scheduler {
     return open.length === 0 ? null : this.chance.pick(open);
   }
 
-  /** Hands the oldest message of an inbox on, or loses it. */
+  /** Delivers the oldest message of an inbox, or loses it. */
   async deliver(inbox: Inbox, { isLost }: { isLost: boolean } = { isLost: false }): Promise<void> {
     const message = inbox.messages.shift();
     if (inbox.messages.length === 0) for (const [key, one] of this.#inboxes) if (one === inbox) this.#inboxes.delete(key);
@@ -253,7 +253,7 @@ export class Scheduler {
     else await this.step(inbox.process, inbox.label, message);
   }
 
-  /** Processes with a timer, the earliest first; of a process that lags behind the timers are overdue. */
+  /** Processes with a timer, the earliest first; the timers of a lagging process are overdue. */
   ringing(): { process: Process; timer: SimulatedTimer }[] {
     const found: { process: Process; timer: SimulatedTimer }[] = [];
     for (const process of this.processes) {
@@ -263,7 +263,7 @@ export class Scheduler {
     return found.sort((left, right) => left.timer.dueAtMs - right.timer.dueAtMs);
   }
 
-  /** Time goes on until the timer is due, if it is not yet; it rings, and what else the process has missed, before it hears of anything. */
+  /** Advances time until the timer is due; it fires, with the other overdue timers of the process, before the process receives anything. */
   async ring({ process, timer }: { process: Process; timer: SimulatedTimer }): Promise<void> {
     this.nowMs = Math.max(this.nowMs, timer.dueAtMs);
     for (const due of process.timers.filter(({ dueAtMs }) => dueAtMs <= this.nowMs)) {

@@ -1,7 +1,7 @@
 import { it } from 'vitest';
 import { runSchedules } from './run-schedules.ts';
 
-/** Minutes on a machine that is busy; more than the default number is asked for by hand. */
+/** Minutes on a busy machine; a larger number of schedules is set by hand. */
 const WITHIN_MS = 3_600_000;
 
 it('whatever happens to hosts, workers and stores, nothing is lost, done twice, or left hanging: every other schedule', () => runSchedules(0), WITHIN_MS);

@@ -3,9 +3,9 @@ import { EPOCH_MS, type Scheduler, SimulatedTimer } from './scheduler.ts';
 type Callback = (...args: unknown[]) => void;
 
 /**
- * Puts the scheduler's time in place of the machine's, for the code that runs inside its steps; whoever else runs in this process has the
- * real one all the while.
- * @returns puts everything back
+ * Replaces the machine's time by the scheduler's for code that runs inside its steps; other code in this process still has the
+ * real one.
+ * @returns restores the globals
  */
 export function useSimulatedTime(scheduler: Scheduler): () => void {
   const real = {

@@ -19,9 +19,9 @@ export interface SimulationOptions {
   seed: number;
   fence?: Fence;
   comparesPositions?: boolean;
-  /** What a worker is given in place of its bus. */
+  /** Replaces a worker's bus. */
   busOfWorker?(bus: Bus): Bus;
-  /** Carries out each statement a second time, elsewhere, and compares. */
+  /** Executes each statement a second time, on a real database, and compares. */
   shadow?: Shadow;
 }
 
@@ -36,7 +36,7 @@ interface Host {
   isLeaving: boolean;
 }
 
-/** Everything that takes part in one schedule, and what can befall it. */
+/** The processes and stores of one schedule, and the faults that can be injected. */
 export class Simulation {
   readonly scheduler: Scheduler;
   readonly model: ModelDatabase;
@@ -62,7 +62,7 @@ export class Simulation {
     this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
   }
 
-  /** What stands before anything happens: the partitions, a configuration, the tools. */
+  /** The initial rows: the partitions, a configuration, the tools. */
   async lay(): Promise<void> {
     const direct = { query: (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#carryOut(statement, parameters) } as Database;
     await initialisePartitions(direct);
@@ -79,12 +79,12 @@ export class Simulation {
     const host: Host = { process, stop: null, isLeaving: false };
     this.hosts.push(host);
     await this.scheduler.step(process, `${id} starts`, () => {
-      hostOn(this.#footing(process)).then(
+      hostOn(this.#dependenciesOf(process)).then(
         ({ stop }) => {
           host.stop = stop;
         },
         // A start that fails ends the process, as in its main.ts.
-        () => this.bury(host, { evenSent: false }),
+        () => this.removeHost(host, { evenSent: false }),
       );
     });
   }
@@ -92,17 +92,17 @@ export class Simulation {
   async startWorker(): Promise<void> {
     const process = this.scheduler.process(this.#next('worker'), 'worker', this.scheduler.chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS);
     this.workers.push(process);
-    await this.scheduler.step(process, `${process.id} starts`, () => workerOn(this.#footing(process)));
+    await this.scheduler.step(process, `${process.id} starts`, () => workerOn(this.#dependenciesOf(process)));
   }
 
-  /** Says that a host shall leave in good order. */
+  /** Begins the drain of a host. */
   async stopHost(host: Host): Promise<void> {
     const { stop } = host;
     if (stop === null || host.isLeaving) return;
     host.isLeaving = true;
     await this.scheduler.step(host.process, `${host.process.id} leaves`, () => {
       stop().then(
-        () => this.bury(host, { evenSent: false }),
+        () => this.removeHost(host, { evenSent: false }),
         () => {},
       );
     });
@@ -111,13 +111,13 @@ export class Simulation {
   killHost(host: Host): void {
     this.scheduler.note(`${host.process.id} dies`);
     this.counts.kills += 1;
-    // Only one whose every statement is over can come again under its name.
+    // A host can only be restarted under its name once all of its statements have ended.
     const evenSent = this.scheduler.chance.oneIn(2);
-    this.bury(host, { evenSent });
+    this.removeHost(host, { evenSent });
     this.#lastDead = evenSent ? host.process.id : null;
   }
 
-  bury(host: Host, { evenSent }: { evenSent: boolean }): void {
+  removeHost(host: Host, { evenSent }: { evenSent: boolean }): void {
     if (host.process.state === 'dead') return;
     this.hosts.splice(this.hosts.indexOf(host), 1);
     this.broker.forget(host.process);
@@ -145,7 +145,7 @@ export class Simulation {
     process.state = 'up';
   }
 
-  /** The connection of one host to the broker is half dead; what it has asked is lost, whether it was carried out or not. */
+  /** The connection of one host to the broker is half-open; its requests are lost, executed or not. */
   cutOff({ process }: Host): void {
     if (this.broker.isCutOff(process)) return;
     this.scheduler.note(`${process.id} is cut off from the broker`);
@@ -166,7 +166,7 @@ export class Simulation {
     this.broker.restart({ forgets: this.scheduler.chance.oneIn(2) });
   }
 
-  /** The broker's store is the one of a while ago, or gone. */
+  /** The broker's store is rolled back, or lost. */
   loseStore(): void {
     const { broker, scheduler, watch } = this;
     scheduler.breakOff(brokerLost);
@@ -182,7 +182,7 @@ export class Simulation {
     broker.rollBack(toSequence);
   }
 
-  /** What keeps this schedule from being over; empty when it is. */
+  /** Unfinished work of this schedule; empty when it is over. */
   outstanding(): string[] {
     const { tables } = this.model;
     const found: string[] = [];
@@ -190,7 +190,7 @@ export class Simulation {
     for (const { id } of tables.outbox) found.push(`outbox ${id}`);
     for (const rows of tables.deliveries.values()) for (const { id, state } of rows) if (state === 'open') found.push(`delivery ${id}`);
     for (const { id, state } of tables.runs.values()) if (state !== 'succeeded' && state !== 'failed') found.push(`run ${id} is ${state}`);
-    // Of a delivery that has settled meanwhile, too: its round is opened, and ended at once.
+    // Also that of a delivery that has settled meanwhile: its round is opened, and ended at once.
     for (const { key } of tables.timers.values()) if ((key as string).endsWith('-due')) found.push(`timer ${key}`);
     for (const { id, snapshot } of tables.sessions.values()) {
       if (!/^\{"v":\d+,"session":\{"value":"(idle|deleted)"/.test(snapshot as string)) found.push(`session ${id} is busy`);
@@ -202,30 +202,30 @@ export class Simulation {
       if (!running.has(part['owner'] as string)) found.push(`partition ${p} has no owner`);
     }
     if (this.broker.items.length > 0) found.push('items');
-    // A cursor may stand beyond commands that nobody has read yet.
+    // A cursor may stand beyond commands that are not read yet.
     if (found.length === 0) found.push(...this.watch.unapplied());
     return found;
   }
 
-  /** Asks every partition who answers for it. */
+  /** Sends a question to every partition, which its owners answer. */
   askOwners(): void {
     this.watch.owners.clear();
     for (const p of this.model.tables.parts.keys()) {
-      this.broker.say(this.broker.process, `hb.${p}`, JSON.stringify({ v: 1, workerId: 'probe', question: 1, calls: [] }));
+      this.broker.publishNotice(this.broker.process, `hb.${p}`, JSON.stringify({ v: 1, workerId: 'probe', question: 1, calls: [] }));
     }
   }
 
-  /** Who owns a partition by its row answers for it, and nobody else does. */
+  /** Only the owner by its row answers for a partition. */
   conflicts(): string[] {
     const found: string[] = [];
     for (const { p, owner } of this.model.tables.parts.values()) {
       const answering = this.watch.owners.get(p as number) ?? [];
-      if (answering.join() !== owner) found.push(`partition ${p} is ${owner}’s, and for it answers ${answering.join(' and ') || 'nobody'}`);
+      if (answering.join() !== owner) found.push(`partition ${p} is ${owner}’s, and for it answers ${answering.join(' and ') || 'no host'}`);
     }
     return found;
   }
 
-  #footing(process: Process) {
+  #dependenciesOf(process: Process) {
     const bus = this.#busOf(process);
     const clock = { nowMs: () => this.scheduler.nowMs + process.skewMs };
     const given = process.role === 'worker' ? (this.#options.busOfWorker?.(bus) ?? bus) : bus;

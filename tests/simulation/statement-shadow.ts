@@ -2,17 +2,17 @@ import type { Database, NamedStatement, QueryResult } from '../../shared/storage
 import type { Row } from './model-rows.ts';
 import type { Shadow } from './simulation.ts';
 
-/** Statements whose rows come in an order that means something. All others may come in any. */
+/** Statements whose rows have a defined order. */
 const ORDERED = /^load-history$|order by seq/;
-/** When a claim was made is the table’s own default. */
+/** The time of a claim is the table’s own default. */
 const REAL_TIMES: ReadonlySet<string> = new Set(['claimed_at']);
-/** Of the lowest cursor it is asked, and several partitions may stand there. */
+/** It reads the lowest cursor, which several partitions may share. */
 const TIED = /order by cursor limit 1/;
 
 type Answer = { rows: readonly object[]; rowCount: number } | { code: string };
 
 /**
- * A real database beside the model: both carry out every statement, by the same clock, and have to say the same. `now()` and
+ * A real database beside the model: both execute every statement, by the same clock, and must have the same results. `now()` and
  * `clock_timestamp()` are found in a schema that goes before the system's.
  */
 export class StatementShadow implements Shadow {
@@ -32,7 +32,7 @@ export class StatementShadow implements Shadow {
       const clock = `select timestamptz 'epoch' + current_setting('sim.now')::bigint * interval '1 ms'`;
       await database.query(`create function sim.${name}() returns timestamptz language sql stable as '${clock.replaceAll("'", "''")}'`);
     }
-    // The table's own default was bound to the system's clock, years before the schedules' own: a sweep would delete claims that are young.
+    // The table's own default was bound to the system's clock, years before that of the schedules: a sweep would delete young claims.
     await database.query('alter table claims alter column claimed_at set default sim.now()');
     await database.query('set search_path = sim, public, pg_catalog');
     return new StatementShadow(database);
@@ -56,7 +56,7 @@ export class StatementShadow implements Shadow {
     return model.give();
   }
 
-  /** Holds the final rows of a table against the model's. */
+  /** Compares the final rows of a table with the model's. */
   async compareTable(table: string, rows: readonly Row[]): Promise<void> {
     const { rows: real } = await this.#database.query<Row>(`select * from ${table}`);
     const [wanted, found] = [sorted(real), sorted(rows)];
@@ -81,7 +81,7 @@ async function answerOf(carry: () => Promise<QueryResult<object>>): Promise<{ an
 
 function textOf(name: string, answer: Answer): string {
   if ('code' in answer) return `error ${answer.code}`;
-  // What changes rows and returns none may count them or not; nobody asks, but for claims.
+  // The row count of a statement that returns no rows is compared for claims only, since nothing else reads it.
   const count = name === 'effect_worker_claim' ? ` ${answer.rowCount}` : '';
   if (TIED.test(name)) return JSON.stringify(answer.rows.map((row) => (row as Row)['cursor']));
   if (name === 'effect_worker_claim') return count;

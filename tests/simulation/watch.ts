@@ -7,25 +7,25 @@ import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
-/** What becomes of a statement is told to it. */
+/** Receives the outcome of a statement. */
 interface Look {
   done(rows: readonly object[]): void;
   /** @param code the SQLSTATE */
   failed(code: string): void;
 }
 
-/** A command that the log has taken. */
+/** A command that the log has accepted. */
 export interface Stored {
   entry: LogEntry;
-  /** Null for what is none. */
+  /** Null for an unreadable one. */
   command: SessionCommand | null;
-  /** The broker has lost it, and it had not been applied. */
+  /** The broker has lost it before it was applied. */
   isLost: boolean;
 }
 
 /**
- * Looks at every moment of a simulation from above: it sees the rows and the broker as they are, and holds what is done, said, published
- * and settled against them at once, since most breaches are healed later and would never be seen.
+ * Checks invariants at every step of a simulation: it reads the rows and the broker directly, and compares them at once with what is executed,
+ * published and settled, since most violations are repaired later and would not be seen at the end.
  */
 export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly #scheduler: Scheduler;
@@ -36,9 +36,9 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly #published = new Set<string>();
   readonly #reported = new Set<string>();
   readonly timerKeys = new Set<string>();
-  /** Of marked items: whether their effect was over when they were handed out, by process and effect. */
-  readonly #overAtHand = new Map<string, boolean>();
-  /** Who answers for a partition, as asked at the end. */
+  /** Of redelivered items: whether their effect was over at the delivery, by process and effect. */
+  readonly #overAtDelivery = new Map<string, boolean>();
+  /** The hosts that answer for a partition at the end. */
   readonly owners = new Map<number, string[]>();
   readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0 };
 
@@ -51,7 +51,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     this.violations.push(`${rule}: ${what} (step ${this.#scheduler.steps})`);
   }
 
-  /** Looks at a statement before it is carried out. @returns what looks at its result, and at its failure */
+  /** Checks a statement before it is executed. @returns the checks of its result and of its failure */
   statement(statement: string | NamedStatement, parameters: readonly unknown[]): Look {
     const name = typeof statement === 'string' ? '' : statement.name;
     if (isCommit(statement)) return this.#commit(parameters);
@@ -104,7 +104,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     if ('callId' in command) this.#reported.add(command.commandId);
   }
 
-  /** The broker is about to lose what it holds behind a place. */
+  /** The broker is about to lose what is stored behind a sequence. */
   losing(isKept: (entry: LogEntry) => boolean): void {
     for (const stored of this.history) {
       if (stored.isLost || isKept(stored.entry)) continue;
@@ -112,13 +112,13 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     }
   }
 
-  /** Whether it was applied, or buried. */
+  /** Whether it was applied, or became a dead letter. */
   isApplied({ command, entry }: Stored): boolean {
     if (command !== null && this.#tables.seen.has(`${command.sessionId} ${command.commandId}`)) return true;
     return this.#tables.deadLetters.some(({ id }) => id === entry.messageId);
   }
 
-  /** What the log has kept and nobody has applied. */
+  /** Commands that the log still has and that were not applied. */
   unapplied(): string[] {
     const waiting = this.history.filter((stored) => !stored.isLost && !this.isApplied(stored));
     return waiting.map(({ entry, command }) => `${command?.type ?? 'command'} ${entry.messageId} was accepted and not applied`);
@@ -133,23 +133,23 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     const isMarked = item.delivery > 1 || item.body.includes('"republished":true');
     if (item.delivery > 1) this.counts.redeliveries += 1;
     const key = `${consumer.process.id} ${item.messageId}`;
-    // Of several deliveries to one process nobody can tell which goes on.
-    this.#overAtHand.set(key, (this.#overAtHand.get(key) ?? true) && isMarked && !this.#isOpen(item.messageId));
+    // Of several deliveries to one process it is unknown which goes on.
+    this.#overAtDelivery.set(key, (this.#overAtDelivery.get(key) ?? true) && isMarked && !this.#isOpen(item.messageId));
   }
 
   begun(process: Process, effectId: string): void {
-    if (this.#overAtHand.get(`${process.id} ${effectId}`) === true) this.breach('redelivery', `${effectId} was begun again though it was over`);
+    if (this.#overAtDelivery.get(`${process.id} ${effectId}`) === true) this.breach('redelivery', `${effectId} was begun again though it was over`);
   }
 
   acked({ messageId, body }: QueuedItem): void {
     if (this.#reported.has(messageId) || !this.#isOpen(messageId)) return;
     const { deadlineAtMs } = JSON.parse(body) as { deadlineAtMs: number };
-    // A round of a delivery that comes too late is dropped: its timer makes another.
+    // A round of a delivery that is too late is dropped: its timer opens another.
     if (this.#scheduler.nowMs + MOST_SKEW_MS >= deadlineAtMs) return;
     this.breach('ack', `${messageId} was settled before its result was stored`);
   }
 
-  said(process: Process, subject: string, body: string): void {
+  noticePublished(process: Process, subject: string, body: string): void {
     const [kind, token = ''] = subject.split('.');
     if (kind === 'evt') this.#lookAtNotice(token, JSON.parse(body) as NoticeMessage);
     if (kind === 'ans') this.#lookAtAnswer(JSON.parse(body) as ReplyMessage);
@@ -163,15 +163,15 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     this.counts.notices += 1;
     const row = this.#tables.sessions.get(session);
     if (row?.['deleted_at'] != null) return;
-    const problem = isDeleted === true ? `${session} was said to be deleted before it was` : this.#untruthIn(session, first, last, events);
+    const problem = isDeleted === true ? `${session} was announced as deleted before it was` : this.#untruthIn(session, first, last, events);
     if (problem !== null) this.breach('notice', problem);
   }
 
   #untruthIn(session: string, first: number, last: number, events: readonly string[] | null): string | null {
     for (let off = first; off <= last; off += 1) {
       const stored = this.#tables.events.get(session)?.get(off)?.['body'];
-      if (stored === undefined) return `offset ${off} of ${session} was told before it was stored`;
-      if (events !== null && events[off - first] !== stored) return `offset ${off} of ${session} was told differently`;
+      if (stored === undefined) return `offset ${off} of ${session} was announced before it was stored`;
+      if (events !== null && events[off - first] !== stored) return `offset ${off} of ${session} was announced differently`;
     }
     return null;
   }
@@ -188,7 +188,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   }
 }
 
-/** No clock is further off. */
+/** Bound of the clocks' errors. */
 export const MOST_SKEW_MS = 3_000;
 
 function commandIn(body: string): SessionCommand | null {

@@ -37,7 +37,7 @@ async function openPicky() {
   return { upstream, ask };
 }
 
-it('asks again in other words when the model refuses a parameter, and remembers it for the next call', async () => {
+it('repeats the request without a parameter that the model refuses, and stores that for the next call', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ refuse: PICKY }, {});
   expect([await ask(), await ask()]).toEqual(['Hello there', 'Hello there']);
@@ -48,7 +48,7 @@ it('asks again in other words when the model refuses a parameter, and remembers 
   ]);
 });
 
-it('passes the refusal on when the caller wants all of its parameters or none', async () => {
+it('returns the refusal when the caller requires its parameters', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ refuse: PICKY });
   await expect(ask({ provider: { require_parameters: true } })).rejects.toMatchObject({ code: 'router.provider_refused' });
@@ -63,7 +63,7 @@ it('gives up on a model that refuses one parameter after the other', async () =>
   expect(upstream.requests).toHaveLength(4);
 });
 
-it('leaves a parameter that was refused of one caller to the next one', async () => {
+it('does not apply the refusal of one caller’s parameter value to the next caller', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ refuse: { ...PICKY, param: 'temperature', message: "'temperature' is not supported with this model" } }, {});
   await ask({ temperature: 0.3 });
@@ -75,14 +75,14 @@ it('leaves a parameter that was refused of one caller to the next one', async ()
   ]);
 });
 
-it('never drops what would make it another request', async () => {
+it('never drops a parameter that would change the meaning of the request', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ refuse: { ...PICKY, param: 'tool_choice', message: "'tool_choice' is not supported with this model" } });
   await expect(ask({ tool_choice: 'none' })).rejects.toMatchObject({ code: 'router.provider_refused' });
   expect(upstream.requests).toHaveLength(1);
 });
 
-it('waits no idle time for a server that has finished and keeps the connection open without an end mark', async () => {
+it('does not wait for the idle timeout when a server has finished and leaves the connection open without an end mark', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ hasNoEndMarker: true, staysOpen: true });
   // Longer than the test may take.

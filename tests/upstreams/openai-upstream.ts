@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setTimeout as after } from 'node:timers/promises';
 import type { LoopbackUpstream, UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
 
-/** Requests that are remembered; a test that sends more looks only at the first. */
+/** Bound of the recorded requests; a test that sends more reads only the first. */
 const MAX_RETAINED = 10_000;
-/** More than any reader takes for one line. */
+/** More than any reader accepts for one line. */
 const ENDLESS_BYTES = 64 * 1024 * 1024;
 const WRITE_BYTES = 256 * 1024;
-/** What it lists; it answers as any model. */
+/** The models that it lists; it answers for any. */
 const MODELS = ['local-small', 'local-large'];
 
 interface Received {
@@ -20,7 +20,7 @@ export interface OpenAiUpstream extends LoopbackUpstream {
   readonly requests: readonly Received[];
 }
 
-/** A real HTTP server on loopback that speaks POST /chat/completions and GET /models as OpenAI does, with the faults of its imitators on demand. */
+/** A real HTTP server on loopback with OpenAI's POST /chat/completions and GET /models, and the faults of compatible servers on demand. */
 export async function openOpenAiUpstream(): Promise<OpenAiUpstream> {
   let scenarios: UpstreamScenario[] = [{}];
   const requests: Received[] = [];
@@ -28,7 +28,7 @@ export async function openOpenAiUpstream(): Promise<OpenAiUpstream> {
   let aborts = 0;
 
   const server = createServer((request, response) => {
-    // Not counted: what the scenario itself breaks off.
+    // Not counted: connections that the scenario itself ends.
     let isOurs = false;
     response.on('close', () => {
       if (!response.writableFinished && !isOurs) aborts += 1;
@@ -148,7 +148,7 @@ async function misbehave(
   }
 }
 
-/** Resolves when the system has taken the bytes, or nobody is there to take them. */
+/** Resolves when the kernel has accepted the bytes, or the connection is closed. */
 function write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();

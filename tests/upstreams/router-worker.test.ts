@@ -16,7 +16,7 @@ import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-
 import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
 
 const WAIT = { timeout: 30_000, interval: 5 };
-/** Shorter than the 30 s after which a call that no gateway speaks up for is ended; an abort takes milliseconds. */
+/** Shorter than the 30 s after which a call without interest is ended; an abort takes milliseconds. */
 const BEFORE_LIMITS = { timeout: 20_000, interval: 5 };
 const quiet = () => {};
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
     ],
     models: [{ id: 'loop/back', endpoints: ['first', 'second'].map((provider) => ({ provider, upstream_model: `${provider}-model` })) }],
     keys: [{ id: 'k', key: '${KEY}' }],
-    // Longer than any wait of the tests: none of them ends by a limit.
+    // Longer than any wait of the tests, so that none ends by a limit.
     timeouts: { first_token_ms: 600_000, idle_ms: 600_000 },
   });
   const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
@@ -112,7 +112,7 @@ it.each<[string, UpstreamScenario]>([
   expect(new Set(chunks.map(({ provider }) => provider))).toEqual(new Set(['Second']));
 });
 
-it('ends with the error chunk when the provider breaks off in the middle, and asks nobody else', async () => {
+it('ends with the error chunk when the provider breaks off in the middle, without a fallback', async () => {
   const asked = second.requests.length;
   first.answer({ text: ['one ', 'two'], fault: 'cut', after: 1 });
   const frames = await untilEnd(await call());
@@ -121,7 +121,7 @@ it('ends with the error chunk when the provider breaks off in the middle, and as
   expect(second.requests).toHaveLength(asked);
 });
 
-it('closes the provider’s connection at once when the client leaves', async () => {
+it('closes the provider’s connection at once when the client disconnects', async () => {
   first.answer({ text: ['one ', 'two'], fault: 'stall', after: 1 });
   const aborts = first.aborts;
   const made = await call();
@@ -130,7 +130,7 @@ it('closes the provider’s connection at once when the client leaves', async ()
   await vi.waitFor(() => expect(first.aborts).toBe(aborts + 1), BEFORE_LIMITS);
 });
 
-it('shows one upstream body for each provider that is asked, and no credential', async () => {
+it('shows one upstream body for each provider that is called, and no credential', async () => {
   first.answer({ refuse: { status: 500, message: 'sk-first-0123456789 is fine, we are not' } });
   const made = await call({ debug: { echo_upstream_body: true }, stream: true });
   const chunks = chunksOf(await untilEnd(made));
@@ -141,7 +141,7 @@ it('shows one upstream body for each provider that is asked, and no credential',
   expect(JSON.stringify(chunks)).not.toContain('sk-first');
 });
 
-it('tells a caller at fault what the provider said, and asks nobody else', async () => {
+it('returns the provider’s refusal of an invalid request, without a fallback', async () => {
   const asked = second.requests.length;
   first.answer({ refuse: { status: 400, message: 'messages must not be like that', code: 'bad_messages' } });
   const [frame] = await untilEnd(await call({}, 'body'));

@@ -3,7 +3,7 @@ import { createServer as createTcpServer, type Socket } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
 import { z } from 'zod';
 
-/** Requests that are remembered, and connections of the deaf server; a test that makes more has a fault. */
+/** Bound of the recorded requests, and of the connections of the unresponsive server; a test that makes more is wrong. */
 const MAX_RETAINED = 20_000;
 
 /**
@@ -11,14 +11,14 @@ const MAX_RETAINED = 20_000;
  * step behind `headers` or with the first bytes.
  *
  *   refuse      another status, with an error, and nothing behind it
- *   headers     says that a stream begins
- *   say         one chunk with a piece of the text; `times` says it again and again, `everyMs` apart
+ *   headers     the headers of a stream
+ *   say         one chunk with a piece of the text; `times` repeats it, `everyMs` apart
  *   raw         bytes as they are
- *   letters     one chunk of so many letters
+ *   letters     one chunk with this number of letters
  *   finish      the chunk with the reason for the end
  *   usage, done the chunk with the counts; the end mark
  *   pauseMs     waits
- *   hold        waits until the test lets go of the call
+ *   hold        waits until the test releases the call
  *   end, cut    ends the answer in order; breaks the connection
  */
 const step = z.union([
@@ -32,24 +32,24 @@ const step = z.union([
 export type Step = z.infer<typeof step>;
 
 const plan = z.strictObject({
-  /** Of the call, in the upstream's book. */
+  /** Name of the call. */
   name: z.string(),
-  /** By provider: what is done with its first request, its second …; the last one stays. */
+  /** By provider: the steps of its first request, its second …; the last are repeated. */
   scripts: z.record(z.string(), z.array(z.array(step))),
   newline: z.string().optional(),
   /** Bytes of each write. */
   pieceBytes: z.number().optional(),
 });
-/** How the upstream is to act. It stands in the request's last message, as JSON, so that many calls may be made at once. */
+/** The script of the upstream. It stands in the request's last message, as JSON, so that calls may be concurrent. */
 export type Plan = z.infer<typeof plan>;
 
-/** A request as the upstream saw it. Times are those of `performance.now()`. */
+/** A request at the upstream. Times are those of `performance.now()`. */
 export interface UpstreamCall {
   provider: string;
   atMs: number;
-  /** Chunks of text that the system has taken so far. */
+  /** Chunks of text that the kernel has accepted so far. */
   said: number;
-  /** When its client closed the connection before the answer was complete; null while it has not. */
+  /** When its client closed the connection before the response was complete; else null. */
   leftAtMs: number | null;
 }
 
@@ -58,12 +58,12 @@ export interface ScriptedUpstream {
   baseUrl(provider: string): string;
   /** The requests of a call so far. */
   calls(name: string): readonly UpstreamCall[];
-  /** All calls that `hold`, now or later, go on. */
+  /** Releases all calls that `hold`, now or later. */
   release(name: string): void;
   close(): Promise<void>;
 }
 
-/** A real HTTP server on loopback that speaks POST /chat/completions as OpenAI does, and does what each request asks of it. */
+/** A real HTTP server on loopback with OpenAI's POST /chat/completions, which executes the script in each request. */
 export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
   const book = new Map<string, UpstreamCall[]>();
   const gates = new Map<string, { opened: Promise<void>; open(): void }>();
@@ -84,7 +84,7 @@ export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
     book.set(asked.name, [...calls, call]);
     const scripts = asked.scripts[provider] ?? [];
     const steps = scripts[Math.min(before, scripts.length - 1)];
-    if (steps === undefined) throw new Error(`${asked.name} says nothing about ${provider}`);
+    if (steps === undefined) throw new Error(`${asked.name} has no script for ${provider}`);
     let isOurs = false;
     const breakOff = () => {
       isOurs = true;
@@ -96,7 +96,7 @@ export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
     await perform(steps, asked, { response, call, opened: gateOf(asked.name).opened, breakOff });
   };
   const server = createServer((request, response) => {
-    // A request that is none of the plan's fails the call that it belongs to.
+    // A request without a script fails the call that it belongs to.
     serve(request, response).catch(() => response.socket?.destroy());
   });
   const port = await listening(server);
@@ -112,21 +112,21 @@ export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
   };
 }
 
-/** A connection as the deaf server saw it. */
+/** A connection at the unresponsive server. */
 interface DeafConnection {
   openedAtMs: number;
   closedAtMs: number | null;
 }
 
-export interface DeafUpstream {
-  /** Of HTTPS: who connects waits for a handshake that never comes, and so is still connecting. */
+export interface UnresponsiveUpstream {
+  /** Of HTTPS: a client waits for a handshake that never comes, and so is still connecting. */
   baseUrl: string;
   readonly connections: readonly DeafConnection[];
   close(): Promise<void>;
 }
 
-/** A server that takes connections and never says anything. */
-export async function openDeafUpstream(): Promise<DeafUpstream> {
+/** A server that accepts connections and never sends anything. */
+export async function openDeafUpstream(): Promise<UnresponsiveUpstream> {
   const connections: DeafConnection[] = [];
   const open = new Set<Socket>();
   const server = createTcpServer((socket) => {
@@ -153,7 +153,7 @@ export async function openDeafUpstream(): Promise<DeafUpstream> {
   };
 }
 
-/** A port at which nobody listens. */
+/** A port at which no process listens. */
 export async function closedBaseUrl(): Promise<string> {
   const server = createTcpServer();
   const port = await listening(server);
@@ -164,7 +164,7 @@ export async function closedBaseUrl(): Promise<string> {
 interface Stage {
   response: ServerResponse;
   call: UpstreamCall;
-  /** Once the test lets go of the call. */
+  /** Resolves when the test releases the call. */
   opened: Promise<void>;
   breakOff(): void;
 }
@@ -227,7 +227,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-/** Resolves when the system has taken the bytes, or nobody is there to take them. */
+/** Resolves when the kernel has accepted the bytes, or the connection is closed. */
 function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();

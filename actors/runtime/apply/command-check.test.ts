@@ -22,13 +22,13 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-it('requires tags of every command in a deployment that begins with them', async () => {
+it('requires tags on every command in a deployment that starts with them', async () => {
   await migrate(database);
 
   expect(await readTagsRequiredFrom(database)).toBe(0);
 });
 
-it('leaves a day in a deployment in which hosts of a release before have run', async () => {
+it('allows a day in a deployment in which hosts of an earlier release have run', async () => {
   const earlier = (await readdir(MIGRATIONS)).filter((name) => name.endsWith('.sql') && !name.includes('command-tags'));
   for (const name of earlier.slice(0, 2)) await cp(fileURLToPath(new URL(name, MIGRATIONS)), join(folder, name));
   await migrate(database, pathToFileURL(`${folder}/`));

@@ -76,13 +76,13 @@ const creating = (sessionId: string) =>
     ...{ customerId: 'c', agentId: 'a', title: null, mode: 'auto', metadata: {}, labels: [], allowGreeting: false, bundleHash: 'b' },
   });
 
-const saying = (sessionId: string) =>
+const messageTo = (sessionId: string) =>
   JSON.stringify({
     ...{ v: 1, type: 'message.post', sessionId, commandId: `cmd-say-${sessionId}`, sentAtMs: 0, answerTo: null, traceparent: null },
     ...{ source: 'customer', text: 'hello', metadata: {}, triggersTurn: true, traceId: 'a'.repeat(32), bundleHash: 'b' },
   });
 
-it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
+it('DESIGN 4: commands that come while a commit is in flight are stored by the next ones, at most 128 each, over all partitions', async () => {
   const { noted, release, database } = heldDatabase();
   const loop = loopOn(database);
   const mailboxes = PARTITIONS.map(
@@ -105,7 +105,7 @@ it('DESIGN 4: what comes while a commit is in flight is stored by the next ones,
   expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
 });
 
-it('brings a partition into no commit for the row of a published effect, until rows are to be flushed', async () => {
+it('adds a partition to no commit for the row of a published effect, until rows are flushed', async () => {
   const committed: unknown[] = [];
   const query: Database['query'] = async (statement, parameters = []) => {
     if (isCommit(statement)) committed.push(parameters[0]);
@@ -119,7 +119,7 @@ it('brings a partition into no commit for the row of a published effect, until r
     return { mailbox, sessionId: Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === partition) ?? '' };
   }) as [{ mailbox: Mailbox; sessionId: string }, { mailbox: Mailbox; sessionId: string }];
   talking.mailbox.start(creating(talking.sessionId));
-  talking.mailbox.start(saying(talking.sessionId));
+  talking.mailbox.start(messageTo(talking.sessionId));
   await vi.waitFor(() => expect(outbox.hasDone).toBe(true), WAIT);
   committed.length = 0;
 
@@ -158,7 +158,7 @@ it('DESIGN 12: counts commits with their sizes, and the partitions that another 
   expect(mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)).toEqual([0, 0]);
 });
 
-it('DESIGN 11: passes over commands without a tag at the cost of reading them: a commit for each batch, one line in the log, no other row', async () => {
+it('DESIGN 11: skips commands without a tag at the cost of reading them: a commit for each batch, one log line, no other row', async () => {
   const lines: unknown[] = [];
   const rows: number[] = [];
   const query: Database['query'] = async (statement, parameters = []) => {

@@ -50,19 +50,19 @@ function applyAll(commands: readonly SessionCommand[], change: (state: SessionSt
 }
 
 describe('a turn in a trace', () => {
-  it('asks for everything below a context that is derived from it', () => {
+  it('requests everything below a derived trace context', () => {
     const [, began] = applyAll([create, post]);
     const [effect] = began?.effects.values() ?? [];
     expect(effect?.inputs.traceparent).toBe(contextBelow(PARENT, 'trn_new'));
   });
 
-  it('is told of whole by the commit that ends it', () => {
+  it('is reported by the commit that ends it', () => {
     const ended = applyAll([create, post, reply]).map((plan) => plan.after.ended);
-    const told = { partition: 1, kind: 'turn', id: 'trn_new', sessionId: 'ses_1', routineId: null, bundleHash: 'bundle', parent: PARENT };
-    expect(ended).toEqual([[], [], [{ ...told, startedAtMs: START_MS + 1_000, endedAtMs: START_MS + 2_000, outcome: 'completed' }]]);
+    const expected = { partition: 1, kind: 'turn', id: 'trn_new', sessionId: 'ses_1', routineId: null, bundleHash: 'bundle', parent: PARENT };
+    expect(ended).toEqual([[], [], [{ ...expected, startedAtMs: START_MS + 1_000, endedAtMs: START_MS + 2_000, outcome: 'completed' }]]);
   });
 
-  it('that an older program began is told of from its end', () => {
+  it('that an older release began is reported from its end', () => {
     const withoutStart = (state: SessionState): SessionState => {
       if (state.turn === null) return state;
       const { startedAtMs: _, ...turn } = state.turn;
@@ -73,13 +73,13 @@ describe('a turn in a trace', () => {
   });
 });
 
-it('what is over is told only of partitions that were really committed', () => {
+it('ended work is reported only for partitions that were committed', () => {
   const [, , plan] = applyAll([create, post, reply]);
-  const heard: EndedWork[] = [];
-  const watchers = { log: silentLog, metrics: noMetrics, onEnded: (ended: EndedWork) => void heard.push(ended) };
+  const reported: EndedWork[] = [];
+  const watchers = { log: silentLog, metrics: noMetrics, onEnded: (ended: EndedWork) => void reported.push(ended) };
   if (plan === undefined) throw new Error('three commands make three plans');
   reportCommit(plan, new Set([2]), watchers);
-  expect(heard).toEqual([]);
+  expect(reported).toEqual([]);
   reportCommit(plan, new Set([1]), watchers);
-  expect(heard).toHaveLength(1);
+  expect(reported).toHaveLength(1);
 });

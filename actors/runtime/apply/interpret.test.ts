@@ -24,7 +24,7 @@ describe('a session', () => {
     expect(world.apply(create())).toMatchObject({ ok: false, code: 'session.exists' });
   });
 
-  it('begins with an empty log and answers its record', () => {
+  it('begins with an empty log and replies with its record', () => {
     const world = new World();
 
     expect(world.apply(create())).toMatchObject({ ok: true, value: { session: { id: 'ses_1', status: 'ready', last_offset: -1, customer_id: 'cus_1' } } });
@@ -40,7 +40,7 @@ describe('a session', () => {
     expect(reply).toMatchObject({ ok: true, value: { session: { last_offset: 1 } } });
   });
 
-  it('does not greet who asked for silence', () => {
+  it('does not greet when the request says so', () => {
     const world = new World({ greeting: 'Welcome!' });
     world.apply({ ...create(), allowGreeting: false });
 
@@ -60,7 +60,7 @@ describe('a session', () => {
     expect(world.state?.turn).toBeNull();
   });
 
-  it('answers a post with the stored event', () => {
+  it('replies to a post with the stored event', () => {
     const world = new World();
     world.apply(create());
     const reply = world.apply(post('hello'));
@@ -81,7 +81,7 @@ describe('a session', () => {
     expect(world.aborted).toHaveLength(1);
   });
 
-  it('takes a message within the coalescing window into the turn: one call superseded, one issued on the longer log, no cancelled', () => {
+  it('adds a message within the coalescing window to the turn: one call superseded, one issued on the longer log, no cancelled', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));
@@ -113,7 +113,7 @@ describe('a session', () => {
     expect(world.openCall).not.toBeNull();
   });
 
-  it('appends what a human says for the agent without starting a turn', () => {
+  it('appends a human agent’s message without starting a turn', () => {
     const world = new World();
     world.apply(create());
     world.apply({ ...post('A colleague here.'), source: 'human_agent', triggersTurn: false });
@@ -156,7 +156,7 @@ describe('a session', () => {
     expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
-  it('DESIGN 4: a turn one of whose commands is poison ends as an error, then ready', () => {
+  it('DESIGN 4: a turn with an unprocessable command ends as an error, then ready', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));
@@ -165,7 +165,7 @@ describe('a session', () => {
     expect(world.lines.slice(3)).toEqual(['error', 'ready']);
   });
 
-  it('leaves the plan as it was when a transition throws', () => {
+  it('leaves the plan unchanged when a transition throws', () => {
     const world = new World();
     world.apply(create());
     const plan = new CommitPlan();
@@ -181,7 +181,7 @@ describe('a session', () => {
     expect(plan.sessions.size).toBe(0);
   });
 
-  it('never lets time run backwards in a log', () => {
+  it('never appends decreasing times to a log', () => {
     const world = new World();
     world.apply(create());
     world.wait(-60_000);
@@ -190,7 +190,7 @@ describe('a session', () => {
     expect(Date.parse(world.log[0]?.created_at ?? '')).toBe(START_MS);
   });
 
-  it('keeps every promise of the log under any sequence of messages, results, failures, deadlines and pauses', () => {
+  it('fulfils every promise of the log under any sequence of messages, results, failures, deadlines and pauses', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('post' as const), pauseMs: fc.constantFrom(0, 100, 150, 151, 5_000) }),
       fc.record({

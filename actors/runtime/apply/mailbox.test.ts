@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Mailbox } from './mailbox.ts';
 
-it('takes a start in once for as long as it waits, and again once it has been taken out', async () => {
+it('accepts a start once for as long as it waits, and again once it has been removed', async () => {
   let kicks = 0;
   const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 0, cursorFingerprint: null }, () => (kicks += 1));
   for (const command of ['a', 'b', 'a', 'a']) mailbox.start(command);

@@ -27,8 +27,8 @@ function transitionInputs({ isSettled = false }: { isSettled?: boolean } = {}): 
   };
 }
 
-describe('a run whose session knows nothing of it', () => {
-  it('is not touched when its row says that it is over', () => {
+describe('a run that is missing in its session', () => {
+  it('is not changed when its row is settled', () => {
     const plan = new CommitPlan();
 
     applyCommand(plan, 1, null, overdue, transitionInputs({ isSettled: true }));
@@ -36,7 +36,7 @@ describe('a run whose session knows nothing of it', () => {
     expect([plan.runs.size, plan.deliveries.size, plan.timers.size]).toEqual([0, 0, 0]);
   });
 
-  it('is not touched when an earlier command of the very commit has settled it', () => {
+  it('is not changed when an earlier command of the same commit has settled it', () => {
     const plan = new CommitPlan();
     const opened = { ...facts, ephemeral: true, expiresAtMs: 300_000 };
     const first = { ...transitionInputs(), runOf: () => opened };

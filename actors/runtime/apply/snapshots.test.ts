@@ -80,7 +80,7 @@ function store(snapshot: unknown) {
 }
 
 describe('a snapshot', () => {
-  it('DESIGN 5: a snapshot that does not fit is a fault of versions, told with its partition, and not one of the command at hand', async () => {
+  it('DESIGN 5: a snapshot of another shape is an error of versions, reported with its partition, and not of the current command', async () => {
     const mine: object = JSON.parse(encodeSnapshot(readyState()));
     const misfits = [
       { ...mine, v: MACHINE_VERSION + 1 },
@@ -112,7 +112,7 @@ describe('a snapshot', () => {
     expect(late.length - early.length).toBeLessThan(50);
   });
 
-  it('DESIGN 10: a turn goes on with the configuration that it began with, whatever comes while it works', () => {
+  it('DESIGN 10: a turn goes on with the configuration that it began with, whatever is stored meanwhile', () => {
     const one = session();
     one.apply(create);
     one.apply(post(1));
@@ -127,7 +127,7 @@ describe('a snapshot', () => {
 });
 
 describe('the snapshots of a host', () => {
-  it('DESIGN 4: a host keeps the sessions that it used last in memory, up to a limit; others cost a read, and idle ones nothing', async () => {
+  it('DESIGN 4: a host caches the sessions that it used last, up to a limit; others cost a read, and idle ones nothing', async () => {
     const { asked, database } = store(JSON.parse(encodeSnapshot(readyState())));
     const snapshots = new Snapshots(database);
     const state = (await snapshots.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');

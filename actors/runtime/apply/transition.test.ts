@@ -18,13 +18,13 @@ describe('a step of a machine', () => {
   it('throws what a guard or an assignment throws, and names no action then', () => {
     const broken = xstate.setup({ types: { context: {} as { seen: string } } }).createMachine({
       context: { seen: '' },
-      on: { told: { actions: xstate.assign({ seen: () => expect.unreachable('as it would of a fault of ours') }) } },
+      on: { changed: { actions: xstate.assign({ seen: () => expect.unreachable('as it would of a fault of ours') }) } },
     });
 
-    expect(() => transition(broken, broken.resolveState({ value: {}, context: { seen: '' } }), { type: 'told' })).toThrow('a fault of ours');
+    expect(() => transition(broken, broken.resolveState({ value: {}, context: { seen: '' } }), { type: 'changed' })).toThrow('a fault of ours');
   });
 
-  it("is what XState's own pure functions make of it", () => {
+  it("has the result of XState's own pure functions", () => {
     const begun = initialTransition(turnMachine, input);
     const theirs = xstate.initialTransition(turnMachine, input);
     expect(seen(begun)).toEqual(seen(theirs));
@@ -35,7 +35,7 @@ describe('a step of a machine', () => {
     expect(seen(asked).actions).not.toEqual([]);
   });
 
-  it('leaves its snapshot as it was, so that the same step can be made again', () => {
+  it('leaves its snapshot unchanged, so that the same step can be repeated', () => {
     const [begun] = initialTransition(turnMachine, input);
     const before = structuredClone({ value: begun.value, context: begun.context });
 

@@ -42,7 +42,7 @@ describe('the cursor of a partition without commands', () => {
     expect(mailboxes.map(({ waiting }) => waiting)).toEqual([0, 0]);
   });
 
-  it('DESIGN 4: the cursor of an idle partition moves to the end of a log that is still the one it was of', async () => {
+  it('DESIGN 4: the cursor of an idle partition moves to the end of the log while the log is the same', async () => {
     const { asked, commands } = logWith({ messageId: 'old', storedAtMs: 5 });
     const mailbox = mailboxOf(8);
     await oneRound(commands, asked, [mailbox]);

@@ -21,20 +21,20 @@ function ownersAmong(all: LiveHost[]): Map<number, string> {
 }
 
 describe('DESIGN 4: rendezvous', () => {
-  it.each([1, 2, 3, 7, 20])('gives each partition to exactly one of %i hosts, whoever asks', (count) => {
+  it.each([1, 2, 3, 7, 20])('assigns each partition to exactly one of %i hosts, whichever host computes it', (count) => {
     const all = hosts(count);
     expect(ownersAmong(all).size).toBe(PARTITION_COUNT);
     expect(ownersAmong([...all].reverse())).toEqual(ownersAmong(all));
   });
 
-  it('shares them out fairly, though the hosts have ids that are nearly the same', () => {
+  it('distributes them evenly, though the hosts have similar ids', () => {
     const all = hosts(4);
     const sizes = all.map(({ id }) => partitionsOf(id, all).size);
     expect(Math.min(...sizes)).toBeGreaterThanOrEqual(PARTITION_COUNT / 4 / 2);
     expect(Math.max(...sizes)).toBeLessThanOrEqual((PARTITION_COUNT / 4) * 2);
   });
 
-  it('moves only the share of who joins or leaves', () => {
+  it('moves only the share of the host that joins or leaves', () => {
     const before = ownersAmong(hosts(3));
     const after = ownersAmong(hosts(4));
     const newcomer = hosts(4)[3]?.id;
@@ -54,7 +54,7 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
   const heldBy = (id: string) => [...before].flatMap(([partition, owner]) => (owner === id ? [partition] : []));
   const silent = (of: LiveHost, reachedAgoMs: number): LiveHost => ({ ...of, bus: answers(3_600_000, reachedAgoMs) });
 
-  it('keeps its share for ten seconds; then those that have the broker take it, and nothing else moves', () => {
+  it('retains its share for ten seconds; then the hosts with the broker get it, and nothing else moves', () => {
     expect(ownersAmong([silent(first, 10_000), second, third])).toEqual(before);
 
     const after = ownersAmong([silent(first, 11_000), second, third]);
@@ -66,19 +66,19 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
     expect(shareOf(first.id, [silent(first, 11_000), second, third], times).retain.size).toBe(0);
   });
 
-  it('gets none of the share of another that is cut off, also before its own time is over', () => {
+  it('gets none of the share of another cut-off host, also before its own time is over', () => {
     const after = ownersAmong([silent(first, 11_000), silent(second, 6_000), third]);
 
     for (const partition of heldBy(first.id)) expect(after.get(partition)).toBe(third.id);
     for (const partition of heldBy(second.id)) expect(after.get(partition)).toBe(second.id);
   });
 
-  it('keeps everything while no other has the broker, and while those that have had it lose it', () => {
+  it('retains everything while no other has the broker, and while those that had it lose it', () => {
     for (const reachedAgoMs of [8_000, 60_000]) {
       const all = [silent(first, reachedAgoMs), silent(second, reachedAgoMs + 900), silent(third, reachedAgoMs)];
       for (const { id } of all) expect([...shareOf(id, all, times).retain]).toEqual(expect.arrayContaining(heldBy(id)));
     }
-    // The second host had taken over from the first and is silent now: the first could not take back.
+    // The second host had taken over from the first and writes no heartbeats now: the first could not acquire again.
     const all = [silent(first, 60_000), silent(second, 7_000), silent(third, 7_000)];
     expect([...shareOf(second.id, all, times).retain]).toEqual(expect.arrayContaining([...heldBy(first.id), ...heldBy(second.id)]));
   });
@@ -90,7 +90,7 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
     expect(ownersAmong([silent(first, 61_100), { ...second, bus: answers(10_100, 0) }, silent(third, 0)])).not.toEqual(before);
   });
 
-  it('counts as it always has where a host is of a release that does not say: neither cut off, nor known to have the broker', () => {
+  it('counts as before where a host is of a release without this column: neither cut off, nor known to have the broker', () => {
     const older = { ...second, bus: null };
     expect(ownersAmong([silent(first, 60_000), older])).toEqual(ownersAmong([first, second]));
     expect(shareOf(first.id, [first, older], times).retain).toEqual(shareOf(first.id, [first, older], times).own);

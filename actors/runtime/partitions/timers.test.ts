@@ -16,7 +16,7 @@ describe('timers', () => {
     vi.useRealTimers();
   });
 
-  it('do not ring when they were disarmed, forgotten or stopped', () => {
+  it('do not fire when they were disarmed, dropped or stopped', () => {
     timers.arm(timer('a', 1, 2_000));
     timers.arm(timer('b', 2, 2_000));
     timers.disarm('a');
@@ -30,7 +30,7 @@ describe('timers', () => {
     expect(rung).toEqual([]);
   });
 
-  it('ring once each, when they are due, whatever order they were armed in', () => {
+  it('fire once each, when they are due, in whatever order they were armed', () => {
     timers.arm(timer('late', 1, 3_000));
     timers.arm(timer('soon', 1, 2_000));
     vi.advanceTimersByTime(1_000);
@@ -39,14 +39,14 @@ describe('timers', () => {
     expect(rung.map(({ key }) => key)).toEqual(['soon', 'late']);
   });
 
-  it('ring at once when they are overdue', () => {
+  it('fire at once when they are overdue', () => {
     timers.arm(timer('overdue', 1, 0));
     vi.advanceTimersByTime(0);
 
     expect(rung).toEqual([{ partition: 1, key: 'overdue', command: '{}' }]);
   });
 
-  it('follow the last time that a key was armed for', () => {
+  it('use the last time that a key was armed for', () => {
     timers.arm(timer('a', 1, 2_000));
     timers.arm(timer('a', 1, 9_000));
     vi.advanceTimersByTime(5_000);
@@ -55,7 +55,7 @@ describe('timers', () => {
     expect(rung).toHaveLength(1);
   });
 
-  it('outlast the longest wait that the platform knows', () => {
+  it('work beyond the longest timeout of the platform', () => {
     const inAMonthMs = 31 * 24 * 3_600_000;
     timers.arm(timer('far', 1, 1_000 + inAMonthMs));
     vi.advanceTimersByTime(inAMonthMs - 1);
@@ -82,7 +82,7 @@ describe('callbacks that wait for a retry', () => {
     expect(timers.waitingDeliveries(5_000)).toEqual({ all: 0, due: 0 });
   });
 
-  it('count as due until the commit that opens their effect, so that a drain does not leave between the two', async () => {
+  it('count as due until the commit that opens their effect, so that a drain does not end between the two', async () => {
     vi.useFakeTimers();
     const timers = new Timers({ nowMs: () => Date.now() }, () => {});
     const key = `a${DELIVERY_DUE}`;

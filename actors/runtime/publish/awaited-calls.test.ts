@@ -10,7 +10,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { replyForCalls } from './awaited-calls.ts';
 import { Outbox } from './outbox.ts';
 
-describe('a worker that asks about its calls', () => {
+describe('a worker that asks for the interest in its calls', () => {
   let database: Database;
   let bus: Bus;
   let outbox: Outbox;
@@ -47,13 +47,13 @@ describe('a worker that asks about its calls', () => {
   const ask = (partition: number, body: unknown = { v: 1, workerId: 'w1', question: 7, calls: ['trn_1-1', 'trn_1-2', 'trn_9-1'] }) =>
     bus.notices.publish(`hb.${partition}`, JSON.stringify(body));
 
-  it('DESIGN 7: is told by the owner of the partition for which of them an actor still waits', async () => {
+  it('DESIGN 7: gets from the owner of the partition the calls for which an actor still waits', async () => {
     await outbox.load(database, [3], 0);
     ask(3);
     await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'], epoch: 4 }]);
   });
 
-  it('is told by nobody else, nor by an owner that has not read yet what is open, nor by one that has given the partition up', async () => {
+  it('gets no answer from another host, from an owner that has not read the open calls yet, or from one that has released the partition', async () => {
     ask(3);
     await outbox.load(database, [3, 4], 0);
     ask(5);

@@ -25,7 +25,7 @@ describe('the outbox', () => {
     vi.useRealTimers();
   });
 
-  it('DESIGN 6 rule 1: a row is deleted within a second of its publish ack, by a commit of its own if none comes, and never before', async () => {
+  it('DESIGN 6 rule 1: a row is deleted within a second of its publish ack, by a separate commit if none comes, and never before', async () => {
     let ack = () => {};
     const publish = vi.fn(() => new Promise<void>((resolve) => (ack = resolve)));
     const onRowsDone = vi.fn();
@@ -76,7 +76,7 @@ describe('an outbox whose queue was lost', () => {
     return { outbox, database, published };
   }
 
-  it('publishes again what a taken partition waits for and was opened before the queue, and leaves the rest', async () => {
+  it('publishes again what an acquired partition waits for and was opened before the queue, and leaves the rest', async () => {
     const hourMs = 3_600_000;
     const rows = [
       row('lost', { openedAtMs: hourMs - 1 }),

@@ -9,14 +9,14 @@ function logOf(...sequences: number[]): (sequence: number) => Promise<StoredComm
 
 const PURGED = { sequence: 3, fingerprint: 'm3' };
 
-describe('LogWitness', () => {
-  it('vouches for nothing when it has seen nothing', async () => {
+describe('LogFingerprint', () => {
+  it('confirms nothing when it has noted nothing', async () => {
     const fingerprint = new LogFingerprint();
 
     expect(await fingerprint.confirms(PURGED, fingerprint.nextFinding(), logOf(9))).toBe(false);
   });
 
-  it('vouches for a place before a command that still stands, and for none behind it', async () => {
+  it('confirms a position before a command that still stands, and none behind it', async () => {
     const fingerprint = new LogFingerprint();
     const foundAt = fingerprint.nextFinding();
     fingerprint.note(9, 'm9');
@@ -26,7 +26,7 @@ describe('LogWitness', () => {
     expect(await fingerprint.confirms({ sequence: 10, fingerprint: 'm10' }, foundAt, logOf(9))).toBe(false);
   });
 
-  it('does not vouch when the newest command is gone, or another one stands in its place', async () => {
+  it('confirms nothing when the newest command is gone, or another one has its sequence', async () => {
     const fingerprint = new LogFingerprint();
     const foundAt = fingerprint.nextFinding();
     fingerprint.note(9, 'of a log that is gone');
@@ -35,7 +35,7 @@ describe('LogWitness', () => {
     expect(await fingerprint.confirms(PURGED, foundAt, logOf(5))).toBe(false);
   });
 
-  it('does not vouch when the newest command stands in its place, but was stored anew', async () => {
+  it('confirms nothing when the newest command has its sequence, but was stored anew', async () => {
     const fingerprint = new LogFingerprint();
     const foundAt = fingerprint.nextFinding();
     fingerprint.note(9, '@8 m9');
@@ -43,14 +43,14 @@ describe('LogWitness', () => {
     expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(false);
   });
 
-  it('does not vouch for a place that this process never found: what it has seen may be of another log', async () => {
+  it('does not confirm a position that this process never found: what it has noted may be of another log', async () => {
     const fingerprint = new LogFingerprint();
     fingerprint.note(9, 'm9');
 
     expect(await fingerprint.confirms(PURGED, 0, logOf(9))).toBe(false);
   });
 
-  it('does not vouch for places of before a restart, but for those found since', async () => {
+  it('does not confirm positions from before a restart, but those found since', async () => {
     const fingerprint = new LogFingerprint();
     const before = fingerprint.nextFinding();
     fingerprint.note(9, 'm9');

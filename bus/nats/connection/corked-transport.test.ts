@@ -38,7 +38,7 @@ function open() {
   return connectCorked({ servers: `127.0.0.1:${address.port}`, reconnect: false });
 }
 
-it('writes what is sent in one turn of the event loop once, also what is only sent because of it', async () => {
+it('writes what is sent in one tick once, also what is sent as a consequence', async () => {
   const connection = await open();
   await nextTurn();
   // The PONG is a write of its own, and not a `_writev`.
@@ -55,7 +55,7 @@ it('writes what is sent in one turn of the event loop once, also what is only se
   await connection.close();
 });
 
-it('writes with it what is sent at the end of the turn', async () => {
+it('writes with it what is sent at the end of the tick', async () => {
   const connection = await open();
   await nextTurn();
   const written = vi.spyOn(Socket.prototype, '_writev');
@@ -70,7 +70,7 @@ it('writes with it what is sent at the end of the turn', async () => {
   await connection.close();
 });
 
-it('writes first where something is sent at the end of the turn: it was said before what others were sent meanwhile', async () => {
+it('writes first where something is sent at the end of the tick: it was published before what others were sent meanwhile', async () => {
   const [early, late] = [await open(), await open()];
   await nextTurn();
   const uncorked = vi.spyOn(Socket.prototype, 'uncork');
@@ -85,7 +85,7 @@ it('writes first where something is sent at the end of the turn: it was said bef
   await Promise.all([early.close(), late.close()]);
 });
 
-it('does not wait for the end of the turn when it is told to hurry, and what is said then goes first', async () => {
+it('does not wait for the end of the tick at a flush, and what is published then goes first', async () => {
   const [early, late] = [await open(), await open()];
   await nextTurn();
   const uncorked = vi.spyOn(Socket.prototype, 'uncork');
@@ -113,7 +113,7 @@ it('sends what is left before it closes', async () => {
   await expect.poll(() => broker.sent()).toContain('PUB a 4\r\nlast\r\n');
 });
 
-it('brings what comes in its order, however it is cut', async () => {
+it('delivers messages in order, however the bytes are split', async () => {
   const received: string[] = [];
   const connection = await open();
   connection.subscribe('words', { callback: (_error, message) => void received.push(message.string()) });

@@ -11,7 +11,7 @@ describe('parseDelivery', () => {
     },
   );
 
-  it('reads what brokers write today', () => {
+  it('reads the form of current brokers', () => {
     expect(parseDelivery('$JS.ACK.CMD.r1.2.41.7.1795253563176341207.3')).toEqual(INFO);
   });
 

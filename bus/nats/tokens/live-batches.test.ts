@@ -16,31 +16,31 @@ function collecting() {
     sent.push({ subject, batch });
     if (subject.startsWith('live.gw1.')) read(subject, batch);
   });
-  const say = (subject: string, text: string) => batches.add(liveAddressOf(subject), Buffer.from(text, 'latin1'));
-  return { sent, received, batches, read, say };
+  const publish = (subject: string, text: string) => batches.add(liveAddressOf(subject), Buffer.from(text, 'latin1'));
+  return { sent, received, batches, read, publish };
 }
 
-describe('frames that are said in one turn of the event loop', () => {
-  it('go as one message to each origin, and come as they were said', async () => {
-    const { sent, received, say } = collecting();
-    say('tok.gw1.one', 'a');
+describe('frames that are published in one tick', () => {
+  it('are sent as one message to each origin, and delivered as published', async () => {
+    const { sent, received, publish } = collecting();
+    publish('tok.gw1.one', 'a');
     await Promise.resolve();
-    say('tok.gw2.other', 'x');
-    say('tok.gw1.two', 'b');
-    say('tok.gw1.one', 'c');
+    publish('tok.gw2.other', 'x');
+    publish('tok.gw1.two', 'b');
+    publish('tok.gw1.one', 'c');
     expect(sent).toEqual([]);
     await nextTurn();
 
     expect(sent.map(({ subject }) => subject)).toEqual(['live.gw1._batch', 'live.gw2._batch']);
     expect(received).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.one c']);
-    say('tok.gw1.one', 'd');
+    publish('tok.gw1.one', 'd');
     await nextTurn();
     expect(received.at(-1)).toBe('tok.gw1.one d');
   });
 
-  it('go before whatever else is sent, and are sent once', async () => {
-    const { sent, batches, say } = collecting();
-    say('tok.gw1.one', 'a');
+  it('are sent before any other message, and once', async () => {
+    const { sent, batches, publish } = collecting();
+    publish('tok.gw1.one', 'a');
     batches.flush();
     expect(sent).toHaveLength(1);
     await nextTurn();
@@ -48,11 +48,11 @@ describe('frames that are said in one turn of the event loop', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('go with the next turn when they are said while this one ends', async () => {
-    const { received, say } = collecting();
+  it('are sent with the next tick when they are published at the end of this one', async () => {
+    const { received, publish } = collecting();
     atTickEnd(() => {
-      say('tok.gw1.one', 'a');
-      queueMicrotask(() => say('tok.gw1.one', 'b'));
+      publish('tok.gw1.one', 'a');
+      queueMicrotask(() => publish('tok.gw1.one', 'b'));
     });
     await nextTurn();
     await nextTurn();
@@ -61,16 +61,16 @@ describe('frames that are said in one turn of the event loop', () => {
     expect(received).toEqual(['tok.gw1.one a', 'tok.gw1.one b']);
   });
 
-  it('do not wait when they are much', () => {
-    const { sent, received, say } = collecting();
-    for (let count = 0; count < 40; count += 1) say('tok.gw1.one', 'x'.repeat(4_000));
+  it('do not wait beyond a size', () => {
+    const { sent, received, publish } = collecting();
+    for (let count = 0; count < 40; count += 1) publish('tok.gw1.one', 'x'.repeat(4_000));
 
     expect(sent.length).toBeGreaterThan(1);
     expect(Math.max(...sent.map(({ batch }) => batch.byteLength))).toBeLessThan(128 * 1_024);
     expect(received.length).toBeGreaterThan(30);
   });
 
-  it('come back byte for byte, whatever they are, and from a batch that was cut off as far as it goes', async () => {
+  it('are read byte for byte, whatever they are, and from a truncated batch as far as it goes', async () => {
     const frame = fc.record({ call: fc.constantFrom('one', 'gen-01J8ZQ5T0M8W6', 'x'.repeat(128)), bytes: fc.uint8Array({ maxLength: 600 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(frame, { minLength: 1, maxLength: 12 }), fc.nat(), async (frames, cut) => {
@@ -89,7 +89,7 @@ describe('frames that are said in one turn of the event loop', () => {
   });
 });
 
-it('a frame that came by itself is one too: older workers send such', () => {
+it('a single frame is accepted too: older workers send such', () => {
   const { received, read } = collecting();
   read('live.gw1.one', Buffer.from('a'));
 

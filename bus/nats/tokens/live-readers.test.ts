@@ -16,7 +16,7 @@ function reading() {
   };
   const batches = new LiveBatches(send);
   /** In one batch. */
-  const say = (...frames: [subject: string, text: string][]) => {
+  const publish = (...frames: [subject: string, text: string][]) => {
     for (const [subject, text] of frames) batches.add(liveAddressOf(subject), Buffer.from(text));
     batches.flush();
   };
@@ -26,15 +26,15 @@ function reading() {
     const reader = readers.read(pattern, (subject, frame) => subscription.push(`${subject} ${Buffer.from(frame)}`));
     return { subscription, stop: () => reader.stop() };
   };
-  return { patterns: () => listening.map(({ pattern }) => pattern), send, say, readers, read };
+  return { patterns: () => listening.map(({ pattern }) => pattern), send, publish, readers, read };
 }
 
-it('an origin is listened to once, however many of its calls are read, and no longer than any of them is', async () => {
-  const { patterns, say, read } = reading();
+it('an origin has one subscription, however many of its calls are read, and no longer than any of them is', async () => {
+  const { patterns, publish, read } = reading();
   const [all, one, again, two] = [read('tok.gw1.*'), read('tok.gw1.one'), read('tok.gw1.one'), read('tok.gw1.two')];
   const other = read('tok.gw2.one');
   expect(patterns()).toEqual(['live.gw1.*', 'live.gw2.*']);
-  say(['tok.gw1.one', 'a'], ['tok.gw1.two', 'b'], ['tok.gw1.onetwo', 'c'], ['tok.gw2.one', 'x']);
+  publish(['tok.gw1.one', 'a'], ['tok.gw1.two', 'b'], ['tok.gw1.onetwo', 'c'], ['tok.gw2.one', 'x']);
 
   expect(all.subscription).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.onetwo c']);
   expect([one.subscription, again.subscription, two.subscription, other.subscription]).toEqual([
@@ -45,17 +45,17 @@ it('an origin is listened to once, however many of its calls are read, and no lo
   ]);
   for (const { stop } of [one, one, two, all]) await stop();
   expect(patterns()).toEqual(['live.gw1.*', 'live.gw2.*']);
-  say(['tok.gw1.one', 'd']);
+  publish(['tok.gw1.one', 'd']);
   expect(again.subscription).toEqual(['tok.gw1.one a', 'tok.gw1.one d']);
   expect([all.subscription.length, one.subscription.length]).toEqual([3, 1]);
   await again.stop();
   expect(patterns()).toEqual(['live.gw2.*']);
   const later = read('tok.gw1.one');
-  say(['tok.gw1.one', 'e']);
+  publish(['tok.gw1.one', 'e']);
   expect(later.subscription).toEqual(['tok.gw1.one e']);
 });
 
-it.each(['tok.gw1.*', 'tok.gw1.one'])('a reader of %s understands workers that send each frame by itself', (pattern) => {
+it.each(['tok.gw1.*', 'tok.gw1.one'])('a reader of %s supports workers that send each frame by itself', (pattern) => {
   const { send, read } = reading();
   const { subscription } = read(pattern);
   send('live.gw1.one', Buffer.from('a'));

@@ -19,11 +19,11 @@ function collecting() {
       retained.push({ subject, frames: framesIn(batch).map(textOf), sizeBytes: batch.byteLength });
     },
   });
-  const say = (subject: string, ...texts: string[]) => texts.map((text) => batches.add(subject, Buffer.from(text)));
-  return { retained, broker, batches, say };
+  const publish = (subject: string, ...texts: string[]) => texts.map((text) => batches.add(subject, Buffer.from(text)));
+  return { retained, broker, batches, publish };
 }
 
-describe('frames that are kept later', () => {
+describe('frames that are retained soon', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -31,30 +31,30 @@ describe('frames that are kept later', () => {
     vi.useRealTimers();
   });
 
-  it('are kept within a second, half a second of one call as one message', () => {
-    const { retained, say } = collecting();
-    expect(say(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
+  it('are stored within a second, half a second of one call as one message', () => {
+    const { retained, publish } = collecting();
+    expect(publish(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
     vi.advanceTimersByTime(300);
-    say(TWO, 'x');
-    say(ONE, 'b');
+    publish(TWO, 'x');
+    publish(ONE, 'b');
     vi.advanceTimersByTime(100);
     expect(retained).toEqual([]);
     vi.advanceTimersByTime(200);
     expect(retained).toMatchObject([{ subject: ONE, frames: ['a', 'b'] }]);
-    say(ONE, 'c');
+    publish(ONE, 'c');
     vi.advanceTimersByTime(1_000);
 
     expect(retained).toMatchObject([{ frames: ['a', 'b'] }, { subject: TWO, frames: ['x'] }, { subject: ONE, frames: ['c'] }]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('go before whatever else is kept of their call', () => {
-    const { retained, batches, say } = collecting();
-    say(ONE, 'a', 'b');
-    say(TWO, 'x');
+  it('are stored before any other frame of their call', () => {
+    const { retained, batches, publish } = collecting();
+    publish(ONE, 'a', 'b');
+    publish(TWO, 'x');
     batches.flush(ONE);
     batches.flush('tok.gw1.never');
-    say(ONE, 'c');
+    publish(ONE, 'c');
     batches.close();
 
     expect(retained).toMatchObject([
@@ -65,16 +65,16 @@ describe('frames that are kept later', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('are not kept when nobody will look back by then', () => {
-    const { retained, batches, say } = collecting();
-    say(ONE, 'a');
-    say(TWO, 'x');
+  it('are not stored when no reader can replay them by then', () => {
+    const { retained, batches, publish } = collecting();
+    publish(ONE, 'a');
+    publish(TWO, 'x');
     expect([batches.drop(ONE), batches.drop('tok.gw1.never')]).toEqual([
       { origin: 'gw1', callId: 'one' },
       { origin: 'gw1', callId: 'never' },
     ]);
     vi.advanceTimersByTime(1_000);
-    say(ONE, 'b');
+    publish(ONE, 'b');
     vi.advanceTimersByTime(1_000);
 
     expect(retained).toMatchObject([
@@ -84,15 +84,15 @@ describe('frames that are kept later', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('wait while the broker is away, and are no more than a message then', () => {
-    const { retained, broker, batches, say } = collecting();
+  it('wait while the broker is away, bounded to the size of a message', () => {
+    const { retained, broker, batches, publish } = collecting();
     broker.isUp = false;
     broker.isReady = false;
-    say(ONE, 'a');
-    say(TWO, 'x');
+    publish(ONE, 'a');
+    publish(TWO, 'x');
     vi.advanceTimersByTime(5_000);
     batches.flush(ONE);
-    say(ONE, 'b');
+    publish(ONE, 'b');
     broker.isUp = true;
     vi.advanceTimersByTime(5_000);
     expect(retained).toEqual([]);
@@ -104,19 +104,19 @@ describe('frames that are kept later', () => {
     expect(retained).toMatchObject([{ frames: ['x'] }, { frames: ['a', 'b'] }]);
   });
 
-  it('are only live once the bus is closed', () => {
-    const { retained, batches, say } = collecting();
+  it('are live only, once the bus is closed', () => {
+    const { retained, batches, publish } = collecting();
     batches.close();
 
-    expect(say(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
+    expect(publish(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
     expect(vi.getTimerCount()).toBe(0);
     expect(retained).toEqual([]);
   });
 
-  it('are kept at once when they are many, in messages of a bounded size', () => {
-    const { retained, batches, say } = collecting();
+  it('are stored at once when they are many, in messages of a bounded size', () => {
+    const { retained, batches, publish } = collecting();
     const frames = Array.from({ length: 100 }, (_, index) => String(index).padEnd(MAX_BATCHED_BYTES, '.'));
-    say(ONE, ...frames);
+    publish(ONE, ...frames);
     expect(retained.length).toBeGreaterThan(10);
     batches.close();
 
@@ -124,7 +124,7 @@ describe('frames that are kept later', () => {
     expect(Math.max(...retained.map(({ sizeBytes }) => sizeBytes))).toBeLessThanOrEqual(32 * 1024);
   });
 
-  it('are copied: neither their bytes nor those of another bundle are written over', () => {
+  it('are copied: neither their bytes nor those of another batch are overwritten', () => {
     const sent: Uint8Array[] = [];
     const batches = new ReplayBatches({ isUp: () => true, isReady: () => true, publish: (_, batch) => sent.push(batch) });
     for (const text of ['first', 'later']) {
@@ -136,8 +136,8 @@ describe('frames that are kept later', () => {
   });
 });
 
-describe('a bundle', () => {
-  it('gives back its frames byte for byte', () => {
+describe('a replay batch', () => {
+  it('returns its frames byte for byte', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 700 }), { minLength: 1, maxLength: 40 }), (frames) => {
         const sent: Uint8Array[] = [];
@@ -153,7 +153,7 @@ describe('a bundle', () => {
     ['nothing', [], []],
     ['half a length', [0], []],
     ['half a frame behind a whole one', [0, 1, 97, 0, 2, 98], ['a']],
-  ])('that holds %s gives what is whole', (_, rest, frames) => {
+  ])('with %s returns its complete frames', (_, rest, frames) => {
     expect(framesIn(Uint8Array.from([DRIVER_PREFIX, ...rest])).map(textOf)).toEqual(frames);
   });
 });

@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const open = () => openNatsBus({ servers: server.url, user: null, password: null, log: silentLog });
 
-it('what is said of a call of which nothing is to be kept any more leaves nothing in the broker’s memory', async () => {
+it('frames of a call that needs no retention any more leave nothing in the broker’s memory', async () => {
   const bus = await open();
   const received = new Collector<string>();
   await bus.tokens.subscribe('tok.ses.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
@@ -42,7 +42,7 @@ it('what is said of a call of which nothing is to be kept any more leaves nothin
   await bus.close();
 });
 
-it('what is said in the turn in which the bus is closed arrives', async () => {
+it('what is published in the tick in which the bus is closed is delivered', async () => {
   const [worker, gateway] = [await open(), await open()];
   const received = new Collector<string>();
   await gateway.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
@@ -54,7 +54,7 @@ it('what is said in the turn in which the bus is closed arrives', async () => {
   await gateway.close();
 });
 
-it('what was said leaves before the end of the turn when the bus is told to hurry', async () => {
+it('what was published is sent before the end of the tick at a flush', async () => {
   const bus = await open();
   await nextTurn();
   const uncorked = vi.spyOn(Socket.prototype, 'uncork');

@@ -13,8 +13,8 @@ function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-describe('a process that stood still', () => {
-  it('counts from then what it reads first, and later things from when they come', async () => {
+describe('a process that was paused', () => {
+  it('dates its first reads from the pause, and later ones from their receipt', async () => {
     const pauseDetector = new PauseDetector();
     const beganAt = performance.now();
     expect(pauseDetector.deliveredSince()).toBeGreaterThanOrEqual(beganAt);
@@ -28,7 +28,7 @@ describe('a process that stood still', () => {
   });
 });
 
-describe('a worker that stood still', () => {
+describe('a worker that was paused', () => {
   let server: NatsServer;
   let bus: Bus;
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe('a worker that stood still', () => {
     await server?.close();
   });
 
-  it('leaves what it was given beyond its lease to the next delivery', async () => {
+  it('leaves an item whose lease expired to the next delivery', async () => {
     const deliveries: number[] = [];
     const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 600 }, async (item) => {
       deliveries.push(item.deliveryCount);
@@ -60,7 +60,7 @@ describe('a worker that stood still', () => {
     await consumer.stop();
   });
 
-  it('holds no item any more when somebody else is given it, though it stood still for too short a time to know', async () => {
+  it('has no lease any more when an item is redelivered, though its pause was too short to be detected', async () => {
     const items: WorkItem[] = [];
     const consumer = bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 600 }, async (item) => void items.push(item));
     await bus.work.publish('delivery', 'warm', '{}');
@@ -84,7 +84,7 @@ describe('a worker that stood still', () => {
   });
 });
 
-/** In its own thread. */
+/** In a separate thread. */
 async function otherPublisher(url: string, subject: string) {
   const source = `
     const { parentPort, workerData } = require('node:worker_threads');

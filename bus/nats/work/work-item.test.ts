@@ -6,8 +6,8 @@ import { workItem } from './work-item.ts';
 /** The earliest that a timer fires. */
 const EARLY_MS = 2;
 
-it('calls a lease lost that the broker could not be asked to prolong, though its timer fires a little early', async () => {
-  /** A broker that stays away for the whole budget. */
+it('reports a lease as lost that could not be extended at the broker, though its timer fires a little early', async () => {
+  /** A broker that is away for the whole budget. */
   const retryWhileTransient = (what: string, budgetMs: number) =>
     new Promise<never>((_, reject) => {
       const endsAt = performance.now() + budgetMs - EARLY_MS;

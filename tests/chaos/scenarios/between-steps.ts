@@ -3,8 +3,8 @@ import { TIMEOUT_MS } from '../environment.ts';
 import { drainHost, type Fault } from '../scenario.ts';
 
 /**
- * Takes the broker away while three stand still between two steps that it has a part in: a host between the publish of work and the
- * deletion of its outbox row, a worker between what it has done and its result, and one between its result and the acknowledgement.
+ * Ends the broker while three processes are paused between two steps that involve it: a host between the publish of work and the
+ * deletion of its outbox row, a worker between a call and its result, and one between its result and the acknowledgement.
  */
 export function brokerEndsInBetween(signal: 'SIGTERM' | 'SIGKILL'): Fault {
   return {

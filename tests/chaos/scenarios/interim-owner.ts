@@ -6,7 +6,7 @@ import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts'
 import { checkAuditor } from '../invariants.ts';
 import { joinHost, untilItOwns } from '../scenario.ts';
 
-/** So many that a host which joins three others has the partition of one of them: it has about a quarter of all. */
+/** Enough that a host which joins three others owns the partition of at least one of them: it owns about a quarter. */
 const SESSIONS = 48;
 /** For the answer to a message that was sent when every partition had an owner. */
 const ANSWER_MS = 15_000;
@@ -15,16 +15,16 @@ const sessionRecord = z.looseObject({ id: z.string() });
 const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(), text: z.string().optional() }));
 
 /**
- * A host stops with a commit on its way; another acquires its partition and goes on with the session; that one is killed in the moment in which
- * the first continues and sends its commit, and the first is killed behind it. The rows are then all that is left, and the next owner believes
- * them: the interim owner's memory would outlast what an unfenced commit writes over its rows, and the first host, which is the partition's
- * first choice and would acquire it again, would apply the same commands once more as it applied them before.
+ * A host is paused with a commit in flight; another takes its partition over and goes on with the session; that one is killed as the first
+ * resumes and sends its commit, and the first is killed when the commit is answered. Then only the rows are left, and the next owner loads them.
+ * With the interim owner running, its state in memory would replace what an unfenced commit writes over its rows. The first host, which
+ * rendezvous hashing prefers, would acquire the partition again and apply the same commands once more.
  *
- * To be run without a load: the first commit of the host that appends an event has to be the one of the message.
+ * Runs without a load: the first commit of the host that appends an event has to be the one of the message.
  *
  * @param folder of the program that the paused host runs: it reaches `commit.sending` only with commits that append events, and is killed when
  *   the first of them is answered
- * @throws when the session's log, as its customer reads it, is not what was said and answered
+ * @throws when the session's log, as its customer reads it, is not what was sent and answered
  */
 export async function interimOwnerKilled(environment: Environment, folder: string): Promise<void> {
   const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await environment.client.post('/sessions', {}))).id));
@@ -36,7 +36,7 @@ export async function interimOwnerKilled(environment: Environment, folder: strin
     if (id === undefined) throw new Error('the paused host owns none of the sessions');
     await loseBothOwners(environment, paused, id);
     try {
-      await say(environment, id, 'three');
+      await post(environment, id, 'three');
       const isWhole = async () => {
         expect(await textsIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
         return true;
@@ -55,12 +55,12 @@ export async function interimOwnerKilled(environment: Environment, folder: strin
 
 async function loseBothOwners(environment: Environment, paused: NamedHost, id: string): Promise<void> {
   // Gateways wait for this commit meanwhile.
-  const said = say(environment, id, 'one');
+  const said = post(environment, id, 'one');
   await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
   await environment.everyPartitionOwned(paused.name);
   await said;
   await eventually(async () => (await textsIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
-  await say(environment, id, 'two');
+  await post(environment, id, 'two');
   await eventually(async () => (await textsIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
   const interim = await ownerOf(environment, id);
   await environment.end(interim, 'SIGKILL');
@@ -84,11 +84,11 @@ async function ownerOf({ database, hosts }: Environment, sessionId: string): Pro
   return owner;
 }
 
-async function say({ client }: Environment, sessionId: string, text: string): Promise<void> {
+async function post({ client }: Environment, sessionId: string, text: string): Promise<void> {
   accepted(await client.post(`/sessions/${sessionId}/events`, { kind: 'user_message', text, idempotency_key: `${sessionId}-${text}` }));
 }
 
-/** The texts of customer and agent, as the customer reads them. */
+/** The messages of the customer and of the agent, as the customer reads them. */
 async function textsIn({ client }: Environment, sessionId: string): Promise<string[]> {
   const events = eventsPage.parse(accepted(await client.get(`/sessions/${sessionId}/events?min_offset=0&limit=1000&wait_for_data=0`)));
   expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index));

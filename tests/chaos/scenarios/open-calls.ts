@@ -6,13 +6,13 @@ import { type Environment, TIMEOUT_MS } from '../environment.ts';
 
 const CALLS = 100;
 const EVERY_MS = 1_000;
-/** A broker whose store is rolled back meanwhile gives out once more what had been given out since. */
+/** A broker whose store is rolled back meanwhile redelivers what it had delivered since. */
 const MOST_TIMES = 2;
-/** Of the promise. */
+/** The promised bound. */
 const CLOSED_MS = 35_000;
 
 /**
- * Kills a gateway with a hundred streams that nobody resumes. What is checked takes half a minute, in which other things may happen.
+ * Kills a gateway with a hundred streams that are not resumed. The check takes half a minute, in which other faults may be injected.
  *
  * @returns checks that every upstream of it was closed in time
  */
@@ -30,9 +30,9 @@ export async function killGatewayWithOpenCalls(environment: Environment): Promis
   return async () => {
     const calls = () => plans.flatMap(({ name }) => environment.upstream.calls(name));
     await eventually(() => calls().every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: TIMEOUT_MS });
-    const livedMs = calls().map(({ leftAtMs }) => (leftAtMs ?? 0) - killedAtMs);
+    const openForMs = calls().map(({ leftAtMs }) => (leftAtMs ?? 0) - killedAtMs);
     expect(Math.max(...plans.map(({ name }) => environment.upstream.calls(name).length)), 'a call was made too often').toBeLessThanOrEqual(MOST_TIMES);
-    expect(Math.max(...livedMs), 'an upstream of a dead gateway was open for too long').toBeLessThanOrEqual(CLOSED_MS);
-    return `${CALLS} upstreams of a dead gateway were closed after ${(Math.min(...livedMs) / 1_000).toFixed(1)} to ${(Math.max(...livedMs) / 1_000).toFixed(1)} s`;
+    expect(Math.max(...openForMs), 'an upstream of a dead gateway was open for too long').toBeLessThanOrEqual(CLOSED_MS);
+    return `${CALLS} upstreams of a dead gateway were closed after ${(Math.min(...openForMs) / 1_000).toFixed(1)} to ${(Math.max(...openForMs) / 1_000).toFixed(1)} s`;
   };
 }

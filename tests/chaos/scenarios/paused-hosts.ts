@@ -3,11 +3,11 @@ import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts'
 import { checkAuditor } from '../invariants.ts';
 import { drainHost, type Fault, fellOver, oneOf, untilItOwns } from '../scenario.ts';
 
-/** How many commits a host makes before the one that it stops at. */
+/** Commits of the host before the one at which it is paused. */
 const COMMITS_BEFORE = 25;
 
 export const hostPaused: Fault = {
-  name: 'a host sleeps until it counts as dead, and wakes',
+  name: 'a host is paused until it counts as dead, and resumes',
   extraCalls: 0,
   inject: async (environment) => {
     const host = oneOf(environment, environment.hosts());
@@ -17,7 +17,7 @@ export const hostPaused: Fault = {
   },
 };
 
-/** @param folder of the program that the host runs, where it is not the clone's */
+/** @param folder the folder of another `dist/` to run */
 export function hostPausedAtCommit(folder?: string): Fault {
   return {
     name: 'a host falls asleep over a commit, and sends it when others own its partitions',
@@ -26,7 +26,7 @@ export function hostPausedAtCommit(folder?: string): Fault {
       const host = await environment.addHost({ FAIL_POINT: `commit.sending:stop:${COMMITS_BEFORE}` }, folder);
       await eventually(() => host.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
       await wakeLate(environment, host);
-      // With the fence in its place it is rejected; without, it is accepted from somebody who is not the owner.
+      // With fencing it is rejected; without, it is accepted although the host is not the owner.
       await eventually(async () => (await environment.auditor.rejected(host.name)) + (await environment.auditor.zombieCommits()) > 0, {
         timeoutMs: TIMEOUT_MS,
       });
@@ -44,13 +44,13 @@ export const noticesLost: Fault = {
     await host.exited;
     const { figures, auditor } = environment;
     figures.kills['actor-host'] = (figures.kills['actor-host'] ?? 0) + 1;
-    // Who polls for them waits. Every conversation goes on all the same: the load fails if one does not.
+    // Long-polls wait for them. Every conversation goes on all the same: the load fails if one does not.
     figures.noticesLost += (await auditor.lastEventsOf(host.name)).length;
     await fellOver(environment, host);
   },
 };
 
-/** Waits until others have what it had, and wakes it; then until it has its share again. */
+/** Waits for the take-over, resumes the host, and waits until it owns its share again. */
 async function wakeLate(environment: Environment, host: NamedHost): Promise<void> {
   await environment.everyPartitionOwned(host.name);
   host.signal('SIGCONT');

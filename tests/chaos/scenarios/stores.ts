@@ -5,7 +5,7 @@ import { checkInvariants } from '../invariants.ts';
 import { beginLoad } from '../load.ts';
 import type { Fault } from '../scenario.ts';
 
-/** Between two faults of one store. */
+/** Work that begins between two faults of one store. */
 const SOME = 30;
 
 export const brokerRestarts: Fault = {
@@ -44,8 +44,8 @@ async function restart(environment: Environment, store: 'nats' | 'postgres', sig
 }
 
 /**
- * Puts the broker's store back as it was, under owners that live. What the broker accepted since is gone, and its sequences are given again
- * to other commands. What was applied stays; nothing of what comes then is skipped.
+ * Restores an earlier copy of the broker's store under running owners. What the broker accepted since is lost, and its sequences are assigned
+ * to other commands. What was applied stays; no later command is skipped.
  */
 export async function rollBackBroker(environment: Environment): Promise<void> {
   const { nats } = environment.cluster;
@@ -53,7 +53,7 @@ export async function rollBackBroker(environment: Environment): Promise<void> {
   const phase = async (retriesAccepted: boolean) => {
     const load = beginLoad(environment, { retriesAccepted });
     await load.more(SOME);
-    // So that the work of one phase is all done when the next begins.
+    // So that the work of one phase is done when the next begins.
     await checkInvariants(environment, await load.end(), { extraCalls: 0 });
   };
   await phase(false);

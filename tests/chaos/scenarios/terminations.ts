@@ -58,10 +58,10 @@ export const othersLeave: Fault = {
   },
 };
 
-/** One more of a role, and one that is there ends. */
+/** Adds a process of a role and ends another. */
 async function replace(environment: Environment, role: OtherRole, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
   const victim = oneOf(environment, environment.cluster.running(role));
-  // Who is asked to end has a successor by then; who is killed has none.
+  // A draining process has a successor by then; a killed one has none.
   if (signal === 'SIGTERM') await environment.add(role);
   await environment.end(victim, signal);
   if (signal === 'SIGKILL') await environment.add(role);

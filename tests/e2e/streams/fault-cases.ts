@@ -5,10 +5,10 @@ import { readStream } from '../../helpers/read-stream.ts';
 import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/scripted-deployment.ts';
 import type { Plan, Step } from '../../upstreams/scripted-upstream.ts';
 
-/** How a call is to end. `status` is that of the answer, or of the error chunk and of the error inside of a whole answer. */
+/** The expected end of a call. `status` is that of the response, or of the error chunk and of the error inside of a whole answer. */
 type Ending =
   | { kind: 'whole'; text: string }
-  /** Before anything was shown. */
+  /** Before anything was streamed. */
   | { kind: 'refused'; status: number; retryAfter?: string }
   /** After a part of the answer. */
   | { kind: 'broken'; text: string; status: number };
@@ -32,7 +32,7 @@ const HALF_A_LINE: Step = { raw: 'data: {"id":"chatcmpl-1","choices":[{"index":0
 const TEN_MB = 10_000_000;
 
 const rows: Row[] = [
-  { fault: 'refuses the connection', model: 'nobody', steps: [], ending: { kind: 'refused', status: 502 } },
+  { fault: 'refuses the connection', model: 'closed', steps: [], ending: { kind: 'refused', status: 502 } },
   { fault: 'sends no headers', steps: ['hold'], ending: { kind: 'refused', status: 502 } },
   { fault: 'sends headers and nothing else', steps: ['headers', 'hold'], ending: { kind: 'refused', status: 502 } },
   {
@@ -55,7 +55,7 @@ const rows: Row[] = [
   { fault: 'sends a malformed line after 3 tokens', steps: [...said.slice(0, 3), HALF_A_LINE, ...said.slice(3), ...ended], ending: brokenAfter(3) },
   { fault: 'sends a line of 20 MB after 3 tokens', steps: [...said.slice(0, 3), { letters: 2 * TEN_MB }, ...ended], ending: brokenAfter(3) },
   { fault: 'says twice that it has finished', steps: [...said, 'finish', ...ended], ending: whole },
-  { fault: 'tells no usage', steps: [...said, 'finish', 'done', 'end'], ending: whole },
+  { fault: 'sends no usage', steps: [...said, 'finish', 'done', 'end'], ending: whole },
   { fault: 'sends no end mark', steps: [...said, 'finish', 'usage', 'end'], ending: whole },
   { fault: 'leaves the connection open behind the end mark', steps: [...said, 'finish', 'usage', 'done', 'hold'], ending: whole },
   { fault: 'ends lines with CRLF', steps: [...said, ...ended], options: { newline: '\r\n' }, ending: whole },
@@ -87,11 +87,11 @@ interface Answer {
   text: string;
   /** False: the connection broke. */
   isWhole: boolean;
-  /** Of its requests that the upstream holds for ever: whether the other side left them by itself. */
+  /** Whether the worker closed the requests that the upstream never ends. */
   leftAlone: boolean[];
 }
 
-/** What a call came to, in the words of the row that asked for it. Long texts are compared here, so that a failure prints a line. */
+/** The outcome of a call in the form of its row. Long texts are shortened, so that a failure prints a line. */
 interface Outcome {
   kind: string;
   status?: number;
@@ -114,13 +114,13 @@ function streamed(answer: Answer): Outcome {
   if (answer.status !== 200) return refused(answer);
   const { text, ends, behindEnd, finishes, usages } = readStream(answer.text);
   const [end] = ends;
-  // Exactly one of the two, last, and the connection ends in order: nothing is cut off, and nothing looks like an end that is none.
+  // Exactly one of the two, last, and the connection ends in order: nothing is cut off, and a failure never looks like a regular end.
   expect({ ends: ends.length, behindEnd, isWhole: answer.isWhole }).toEqual({ ends: 1, behindEnd: 0, isWhole: true });
   expect({ finishes, usages }).toEqual(end === 'done' ? { finishes: ['stop'], usages: 1 } : { finishes: ['error'], usages: 0 });
   return end === 'done' || end === undefined ? { kind: 'whole', text } : { kind: 'broken', text, status: end };
 }
 
-function folded(answer: Answer): Outcome {
+function outcomeOfWhole(answer: Answer): Outcome {
   expect(answer.isWhole).toBe(true);
   if (answer.status !== 200) return refused(answer);
   const [{ message, finish_reason: finish, error }] = completion.parse(JSON.parse(answer.text)).choices;
@@ -134,7 +134,7 @@ export function faultCases(deploymentOf: () => ScriptedDeployment): void {
   describe('whatever its upstream does', () => {
     let answers: Map<Row, { stream: Answer; body: Answer }>;
 
-    // All at once: most of the time is spent on upstreams that are silent.
+    // All concurrently: most of the time is spent on upstreams that are silent.
     beforeAll(async () => {
       const deployment = deploymentOf();
       const asked = rows.map(async (row) => {
@@ -155,10 +155,10 @@ export function faultCases(deploymentOf: () => ScriptedDeployment): void {
     });
 
     it.each(rows)('DESIGN 7: a whole answer says how the call ended when the upstream $fault', (row) => {
-      expect(shorten(folded(answersTo(row).body))).toEqual(shorten(row.ending));
+      expect(shorten(outcomeOfWhole(answersTo(row).body))).toEqual(shorten(row.ending));
     });
 
-    // No other limit of the deployment ends a call before the time of this file's beforeAll is over.
+    // No other limit of the deployment ends a call before the timeout of this file's beforeAll.
     it('DESIGN 7: no call outlives the silence of its upstream', () => {
       const held = rows.filter(({ steps }) => steps.includes('hold'));
       const leftAlone = held.map((row) => [...answersTo(row).stream.leftAlone, ...answersTo(row).body.leftAlone]);
@@ -173,7 +173,7 @@ async function ask(deployment: ScriptedDeployment, { model = 'first', steps, opt
   const answer = await deployment.post(requestFor(plan, model, stream)).answer;
   const isWhole = await answer.ended;
   const held = steps.includes('hold') ? deployment.upstream.calls(plan.name) : [];
-  // The system tells the upstream a moment later.
+  // The kernel reports the closed connection to the upstream a moment later.
   await eventually(() => held.every(({ leftAtMs }) => leftAtMs !== null)).catch(() => {});
   const leftAlone = held.map(({ leftAtMs }) => leftAtMs !== null);
   deployment.upstream.release(plan.name);

@@ -6,11 +6,11 @@ import { eventually } from '../../helpers/eventually.ts';
 import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/scripted-deployment.ts';
 import type { Step, UpstreamCall } from '../../upstreams/scripted-upstream.ts';
 
-/** Eight times what is promised, and less than it takes a worker to learn from its own questions that nobody reads. The measured times are printed. */
+/** Eight times the promise, and less than a worker's own check for interest takes. The measured times are printed. */
 const BOUND_MS = 2_000;
 /** Calls in each phase and form. */
 const SAMPLES = 5;
-/** Calls that one worker makes at once, for clients. */
+/** Slots of one worker for clients' calls. */
 const WORKER_SLOTS = 1_024;
 const WAVE = 64;
 /** Of a deployment, at most. */
@@ -20,14 +20,14 @@ const forms = [
   { form: 'of a whole answer', stream: false },
 ];
 
-/** Where a call is when its client leaves. */
+/** The progress of a call when its client disconnects. */
 interface Phase {
   phase: string;
   model: string;
   scripts: Record<string, Step[]>;
-  /** Whether it has come so far. */
+  /** Whether it has reached this phase. */
   isThere(calls: readonly UpstreamCall[]): boolean;
-  /** Who is with the call then. */
+  /** The provider that has the call then. */
   provider: string;
 }
 
@@ -89,17 +89,17 @@ export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
     });
 
     it.each([
-      { phase: 'that is being connected', model: 'deaf', scripts: {}, before: 0 },
+      { phase: 'that is being connected', model: 'unresponsive', scripts: {}, before: 0 },
       {
         phase: 'whose first provider failed while the second is being connected',
-        model: 'first-deaf',
+        model: 'first-unresponsive',
         scripts: { first: [{ refuse: 500 }] as Step[] },
         before: 1,
       },
     ])('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, scripts, before }) => {
       const tookMs: number[] = [];
       for (let sample = 0; sample < SAMPLES; sample += 1) {
-        const { connections } = deploymentOf().deaf;
+        const { connections } = deploymentOf().unresponsive;
         const known = connections.length;
         const { client, calls } = open(model, scripts);
         const connection = await eventually(() => connections[known]);
@@ -124,7 +124,7 @@ export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
       await gatewaysHaveRead(deployment);
       await free();
 
-      // Its worker says so when it has thrown it away.
+      // Its worker logs when it has discarded the call.
       const end = await eventually(() => deployment.logLines().find((line) => line.trace_id === traceId && line.msg === 'a router call has ended'));
       expect(end).toMatchObject({ finish: 'cancelled' });
       expect(calls()).toEqual([]);
@@ -132,12 +132,12 @@ export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
   });
 }
 
-/** What came to a gateway before it is asked for this has been dealt with when it answers. */
+/** When a gateway answers this request, it has handled what came before it. */
 async function gatewaysHaveRead({ nextRouterUrl }: DeploymentUnderTest): Promise<void> {
   for (let turn = 0; turn < 2 * GATEWAYS; turn += 1) await (await fetch(`${nextRouterUrl()}/health`)).text();
 }
 
-/** Sees to it that no call is begun. @returns what ends it, however often it is called */
+/** Occupies all slots, so that no call is begun. @returns releases them; idempotent */
 async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment): Promise<() => Promise<void>> {
   if (deployment.cluster !== null) {
     const workers = deployment.cluster.running('router-worker');
@@ -146,11 +146,11 @@ async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment)
       for (const worker of workers) worker.signal('SIGCONT');
     };
   }
-  // They say a word now and then, so that none is given up.
+  // They send a word now and then, so that none times out.
   const plan = plannedCall({ first: [{ say: 'word ', times: 1_000, everyMs: 1_000 }] });
   const clients: PostedRequest[] = [];
   onTestFinished(() => clients.forEach((client) => void client.leave()));
-  // In waves: all at once may be more than a busy machine lets in.
+  // In waves: all at once may be more than admission lets in on a busy machine.
   while (clients.length < WORKER_SLOTS) {
     const wave = Array.from({ length: WAVE }, () => post(requestFor(plan, 'first', false)));
     for (const client of wave) expectToBeLeft(client);
@@ -163,7 +163,7 @@ async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment)
   };
 }
 
-/** What the connection says to a client that closed it is of no interest. */
+/** Errors of a connection that the client itself closed are ignored. */
 function expectToBeLeft({ answer }: PostedRequest): void {
   answer.catch(() => {});
 }
