@@ -104,7 +104,7 @@ export const settingGroups = [
         meaning: 'a message within this many milliseconds of the previous one joins its turn; a later one cancels that turn',
       },
       { name: 'TURN_TIMEOUT_SECONDS', default: '180', meaning: 'longest duration of one turn of the agent' },
-      { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "largest max_tokens of one of the agent's model calls" },
+      { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "max_tokens of the agent's model calls; less where the endpoint's limit is lower" },
       { name: 'AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS', default: '120', meaning: 'timeout of a run whose routine sets none' },
       { name: 'AUTONOMOUS_MAX_TIMEOUT_SECONDS', default: '600', meaning: 'largest timeout that a routine may set' },
       { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback in all, with growing pauses between them' },

@@ -24,7 +24,7 @@ it('a model server without a key, named in .env, is called without a credential,
   expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
   const told = standalone.output().replaceAll(/\s+/g, ' ');
   expect(told).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
-  expect(told).toContain(`Settings ${envFile}, and the environment, which wins`);
+  expect(told).toContain(`Settings ${envFile}; the environment overrules it`);
 });
 
 it('a model server that is not there ends the start, which says so and what to do', async () => {

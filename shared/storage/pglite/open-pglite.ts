@@ -38,7 +38,7 @@ export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void =
 /** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */
 function endProcess(cause: Error): void {
   process.nextTick(() => {
-    throw new SwitchyardError('service.unreachable', 'the embedded database has given up', { cause });
+    throw new SwitchyardError('service.unreachable', 'the embedded database has failed', { cause });
   });
 }
 
