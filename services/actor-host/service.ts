@@ -150,7 +150,10 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await loop.stop();
       })();
       if (!(await isOverWithin(leaving, stopWithinMs))) {
-        log.warn({ host_id: hostId }, 'what is in hand could not be stored in time; others take the partitions once this host looks dead');
+        log.warn(
+          { host_id: hostId },
+          'work in flight could not be stored in time; other hosts take over the partitions once the heartbeat of this host is too old',
+        );
         loop.abort('the host has stopped');
       }
       timers.stop();
