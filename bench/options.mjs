@@ -6,18 +6,18 @@ import { rows } from './rows.mjs';
 const MAX_ROUNDS = 100;
 
 export const usage = `Usage: npm run bench                              measure and print the table
-       npm run bench -- --quick                   the same in 3 minutes: shows that all works, no more
+       npm run bench -- --quick                   a run of 3 minutes that only shows that everything works
        npm run bench -- --rows request-cpu,turn   these rows only ('none': no row)
        npm run bench -- --rounds 5                more rounds than 3
-       npm run bench -- --profile                 also: CPU of one request, token and turn, by function
-       npm run bench -- --more                    also: embedded, two of each, large prompts, batches
-       npm run bench -- --write                   put what was measured into bench/RESULTS.md
+       npm run bench -- --profile                 also CPU of one request, token and turn, by function
+       npm run bench -- --more                    also embedded, two of each, large prompts, batches
+       npm run bench -- --write                   write the results to bench/RESULTS.md
        npm run bench -- --help                    print this
 
 Rows: ${rows.map(({ name }) => name).join(', ')}
 
-Needs Linux with two cores that nothing else uses meanwhile. The load and the fake
-upstream run on the first, what is measured on the second.`;
+Needs Linux with two otherwise idle cores. The load generator and the fake upstream
+run on the first core, the measured processes on the second.`;
 
 /** @param {string[]} args @returns {Options | 'help' | Error} an error for invalid arguments */
 export function optionsFrom(args) {

@@ -75,7 +75,7 @@ async function news(server, path) {
  * @throws {ScriptError}
  */
 async function send({ url, key, keyPlace }, method, path, body, expected = []) {
-  if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyPlace}, holds a character that no header can carry: correct it.`);
+  if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyPlace}, contains a character that HTTP headers do not allow: correct it.`);
   const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
   const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
     throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have ended, or be about to.`);

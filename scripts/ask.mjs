@@ -12,9 +12,9 @@ const usage = `Usage: npm run -s ask -- "Hello"                    ask the model
        npm run -s ask -- --agent "Hello"            ask the agent
        npm run -s ask -- --help                     print this
 
-Sends one message to what npm start runs, and prints the text of the answer as it
-comes. Finds the addresses and the keys in DATA_DIR (default: data). Ends with 1
-when the answer fails.`;
+Sends one message to the servers that npm start runs, and prints the text of the
+answer as it arrives. Reads the addresses and the keys from DATA_DIR (default:
+data). The exit code is 1 if the answer fails.`;
 
 const options = /** @type {const} */ ({
   agent: { type: 'boolean', default: false },

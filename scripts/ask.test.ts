@@ -79,7 +79,7 @@ describe('a question to the router', () => {
     const without = asking(['Hello']);
 
     expect((await without.exited).code).toBe(1);
-    expect(without.output()).toContain('npm start was given SHOP_KEY, and it is not set here');
+    expect(without.output()).toContain('npm start uses the key in SHOP_KEY, which is not set here');
   });
 });
 
@@ -88,7 +88,7 @@ it('does not print a key that no header can carry', async () => {
   const ask = asking(['Hello'], { SHOP_KEY: 'of-the-shop\nand-another' });
 
   expect((await ask.exited).code).toBe(1);
-  expect(ask.output()).toMatch(/The key, which is \$SHOP_KEY, holds a character/);
+  expect(ask.output()).toMatch(/The key, which is \$SHOP_KEY, contains a character/);
   expect(ask.output()).not.toContain('of-the-shop');
 });
 

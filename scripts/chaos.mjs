@@ -17,19 +17,19 @@ const MINUTE_MS = 60_000;
 /** Seeds are integers below this. */
 const SEEDS = 2 ** 31;
 
-const usage = `Usage: npm run chaos                                  one pass with a seed of its own
-       npm run chaos -- --repeat 10                 so many passes
-       npm run chaos -- --minutes 30                passes are begun for so long
-       npm run chaos -- --seed 7                    the first pass has this seed, the next 8 and so on
+const usage = `Usage: npm run chaos                                  one pass with a random seed
+       npm run chaos -- --repeat 10                 ten passes
+       npm run chaos -- --minutes 30                new passes begin for 30 minutes
+       npm run chaos -- --seed 7                    the first pass has seed 7, the next 8 and so on
 
-A pass starts a cluster on this machine and lets it be used: conversations, runs with
-tool calls and callbacks, streams. Meanwhile processes and servers are killed, stopped,
-restarted and rolled back, in an order and at moments that the seed decides. Whatever
-was accepted is then held against what is there. A pass takes some four minutes.
+A pass starts a cluster on this machine and sends it requests: conversations, runs with
+tool calls and callbacks, streams. Meanwhile it kills, stops, restarts and rolls back
+processes and servers; the seed decides the order and the moments. At the end it checks
+that the stores contain the outcome of every accepted request. A pass takes some four
+minutes.
 
-One line is printed for each pass, then what all of them have seen. The exit code is 0
-if everything held; of a pass in which something did not, its report is printed, with
-its seed.`;
+It prints one line per pass, then a summary of all passes. The exit code is 0 if every
+check succeeded. The report of a failed pass is printed with its seed.`;
 
 const plan = planFrom(process.argv.slice(2));
 if (plan === 'help') process.stdout.write(`${usage}\n`);

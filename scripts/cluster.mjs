@@ -18,15 +18,15 @@ const usage = `Usage: npm run cluster                                start a clu
        npm run cluster -- --actor-host 3 --router-worker 2
        npm run cluster -- --help                      print this
 
-Starts a NATS server, a PostgreSQL and a Redis on free ports and in a temporary
-folder, and on them every service as processes of its own, one of each unless told
-otherwise: ${roles.slice(0, 3).join(', ')}, ${roles.slice(3).join(', ')}.
-Everything is gone when it ends; a process that is killed is reported and not
+Starts nats-server, PostgreSQL and Redis on free ports and in a temporary folder.
+Then starts each service as processes of its own, one of each by default:
+${roles.slice(0, 3).join(', ')}, ${roles.slice(3).join(', ')}.
+All data is deleted when it ends. A process that is killed is reported and not
 started again.
 
-stdout has one line of JSON per process, then one that says that all are ready
-and which file has the generated keys. stderr has what the processes print, each
-line with its process; a terminal is shown the generated keys.
+stdout has one line of JSON per process, and a last one when all are ready, which
+names the file of the generated keys. stderr has the output of the processes, each
+line with the name of its process. A terminal also shows the generated keys.
 
 Settings are environment variables, as for npm start (npm start -- --help). Those of
 ports and addresses have no effect.`;
@@ -68,7 +68,7 @@ async function cluster(wanted) {
     console.error(text);
   }
   const signal = await signalled;
-  console.error(`\n${signal}: finishing what is in hand …`);
+  console.error(`\n${signal}: finishing work in flight …`);
   isStopping = true;
   await started.stop();
   console.error('Stopped.');

@@ -23,7 +23,7 @@ export function findRunning(environment) {
   const folder = resolve(environment.DATA_DIR || 'data');
   const facts = readJson(join(folder, 'running.json'));
   if (facts === null || !isRunning(facts.pid)) {
-    throw new ScriptError(`Nothing runs on the data folder ${folder}.\nStart it with npm start, in another terminal; DATA_DIR has to be the same in both.`);
+    throw new ScriptError(`Nothing runs on the data folder ${folder}.\nRun npm start in another terminal, with the same DATA_DIR.`);
   }
   const server = (/** @type {{ url: string, key: KeyPlace }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
   return {
@@ -38,11 +38,11 @@ export function findRunning(environment) {
 
 /** @param {KeyPlace} index @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyPlace: string }} */
 function keyAt(index, { folder, environment }) {
-  if (index === null) throw new ScriptError('The router accepts no key: all of its configuration are disabled.');
+  if (index === null) throw new ScriptError('The router accepts no key: every key in its configuration is disabled.');
   if ('variable' in index) {
     const key = environment[index.variable];
     if (key) return { key, keyPlace: `$${index.variable}` };
-    throw new ScriptError(`npm start was given ${index.variable}, and it is not set here: set it to the same value, or put it into .env for both.`);
+    throw new ScriptError(`npm start uses the key in ${index.variable}, which is not set here. Set it to the same value, or put it into .env for both.`);
   }
   const path = join(folder, 'keys.json');
   const key = readJson(path)?.[index.field];

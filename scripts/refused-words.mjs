@@ -15,4 +15,4 @@ export const refusedWords = new Set(
 );
 
 /** Where one of them is the right word: a public name, or what a library or the field calls it. */
-export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'scripted_words_per_second', 'offer.router.call', 'pace of the scripted model'];
+export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'scripted_words_per_second', 'offer.router.call', '`abandoned`'];

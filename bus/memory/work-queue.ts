@@ -227,13 +227,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     try {
       await handler(item);
     } catch (error) {
-      log.error({ err: error, kind, message_id: messageId }, 'a work handler failed with an item that was offered: whoever offered it will ask again');
+      log.error({ err: error, kind, message_id: messageId }, 'a work handler failed with a dispatched item: its publisher will send it again');
     }
   }
 
   /** If the store fails, the publisher publishes it later, for want of progress. */
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
-    const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
+    const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item without a free worker could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
 

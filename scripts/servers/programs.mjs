@@ -58,7 +58,7 @@ function missingFrom(found) {
  */
 function complete(found, names) {
   if (missingFrom(found).length > 0) {
-    throw new ScriptError(`${missingFrom(found).join(', ')} can't be run, though installed: start it by hand to see why.`);
+    throw new ScriptError(`${missingFrom(found).join(', ')} is installed and can't be run: start it by hand to see why.`);
   }
   return /** @type {Pick<Programs, Name>} */ (Object.fromEntries(names.map((name) => [name, found[name]])));
 }
@@ -114,7 +114,7 @@ function installPackages(names) {
 /** @param {string[]} names @param {string} purpose */
 function howToInstall(names, purpose) {
   return [
-    `${purpose}, and these are missing: ${names.join(', ')}. On Debian or Ubuntu type`,
+    `${purpose}, and these are missing: ${names.join(', ')}. On Debian or Ubuntu run`,
     `  sudo apt-get update && sudo apt-get install -y --no-install-recommends ${names.join(' ')}`,
     'and start again. (PG_BIN may name the folder of initdb, postgres and psql.)',
   ].join('\n');

@@ -130,7 +130,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       // Commands are still applied, so turns end by themselves; the rest goes on after the next start.
       const limitAtMs = clock.nowMs() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
-      const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the other hosts could not be told of the stop'));
+      const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
       await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
       // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
@@ -150,7 +150,10 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await loop.stop();
       })();
       if (!(await isOverWithin(leaving, stopWithinMs))) {
-        log.warn({ host_id: hostId }, 'what is in hand could not be stored in time; others take the partitions once this host looks dead');
+        log.warn(
+          { host_id: hostId },
+          'work in flight could not be stored in time; other hosts take over the partitions once the heartbeat of this host is too old',
+        );
         loop.abort('the host has stopped');
       }
       timers.stop();

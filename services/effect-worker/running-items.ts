@@ -40,14 +40,14 @@ export class RunningItems {
       signal: ended.signal,
       leaseLost: leaseLost.signal,
       loseLease: () => {
-        const reason = new SwitchyardError('bus.lease_lost', 'the worker gave the item up');
+        const reason = new SwitchyardError('bus.lease_lost', 'the worker gave up the item');
         leaseLost.abort(reason);
         ended.abort(reason);
       },
       cancel: () => {
         if (state !== 'open') return;
         state = 'cancelled';
-        ended.abort(new SwitchyardError('service.no_answer', 'nobody waits for the item any more'));
+        ended.abort(new SwitchyardError('service.no_answer', 'the item is no longer awaited'));
       },
       isCancelled: () => state === 'cancelled',
       protect: () => {

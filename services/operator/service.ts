@@ -27,16 +27,16 @@ export interface OperatorDeps {
 
 /** The operator's command line. Actions throw a SwitchyardError with a message for people. */
 export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, print, clock }: OperatorDeps): Command {
-  const program = new Command('operator').description('Looks after a running Switchyard.');
-  const deadLetters = program.command('dead-letters').description('what was given up: commands, deliveries, calls of tools');
+  const program = new Command('operator').description('Command line for operators of a running Switchyard.');
+  const deadLetters = program.command('dead-letters').description('commands, deliveries and calls that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
 
   deadLetters
     .command('list')
-    .description('lists them, the newest first')
+    .description('lists dead letters, newest first')
     .option('--json', 'as a JSON array, with their bodies')
     .addOption(bySource)
-    .option('--limit <count>', `at most so many, up to ${MAX_LIMIT}`, limitOf, DEFAULT_LIMIT)
+    .option('--limit <count>', `most rows to list, up to ${MAX_LIMIT}`, limitOf, DEFAULT_LIMIT)
     .action(async ({ json = false, source = null, limit }: { json?: boolean; source?: Source | null; limit: number }) => {
       const letters = await listDeadLetters(await openDatabase(), { source, limit });
       if (json) return print(JSON.stringify(letters.map(toJson), null, 2));
@@ -45,7 +45,7 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, p
 
   deadLetters
     .command('replay')
-    .description('does again what has died, and removes the dead letter')
+    .description('repeats a delivery or a command, and removes its dead letter')
     .argument('<id>', 'as the list names it')
     .addOption(bySource)
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
@@ -55,12 +55,13 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, p
 
   program
     .command('streams')
-    .description("creates the broker's streams, or brings them to what this release declares; before the processes of a new release are started")
+    .description("creates the broker's streams, or changes them to the settings of this release; run it before the processes of a new release start")
     .action(async () => {
       const upgrades = await upgradeStreams();
       for (const line of streamLines(upgrades)) print(line);
       const refused = upgrades.filter(({ outcome }) => outcome === 'refused').map(({ name }) => name);
-      if (refused.length > 0) throw new SwitchyardError('bus.stream_refused', `not as this release needs them: ${refused.join(', ')}`);
+      if (refused.length > 0)
+        throw new SwitchyardError('bus.stream_refused', `these streams could not be changed to what this release needs: ${refused.join(', ')}`);
     });
   return program;
 }

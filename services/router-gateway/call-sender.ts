@@ -85,7 +85,7 @@ export class CallSender {
       sendAgain: () => {
         if (dispatched.isQueued) return true;
         if (performance.now() - dispatched.dispatchedAt > SENT_AGAIN_WITHIN_MS) return false;
-        log.warn({ call_id: callId }, 'nothing is heard of the worker of a call: it is put on the queue');
+        log.warn({ call_id: callId }, 'the worker of a call has stopped responding: the call is put on the queue');
         this.#queueDispatched(callId, dispatched, 1);
         return true;
       },

@@ -21,7 +21,7 @@ type Cause = 'cancelled' | 'deadline' | 'abandoned';
 const REASONS = {
   cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
   deadline: () => new SwitchyardError('router.timeout', 'the call exceeded its time limit'),
-  abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
+  abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave up the call'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
 export class RunningCall {

@@ -15,7 +15,7 @@ describe('asDamage', () => {
   });
 
   it('says of a full disk that it is full', () => {
-    expect(asDamage(databaseError('53100'), '/srv/data')).toMatchObject({ message: 'the disk of /srv/data is full: make room, and start again' });
+    expect(asDamage(databaseError('53100'), '/srv/data')).toMatchObject({ message: 'the disk of /srv/data is full: free some space, and start again' });
   });
 
   it('leaves everything else as it is', () => {

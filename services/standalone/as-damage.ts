@@ -9,7 +9,8 @@ const DISK_FULL = '53100';
 export function asDamage(error: unknown, dataFolder: string): unknown {
   const state = sqlStateOf(error);
   if (state === null || !(error instanceof Error)) return error;
-  if (state === DISK_FULL) return new SwitchyardError('config.invalid', `the disk of ${dataFolder} is full: make room, and start again`, { cause: error });
+  if (state === DISK_FULL)
+    return new SwitchyardError('config.invalid', `the disk of ${dataFolder} is full: free some space, and start again`, { cause: error });
   if (!DAMAGED.test(state)) return error;
   const text = `the database in ${dataFolder} is damaged (${error.message}): restore the folder from a copy, or choose another one (DATA_DIR)`;
   return new SwitchyardError('config.invalid', text, { cause: error });

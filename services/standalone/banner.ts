@@ -45,7 +45,7 @@ export function banner(facts: BannerFacts): string {
     row('Agent', `${facts.agentName} (${nearby(facts.manifestPath)})`),
     row('Models', modelsText(facts)),
     ...(facts.isTemporary ? [] : [row('Data', `${nearby(facts.dataFolder)}${facts.isNewFolder ? NEW_FOLDER : ''}`)]),
-    ...(facts.envFile === null ? [] : [row('Settings', `${nearby(facts.envFile)}, and the environment, which wins`)]),
+    ...(facts.envFile === null ? [] : [row('Settings', `${nearby(facts.envFile)}; the environment overrules it`)]),
   ];
   return `
 ${facts.what} is running. Ctrl-C stops it.
@@ -57,7 +57,7 @@ To try them, in another terminal and in this folder:
 ${ask} "Hello"
 ${ask} --agent "${facts.question}"
 
-README.md, "First requests", has the same with curl and with an SDK.
+README.md, "First requests", shows the same with curl and with an SDK.
 `;
 }
 

@@ -16,5 +16,5 @@ export async function refuseForeignFolder(folder: string): Promise<void> {
   const [foreign] = names.filter((name) => !NOBODYS.test(name));
   if (foreign === undefined || names.some((name) => OURS.test(name))) return;
   const advice = 'set DATA_DIR to the folder that has the data, or to an empty one';
-  throw new SwitchyardError('config.invalid', `the data folder ${folder} holds files of something else, such as ${foreign}: ${advice}`);
+  throw new SwitchyardError('config.invalid', `the data folder ${folder} contains files of another program, such as ${foreign}: ${advice}`);
 }

@@ -83,7 +83,7 @@ async function readKeys(path: string): Promise<KeyFile | null> {
     return keyFile.parse(JSON.parse(text));
   } catch {
     // No `cause`: it would quote the text, which may be a key.
-    throw new SwitchyardError('config.invalid', `${path} is damaged: restore it, or delete it to have new keys made`);
+    throw new SwitchyardError('config.invalid', `${path} is damaged: restore it, or delete it, and a start makes new keys`);
   }
 }
 

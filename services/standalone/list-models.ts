@@ -20,7 +20,7 @@ export async function withModels(upstream: Upstream, apiKey: string | undefined)
   const { origin, pathname, search } = new URL(upstream.baseUrl);
   const url = `${origin}${pathname.replace(/\/+$/, '')}/models`;
   const names = namesIn(await textOf(url, search, upstream.hasKey ? apiKey : undefined));
-  if (names === null) throw unknownModels(`${url} answers with something that is no list of models`);
+  if (names === null) throw unknownModels(`${url} answers with something other than a list of models`);
   const usable = [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MAX_MODELS);
   if (usable.length === 0) throw unknownModels(`${url} lists no model`);
   return { ...upstream, models: [...usable.filter((name) => !EMBEDS.test(name)), ...usable.filter((name) => EMBEDS.test(name))] };
@@ -29,7 +29,7 @@ export async function withModels(upstream: Upstream, apiKey: string | undefined)
 async function textOf(url: string, search: string, apiKey: string | undefined): Promise<string> {
   const key = apiKey?.trim();
   if (key !== undefined && !HEADER_TEXT.test(key)) {
-    throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY holds a character that no header can carry, such as the end of a line: correct it');
+    throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY contains a character that HTTP headers do not allow, such as a line break: correct it');
   }
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -68,7 +68,7 @@ function namesIn(text: string): string[] | null {
 
 function refused(url: string, status: number, hasKey: boolean): SwitchyardError {
   if (status !== 401 && status !== 403) return unknownModels(`${url} answers ${status}`);
-  const advice = hasKey ? 'OPENAI_API_KEY is not one that it accepts' : 'it asks for a key, which goes into OPENAI_API_KEY';
+  const advice = hasKey ? 'it does not accept OPENAI_API_KEY' : 'it asks for a key, which goes into OPENAI_API_KEY';
   return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${url} answers ${status}: ${advice}`);
 }
 

@@ -58,7 +58,7 @@ async function main(): Promise<void> {
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
     const signal = await stopped;
     readiness.drain();
-    console.log(`\n${signal}: finishing what is in hand …`);
+    console.log(`\n${signal}: finishing work in flight …`);
   } finally {
     await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
   }
@@ -167,8 +167,8 @@ function forPeople(text: string): string {
 /** The embedded database has panicked: pending queries would never settle. Accepted work is there at the next start. */
 function endWith(error: Error, log: Log, dataFolder: string): never {
   const reason = asDamage(error, dataFolder);
-  log.error({ err: error }, 'the embedded database has given up: the process ends');
-  console.error(`Switchyard ends: ${reason instanceof SwitchyardError ? reason.message : `the database in ${dataFolder} has given up: ${error.message}`}`);
+  log.error({ err: error }, 'the embedded database has failed: the process ends');
+  console.error(`Switchyard ends: ${reason instanceof SwitchyardError ? reason.message : `the database in ${dataFolder} has failed: ${error.message}`}`);
   process.exit(1);
 }
 

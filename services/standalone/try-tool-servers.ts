@@ -39,7 +39,7 @@ function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfi
       : `${server} refuses the key (${status}): look at $${variableOf(key)}`;
   }
   const reason = failure === 'late' ? `no answer within ${TRY_MS / 1_000} s` : reasonOf(failure);
-  return `${server} can't be used (${reason}): start it, or correct ${entry}; it is tried again while the agent runs without its tools`;
+  return `${server} can't be used (${reason}): start it, or correct ${entry}; until then the agent runs without its tools and tries again`;
 }
 
 function reasonOf(failure: unknown): string {

@@ -93,7 +93,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(reason);
     if (this.#hasEnded) return;
     this.#stopConnecting?.();
-    controller?.abort(new Error('nobody waits for the response any more'));
+    controller?.abort(new Error('the response is no longer awaited'));
   }
 
   /** Registers a connect made for this request alone. @param stop cancels it @returns to be called once connecting is over */
@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // An abort while the request was queued takes effect here.
-    if (this.#failure !== null) controller.abort(new Error('nobody waits for the response any more'));
+    if (this.#failure !== null) controller.abort(new Error('the response is no longer awaited'));
     else this.#controller = controller;
   }
 

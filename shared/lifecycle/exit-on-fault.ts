@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts';
  */
 export function exitOnFault(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
-    log.error({ err: error, origin }, 'a fault that nobody caught: the process ends');
+    log.error({ err: error, origin }, 'an uncaught error: the process ends');
     process.exit(1);
   });
 }

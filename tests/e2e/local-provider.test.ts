@@ -24,7 +24,7 @@ it('a model server without a key, named in .env, is called without a credential,
   expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
   const banner = standalone.output().replaceAll(/\s+/g, ' ');
   expect(banner).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
-  expect(banner).toContain(`Settings ${envFile}, and the environment, which wins`);
+  expect(banner).toContain(`Settings ${envFile}; the environment overrules it`);
 });
 
 it('a model server that does not answer ends the start with a message that says so and what to do', async () => {

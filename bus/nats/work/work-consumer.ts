@@ -150,7 +150,7 @@ export class WorkConsumer implements Subscription {
     if (subject === null) return null;
     const callback = (error: Error | null, message: Msg) => {
       if (error === null) this.#onDispatch(message);
-      else log.error({ err: error, kind }, 'work is not offered here any more');
+      else log.error({ err: error, kind }, 'the subscription to dispatched work has ended');
     };
     return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
   }
@@ -167,7 +167,7 @@ export class WorkConsumer implements Subscription {
     const { link, kind, ackWaitMs, concurrency, clock, pauseDetector, store, log } = this.#options;
     const dispatch = readDispatch(message.reply);
     if (dispatch === null) {
-      log.error({ kind, reply: message.reply }, 'an offer came in a form that is not known');
+      log.error({ kind, reply: message.reply }, 'a dispatch has an unknown form');
       return;
     }
     const { messageId } = dispatch;
@@ -178,10 +178,10 @@ export class WorkConsumer implements Subscription {
     const body = message.string();
     if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
       // If the store fails, the publisher publishes it later, for want of progress.
-      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
+      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item without a free worker could not be stored');
       store(kind, messageId, body).catch(lost);
     } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
-      log.warn({ kind, message_id: messageId }, 'an offer was read so late that it is, or soon will be, somebody else’s');
+      log.warn({ kind, message_id: messageId }, 'a dispatch was read so late that another worker has, or will get, its item');
     } else {
       const item = {
         kind,

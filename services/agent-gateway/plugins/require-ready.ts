@@ -16,7 +16,7 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
     if (readiness !== 'ready') return notReady(readiness, reply);
     // Any command may start a turn.
     const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasCapacity('router.turn');
-    return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now') : undefined;
+    return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it can process right now') : undefined;
   };
   app.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.isPublic === true) return done();

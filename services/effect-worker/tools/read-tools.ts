@@ -61,7 +61,7 @@ export async function readTools(connection: Connection, limits: Omit<RequestLimi
 /** Why the next page is not read; null when it is, or when there is none. */
 function troubleOf(cursor: string | null, earlier: ReadonlySet<string>, pages: number): string | null {
   if (cursor === null) return null;
-  if (earlier.has(cursor)) return 'it goes in a circle';
+  if (earlier.has(cursor)) return 'its pages form a loop';
   return pages >= MAX_PAGES ? `it has more than ${MAX_PAGES} pages` : null;
 }
 

@@ -33,7 +33,7 @@ export interface FrameSink {
   fail(error: SwitchyardError): void;
 }
 
-const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
+const NOTHING_TO_RESUME = 'There is no generation with this id, or its stream is no longer stored';
 
 /** Replays for one gap before the call fails. All but the first wait until recent frames are part of a replay. */
 const GAP_READS = 3;
@@ -281,7 +281,7 @@ export class FrameFeed {
   /** Fails the call after content or while resuming, or if it can't be sent again; otherwise queues it for another worker. */
   #expireWorker(): void {
     const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silence.inARow > 1 : this.#isBusUp() && !this.#sending.sendAgain());
-    if (isLost) this.#lost('Nothing is heard of the worker of this call any more');
+    if (isLost) this.#lost('The worker of this call has stopped responding');
   }
 
   /** While disconnected, silence says nothing about the worker. */

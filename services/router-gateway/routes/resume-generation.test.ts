@@ -17,7 +17,7 @@ import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../t
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 const authorization = `Bearer ${KEY}`;
-const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or nothing is kept of it any more', type: 'not_found' } };
+const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or its stream is no longer stored', type: 'not_found' } };
 
 let database: Database;
 let bus: Bus;
@@ -377,7 +377,7 @@ describe('a worker that is not heard of any more', () => {
 
     expect(await answer.ended).toBe(true);
     expect(answer.text).toContain('"finish_reason":"error"');
-    expect(answer.text).toContain('Nothing is heard of the worker');
+    expect(answer.text).toContain('The worker of this call has stopped responding');
     await eventually(() => worker.aborted).toContain(callId);
   });
 

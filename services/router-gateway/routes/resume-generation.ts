@@ -77,5 +77,5 @@ export async function resumeCall(
 }
 
 function nothingToResume(): SwitchyardError {
-  return new SwitchyardError('request.not_found', 'There is no generation with this id, or nothing is kept of it any more');
+  return new SwitchyardError('request.not_found', 'There is no generation with this id, or its stream is no longer stored');
 }

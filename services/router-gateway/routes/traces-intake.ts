@@ -46,7 +46,7 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
       if (!Buffer.isBuffer(body)) throw new SwitchyardError('request.invalid', 'There are no traces in the body');
       const hops = Number(headers[FORWARDED] ?? 0);
       if (!(hops < MAX_HOPS))
-        throw new SwitchyardError('request.invalid', 'These traces go in a circle: OTEL_EXPORTER_OTLP_ENDPOINT of a gateway leads back to it');
+        throw new SwitchyardError('request.invalid', 'These traces would loop: OTEL_EXPORTER_OTLP_ENDPOINT of a gateway leads back to it');
       const contentEncoding = headers['content-encoding'] ?? null;
       if (contentEncoding !== null && !ENCODINGS.includes(contentEncoding)) {
         throw new SwitchyardError('request.unsupported_media', 'The body has an encoding other than gzip');

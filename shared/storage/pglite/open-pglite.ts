@@ -38,7 +38,7 @@ export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void =
 /** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */
 function endProcess(cause: Error): void {
   process.nextTick(() => {
-    throw new SwitchyardError('service.unreachable', 'the embedded database has given up', { cause });
+    throw new SwitchyardError('service.unreachable', 'the embedded database has failed', { cause });
   });
 }
 
@@ -85,7 +85,8 @@ async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles):
       return true;
     }
     if (isThere) return false;
-    if ((await readdir(folder)).length > 0) throw new SwitchyardError('config.invalid', `${folder} holds other files and no database: choose an empty folder`);
+    if ((await readdir(folder)).length > 0)
+      throw new SwitchyardError('config.invalid', `${folder} contains other files and no database: choose an empty folder`);
     await writeFile(unfinished, '', { mode: 0o600 });
     return true;
   } catch (error) {
@@ -127,7 +128,7 @@ async function unusable(folder: string, cause: unknown): Promise<SwitchyardError
     () => Number.POSITIVE_INFINITY,
   );
   if (freeBytes < FREE_BYTES_TO_OPEN) {
-    const text = `the database in ${folder} can't be opened: its disk is full, or nearly; make room, and start again`;
+    const text = `the database in ${folder} can't be opened: its disk is full, or nearly; free some space, and start again`;
     return new SwitchyardError('config.invalid', text, { cause });
   }
   const advice = 'restore the folder from a copy, or choose another one (DATA_DIR)';

@@ -98,7 +98,7 @@ function placeOf(config: pg.PoolConfig): string {
 }
 
 function invalidUrl(why: string): SwitchyardError {
-  return new SwitchyardError('config.invalid', `the URL of PostgreSQL is no such URL: ${why}`);
+  return new SwitchyardError('config.invalid', `the URL of PostgreSQL is invalid: ${why}`);
 }
 
 async function awaitServer(config: pg.PoolConfig, name: string): Promise<void> {

@@ -146,7 +146,7 @@ class PoolDatabase implements Database {
         const cause = error ?? new Error('the pool gave neither a connection nor a reason');
         this.#onUnreachable(cause);
         // Even for a wrong password: the statement was not sent and may be retried.
-        reject(new SwitchyardError('service.unreachable', 'no connection to the database could be had', { cause }));
+        reject(new SwitchyardError('service.unreachable', 'no connection to the database could be opened', { cause }));
       });
     });
   }

@@ -3,7 +3,7 @@ import pg from 'pg';
 /** Permanent refusals by SQLSTATE. */
 const REFUSALS: Record<string, string> = {
   '28P01': 'refuses the password',
-  '28000': 'lets nobody in as this user, or from this machine (pg_hba.conf)',
+  '28000': 'refuses this user, or connections from this machine (pg_hba.conf)',
   '3D000': 'has no such database',
   '42501': 'does not let this user into the database',
 };

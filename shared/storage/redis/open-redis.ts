@@ -116,7 +116,7 @@ function decoded(part: string): string {
 }
 
 function invalidUrl(why: string): SwitchyardError {
-  return new SwitchyardError('config.invalid', `the URL of Redis is no such URL: ${why}`);
+  return new SwitchyardError('config.invalid', `the URL of Redis is invalid: ${why}`);
 }
 
 /** Without credentials. */

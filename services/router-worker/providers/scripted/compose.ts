@@ -76,7 +76,7 @@ function wantsReasoning({ reasoning }: ChatRequest): boolean {
 function thoughtsOn({ last, results }: Conversation): string {
   if (results.length > 0) return 'The tools have answered, so I put their results into words.';
   const words = [...contentWords(last)].slice(0, 5);
-  return words.length === 0 ? 'Nothing was asked, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;
+  return words.length === 0 ? 'The message has no question, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;
 }
 
 /** One token per word read. */

@@ -2,7 +2,7 @@ import type { Conversation } from './conversation.ts';
 import { recall, subjectsOf } from './recall.ts';
 import { sentencesOf } from './words.ts';
 
-const WHO = "I am Switchyard's scripted model: no intelligence of my own, I answer from my instructions and from what you tell me.";
+const WHO = "I am Switchyard's scripted model: a fixed script, not a language model. I answer from my instructions and from what you tell me.";
 
 const GREETING = /^\W*(hi|hello|hey|hiya|howdy|greetings|good (morning|afternoon|evening|day)|moin|servus|hola|bonjour|hallo)\b/i;
 const THANKS = /\b(thanks|thank you|thx|cheers|much appreciated)\b/i;
@@ -64,7 +64,7 @@ function offer({ instructions }: Conversation): string {
   const subjects = subjectsOf(instructions.flatMap(sentencesOf));
   if (subjects.length > 0) return `You can ask me about ${listed(subjects)}.`;
   if (instructions.length > 0) return 'Ask me anything that my instructions cover.';
-  return 'Nobody gave me instructions, so tell me something and ask about it later, offer me tools to call, or make me fail on purpose with "!fail cut after=3".';
+  return 'I have no instructions. Tell me a fact and ask me about it later, give me tools to call, or make me fail on purpose with "!fail cut after=3".';
 }
 
 function myName({ earlier }: Conversation): string {
