@@ -16,12 +16,12 @@ const kinds = /** @type {const} */ (['files', 'identifiers', 'comments', 'texts'
 /** Comments, string literals and identifiers. Approximate: regular expressions that contain quotes are read as strings. */
 const PIECES = /(\/\*[\s\S]*?\*\/|(?<![:'"`\\])\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`)|([A-Za-z_$][\w$]*)/g;
 
-const usage = `Usage: npm run words                     counts of refused words, by room and by where they stand
-       npm run words -- --list bus        each place below a path
-       npm run words -- --word house      each place of one word
+const usage = `Usage: npm run words                     counts of refused words, by folder and kind of text
+       npm run words -- --list bus        each occurrence below a path
+       npm run words -- --word house      each occurrence of one word
 
-The words and the phrases in which they are allowed stand in scripts/refused-words.mjs, what to write instead in
-docs/glossary.md. This helps a reader; no check depends on it.`;
+scripts/refused-words.mjs lists the words, and the phrases in which they are allowed. docs/glossary.md has the words to
+use instead. No check depends on this command.`;
 
 await runScript(async () => {
   const { values, positionals } = parseArgs({
