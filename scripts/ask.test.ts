@@ -43,7 +43,7 @@ describe('a question to the router', () => {
   it.each<[string, string, string]>([
     ['fails on the way', 'data: {"error":{"code":502,"message":"the provider is gone"},"choices":[]}\n\n', 'The answer failed: the provider is gone'],
     ['ends before it is complete', '', 'The stream ended before the answer was complete.'],
-  ])('ends with 1 and says why when the answer %s', async (_, rest, message) => {
+  ])('ends with 1 and prints why when the answer %s', async (_, rest, message) => {
     await running((_request, response) => void response.writeHead(200).end(`${chunk('Half')}${rest}`));
     const ask = asking(['Hello']);
 
@@ -51,7 +51,7 @@ describe('a question to the router', () => {
     expect(ask.output()).toBe(`Half\n${message}\n`);
   });
 
-  it('ends with 1 and says so when the connection breaks', async () => {
+  it('ends with 1 and prints it when the connection breaks', async () => {
     await running((_request, response) => response.writeHead(200).write(chunk('Half'), () => response.destroy()));
     const ask = asking(['Hello']);
 
@@ -71,7 +71,7 @@ describe('a question to the router', () => {
     expect(ask.output()).not.toContain(GENERATED_KEY);
   });
 
-  it('uses the variable of a key that the operator gave, and says so where it is not set', async () => {
+  it('uses the variable of a key that the operator set, and prints it where it is not set', async () => {
     await running((request, response) => void response.end(`${chunk(String(request.headers.authorization))}data: [DONE]\n\n`), { variable: 'SHOP_KEY' });
     const ask = asking(['Hello'], { SHOP_KEY: 'of-the-shop' });
     await ask.exited;
@@ -96,7 +96,7 @@ describe('a question to the agent', () => {
   it.each([
     ['ready', 0, 'An answer.\n'],
     ['error', 1, 'An answer.\nThe turn failed: too late\n'],
-  ])('prints what the agent says until the turn is over with %s', async (status, code, output) => {
+  ])('prints the agent’s messages until the turn is over with %s', async (status, code, output) => {
     const events = [
       { offset: 1, kind: 'status', status: 'processing' },
       { offset: 2, kind: 'assistant_message', text: 'An answer.' },
@@ -119,7 +119,7 @@ describe('a question to the agent', () => {
   });
 });
 
-describe('without anything to ask', () => {
+describe('without a question', () => {
   it('names npm start when nothing runs on the data folder, or what ran there has ended', async () => {
     const never = asking(['Hello']);
     expect(await never.exited).toEqual({ code: 1, signal: null });

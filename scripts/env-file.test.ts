@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(path, '..'), { recursive: true, force: true }));
 
-it('adds what the environment does not have, an empty variable included, and names the file', () => {
+it('adds variables that the environment lacks or has empty, and names the file', () => {
   writeFileSync(path, '# a comment\nROUTER_PORT=3001\nHOST=0.0.0.0\nOPENAI_API_KEY=sk-of-the-file\nexport STREAMING="true" # quoted\n');
   const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path, HOST: '127.0.0.1', OPENAI_API_KEY: '' };
   readEnvFile(environment);

@@ -19,7 +19,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const module = fileURLToPath(new URL('exclusive-lock.mjs', import.meta.url));
 
-/** A child process that takes the lock, reports it, and keeps it until its stdin ends. */
+/** A child process that acquires the lock, reports it, and holds it until its stdin ends. */
 function holder() {
   const program = `
     import { once } from 'node:events';
@@ -33,7 +33,7 @@ function holder() {
   return spawn(process.execPath, ['--input-type=module', '-e', program, module, lock], { stdio: ['pipe', 'pipe', 'inherit'] });
 }
 
-it('waits for a living holder, and says once for whom', async () => {
+it('waits for a running process that has the lock, and prints once for which', async () => {
   const other = holder();
   await once(other.stdout, 'data');
   const waitedFor: number[] = [];
@@ -56,7 +56,7 @@ it('waits for a living holder, and says once for whom', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('gives up waiting when it is told to', async () => {
+it('stops waiting when it is aborted', async () => {
   const other = holder();
   await once(other.stdout, 'data');
   const controller = new AbortController();
@@ -69,7 +69,7 @@ it('gives up waiting when it is told to', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('succeeds a holder that was killed', async () => {
+it('acquires the lock of a process that was killed', async () => {
   const other = holder();
   await once(other.stdout, 'data');
   other.kill('SIGKILL');
@@ -80,13 +80,13 @@ it('succeeds a holder that was killed', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('succeeds a holder whose number another program has by now', async () => {
+it('acquires the lock of a process whose id another program has by now', async () => {
   writeFileSync(lock, JSON.stringify({ pid: process.pid, identity: 'started at another time', nonce: 'n' }));
 
   expect(await withLock(lock, async () => 'held')).toBe('held');
 });
 
-it('succeeds a holder that died while it was taking over from a dead one', async () => {
+it('acquires the lock of a process that died while it acquired it from a dead one', async () => {
   writeFileSync(lock, JSON.stringify({ pid: 1, identity: 'long gone', nonce: 'first' }));
   writeFileSync(`${lock}.after-first`, JSON.stringify({ pid: 1, identity: 'gone too', nonce: 'second' }));
 
@@ -94,40 +94,40 @@ it('succeeds a holder that died while it was taking over from a dead one', async
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('takes a damaged lock file for that of a dead holder', async () => {
+it('reads a damaged lock file as that of a dead process', async () => {
   writeFileSync(lock, '{"pid":');
 
   expect(await withLock(lock, async () => 'held')).toBe('held');
 });
 
-it('lets one in at a time when many find the same dead holder', async () => {
+it('admits one at a time when many find the same dead process', async () => {
   writeFileSync(lock, JSON.stringify({ pid: 1, identity: 'long gone', nonce: 'dead' }));
-  const tally = join(folder, 'tally');
-  writeFileSync(tally, '0');
+  const counter = join(folder, 'counter');
+  writeFileSync(counter, '0');
   const program = `
     import { readFileSync, writeFileSync } from 'node:fs';
     import { pathToFileURL } from 'node:url';
     const { withLock } = await import(pathToFileURL(process.argv[1]).href);
-    const [, , lock, tally] = process.argv;
+    const [, , lock, counter] = process.argv;
     for (let round = 0; round < 5; round += 1) {
       await withLock(lock, async () => {
-        const before = Number(readFileSync(tally, 'utf8'));
+        const before = Number(readFileSync(counter, 'utf8'));
         await new Promise(setImmediate);
-        writeFileSync(tally, String(before + 1));
+        writeFileSync(counter, String(before + 1));
       });
     }`;
   const contenders = Array.from({ length: 4 }, () =>
-    spawn(process.execPath, ['--input-type=module', '-e', program, module, lock, tally], { stdio: 'inherit' }),
+    spawn(process.execPath, ['--input-type=module', '-e', program, module, lock, counter], { stdio: 'inherit' }),
   );
 
   const codes = await Promise.all(contenders.map(async (contender) => (await once(contender, 'exit'))[0]));
 
   expect(codes).toEqual([0, 0, 0, 0]);
-  expect(readFileSync(tally, 'utf8')).toBe('20');
-  expect(readdirSync(folder)).toEqual(['tally']);
+  expect(readFileSync(counter, 'utf8')).toBe('20');
+  expect(readdirSync(folder)).toEqual(['counter']);
 });
 
-it('lets go when what it ran throws', async () => {
+it('releases the lock when its work throws', async () => {
   await expect(withLock(lock, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
 
   expect(readdirSync(folder)).toEqual([]);

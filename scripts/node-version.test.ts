@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { nodeSatisfies } from './node-version.mjs';
 
-it('throws on a range it can not read, rather than let every version pass', () => {
+it('throws on an unreadable range instead of accepting every version', () => {
   expect(() => nodeSatisfies('20.20.2', '20.x')).toThrow(/engines\.node '20\.x'/);
   expect(() => nodeSatisfies('20.20.2', '')).toThrow(/engines\.node/);
 });

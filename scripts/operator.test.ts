@@ -22,14 +22,14 @@ function operate(...args: string[]) {
   return spawnSync(process.execPath, [join(clone, program ?? ''), ...args], { encoding: 'utf8', env: {} });
 }
 
-it('says what to do when there is no build', () => {
+it('prints what to do without a build', () => {
   const { status, stdout, stderr } = operate('dead-letters', 'list');
 
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toBe('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build\n');
 });
 
-it('runs the build with the arguments as they are', () => {
+it('runs the build with unchanged arguments', () => {
   const folder = join(clone, 'dist/services/operator');
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'main.js'), 'console.log(JSON.stringify(process.argv.slice(2))); process.exit(3);');

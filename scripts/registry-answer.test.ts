@@ -27,11 +27,11 @@ const remarkOn = (url: string) => {
   return remarkOnRegistry({ command: 'npm', before: [] }, { cwd: tmpdir(), env, signal: new AbortController().signal });
 };
 
-it('says that the registry is slow, or out of reach, only when it is', async () => {
+it('reports a slow or unreachable registry only when it is', async () => {
   const [slow, fast] = [await registry(2_500), await registry(0)];
 
   expect(await remarkOn(slow)).toMatch(/^the package registry is slow: it took \d+\.\d s to answer$/);
   expect(await remarkOn('http://127.0.0.1:1/')).toBe('the package registry is out of reach');
-  // A busy machine may take longer than the registry; then nothing is known, and the next try reports it.
+  // A busy machine may take longer than the registry; then the outcome is unknown, and the next try reports it.
   await expect.poll(() => remarkOn(fast), { timeout: 60_000 }).toBeNull();
 }, 90_000);

@@ -24,15 +24,15 @@ describe('the settings of npm start', () => {
     const defaults = new Map([...config.matchAll(/^ {2}([A-Z_]+):.*\.default\((.*)\),$/gm)].map(([, name, value]) => [name, value]));
     const plain = (text = '') => text.replace(/^'(.*)'$/, '$1').replaceAll(/(?<=\d)_(?=\d)/g, '');
 
-    for (const { name, default: told } of settings.filter((setting) => defaults.has(setting.name))) {
-      expect(told.replace(/^\.\//, ''), name).toBe(plain(defaults.get(name)));
+    for (const { name, default: documented } of settings.filter((setting) => defaults.has(setting.name))) {
+      expect(documented.replace(/^\.\//, ''), name).toBe(plain(defaults.get(name)));
     }
     expect(defaults.size).toBeGreaterThan(8);
   });
 });
 
 describe('the README', () => {
-  it('tells every setting as --help does', () => {
+  it('lists every setting as --help does', () => {
     const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
     const rows = settings.map((setting) => {
       const value = setting.default.includes('`') ? setting.default : `\`${setting.default}\``;
@@ -52,7 +52,7 @@ describe('--help', () => {
     ).toEqual([]);
   });
 
-  it('tells every setting with its default', () => {
+  it('lists every setting with its default', () => {
     for (const setting of settings) expect(helpText()).toContain(`  ${setting.name} (default: ${setting.default})\n`);
   });
 });

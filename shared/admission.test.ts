@@ -38,8 +38,8 @@ function queueAt(takenPerSecond: number) {
   };
 }
 
-describe('the pace of a queue', () => {
-  it('refuses what would wait for more than five seconds, and lets in again once it would not', () => {
+describe('the queueing delay', () => {
+  it('refuses what would wait for more than five seconds, and admits again once it would not', () => {
     const queue = queueAt(100);
     queue.put(700);
     queue.pass(1_000);
@@ -49,7 +49,7 @@ describe('the pace of a queue', () => {
     expect(queue.admits()).toBe(true);
   });
 
-  it('refuses when nothing is taken up at all', () => {
+  it('refuses when nothing is dequeued', () => {
     const queue = queueAt(0);
     queue.put(65);
     queue.pass(1_000);
@@ -57,7 +57,7 @@ describe('the pace of a queue', () => {
     expect(queue.admits()).toBe(false);
   });
 
-  it('counts what it lets in between two looks', () => {
+  it('counts what it admits between two samples', () => {
     const queue = queueAt(100);
     queue.put(500);
     queue.pass(1_000);
@@ -67,7 +67,7 @@ describe('the pace of a queue', () => {
     expect(queue.room()).toBeGreaterThan(0);
   });
 
-  it('lets a burst in that nobody has had the time to take up', () => {
+  it('admits a burst before it could be dequeued', () => {
     const queue = queueAt(1_000);
     queue.pass(5_000);
     queue.put(10_000);
@@ -78,7 +78,7 @@ describe('the pace of a queue', () => {
     expect(queue.admits()).toBe(false);
   });
 
-  it('lets a few in however long they wait', () => {
+  it('admits a few however long they wait', () => {
     const queue = queueAt(0.1);
     queue.put(60);
     queue.pass(20_000);
@@ -86,7 +86,7 @@ describe('the pace of a queue', () => {
     expect(queue.admits()).toBe(true);
   });
 
-  it('has forgotten after ten seconds what was seen', () => {
+  it('ignores samples after ten seconds', () => {
     const queue = queueAt(0);
     queue.put(1_000);
     queue.pass(2_000);
@@ -96,7 +96,7 @@ describe('the pace of a queue', () => {
     expect(queue.admits()).toBe(true);
   });
 
-  it('begins anew with a queue that counts anew', () => {
+  it('restarts with a queue whose counter restarts', () => {
     const { queueingDelay } = queueAt(0);
     queueingDelay.look({ atMs: 500, waiting: 1_000, dequeued: 50 });
     queueingDelay.look({ atMs: 1_000, waiting: 1_000, dequeued: 50 });
@@ -106,7 +106,7 @@ describe('the pace of a queue', () => {
     expect(queueingDelay.admits(1_500)).toBe(true);
   });
 
-  it('says when it is to be looked at', () => {
+  it('returns when it has to be sampled', () => {
     const queueingDelay = new QueueingDelay();
     expect(queueingDelay.isDue(0)).toBe(true);
 

@@ -18,7 +18,7 @@ function watching() {
   return { deadlines, met, begin };
 }
 
-it('meets each when its time is over, the earliest first, and once', () => {
+it('expires each when its time is over, the earliest first, and once', () => {
   const { begin, met } = watching();
   begin('late', 500);
   begin('soon', 100);
@@ -33,7 +33,7 @@ it('meets each when its time is over, the earliest first, and once', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('does not meet one that was stopped, also when it is stopped by one that falls due with it', () => {
+it('does not expire one that was stopped, also when it is stopped by one that is due with it', () => {
   const { deadlines, begin, met } = watching();
   const stopped = begin('stopped', 100);
   deadlines.stop(stopped);
@@ -46,7 +46,7 @@ it('does not meet one that was stopped, also when it is stopped by one that fall
   expect(met).toEqual([['left', 300]]);
 });
 
-it('begins one anew, whether it runs, was stopped or was met', () => {
+it('restarts one, whether it runs, was stopped or has expired', () => {
   const { deadlines, begin, met } = watching();
   const one = begin('one', 100);
   vi.advanceTimersByTime(90);
@@ -63,7 +63,7 @@ it('begins one anew, whether it runs, was stopped or was met', () => {
   ]);
 });
 
-it('meets what falls due soon after another up to 10 ms late, and nothing early', () => {
+it('expires what is due soon after another up to 10 ms late, and nothing early', () => {
   const { begin, met } = watching();
   for (const afterMs of [100, 101, 105, 112]) begin(`after ${afterMs}`, afterMs);
   vi.advanceTimersByTime(1_000);
@@ -76,7 +76,7 @@ it('meets what falls due soon after another up to 10 ms late, and nothing early'
   ]);
 });
 
-it('takes one timer for all of them, and none once they are over', () => {
+it('uses one timer for all of them, and none once they are over', () => {
   const { deadlines, begin } = watching();
   const all = Array.from({ length: 100 }, (_, at) => begin('one', 1_000 + at));
   expect(vi.getTimerCount()).toBe(1);
@@ -85,7 +85,7 @@ it('takes one timer for all of them, and none once they are over', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('reaches further than a timer of Node does', () => {
+it('works beyond the longest timeout of Node', () => {
   const { begin, met } = watching();
   begin('far', 2 ** 32);
   begin('never', Number.POSITIVE_INFINITY);
@@ -95,7 +95,7 @@ it('reaches further than a timer of Node does', () => {
   expect(met.map(([name]) => name)).toEqual(['far']);
 });
 
-it('calls in the context in which it was made, not in that of whoever has set the timer', () => {
+it('calls in the context in which it was created, not in that of the caller that set the timer', () => {
   const context = new AsyncLocalStorage<string>();
   const met: (string | undefined)[] = [];
   const deadlines = context.run('made', () => new Deadlines());

@@ -5,13 +5,13 @@ import { mintGenerationId, readGenerationId } from './generation-id.ts';
 const parts = { houseSecret: 'house', origin: 'g1a2b3c', keyId: 'key-one', nowMs: 1_700_000_000_000 };
 
 describe('mintGenerationId', () => {
-  it('never gives the same id twice, even within a millisecond', () => {
+  it('never returns the same id twice, even within a millisecond', () => {
     const ids = new Set(Array.from({ length: 1_000 }, () => mintGenerationId(parts)));
 
     expect(ids.size).toBe(1_000);
   });
 
-  it('makes one token of a subject, with the origin and the time in it', () => {
+  it('is one token of a subject, with the origin and the time', () => {
     const id = mintGenerationId(parts);
 
     expect(id).toMatch(/^gen-g1a2b3c-[0-9A-HJKMNP-TV-Z]{26}-[0-9a-f]{20}$/);
@@ -22,7 +22,7 @@ describe('mintGenerationId', () => {
     );
   });
 
-  it('ties the id to the key and the house, so that neither another key nor another house has the same tag', () => {
+  it('binds the id to the key and the deployment, so that neither another key nor another deployment has the same tag', () => {
     const [, , ulid, tag] = mintGenerationId(parts).split('-');
     const tagOf = (secret: string, keyId: string) => createHmac('sha256', secret).update(`${ulid}${keyId}`).digest('hex').slice(0, 20);
 
@@ -33,13 +33,13 @@ describe('mintGenerationId', () => {
 });
 
 describe('readGenerationId', () => {
-  it('tells who let the call in, and when', () => {
+  it('returns the origin of the call, and the time', () => {
     expect(readGenerationId(mintGenerationId(parts), parts)).toEqual({ origin: 'g1a2b3c', atMs: 1_700_000_000_000 });
   });
 
   it.each([
     ['another key', { ...parts, keyId: 'key-two' }],
-    ['another house', { ...parts, houseSecret: 'mouse' }],
+    ['another deployment', { ...parts, houseSecret: 'mouse' }],
   ])('finds none with %s', (_case, reader) => {
     expect(readGenerationId(mintGenerationId(parts), reader)).toBeNull();
   });

@@ -145,7 +145,7 @@ describe('references that lead back', () => {
     expect(keywordOf(schema, nested(60))).toBe('maxSteps');
   });
 
-  it('make a violation where they take more of the stack than there is', () => {
+  it('are a violation where they overflow the stack', () => {
     const chain = { ...mapOf(90, (level) => ({ allOf: [{ $ref: `#/$defs/p${level + 1}` }] })), p90: { properties: { a: { $ref: '#/$defs/p0' } } } };
     const validate = compileSchema({ $ref: '#/$defs/p0', $defs: chain });
     const deeper = (levels: number): unknown => (levels === 0 ? validate(nested(60)) : deeper(levels - 1));
@@ -190,13 +190,13 @@ describe('texts', () => {
 describe('compiling', () => {
   const choice = { anyOf: [{ type: 'string' }, { type: 'null' }] };
 
-  it('takes what tools in use have', () => {
+  it('accepts the schemas of existing tools', () => {
     expect(refusalOf({ type: 'object', properties: mapOf(150, () => choice), required: ['p1'] })).toBeNull();
     expect(refusalOf({ type: 'object', properties: mapOf(300, () => ({ type: 'string', description: 'What it is for. '.repeat(20) })) })).toBeNull();
     expect(refusalOf({ enum: listOf(2_000, (index) => `Area/City_${index}`) })).toBeNull();
   });
 
-  it('is refused once: what is refused is kept like what is not', () => {
+  it('is refused once: refusals are cached too', () => {
     const schema = { title: 'refused', properties: mapOf(350, () => choice) };
     const refusalsOf = () => {
       try {
@@ -219,7 +219,7 @@ describe('compiling', () => {
     expect(takenAtOnce).toBeGreaterThan(0);
   });
 
-  it('is not refused for good when it is the place in the stack that has no room', () => {
+  it('is not refused permanently when only the remaining stack is too small', () => {
     // Flat to walk, deep to compile.
     const schema = { $ref: '#/$defs/p0', $defs: { ...mapOf(60, (level) => ({ allOf: [{ $ref: `#/$defs/p${level + 1}` }] })), p60: { type: 'string' } } };
     const deeper = (levels: number): unknown => (levels === 0 ? compileSchema(schema) : deeper(levels - 1));

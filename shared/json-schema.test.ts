@@ -39,14 +39,14 @@ describe('compileSchema', () => {
     ['one missing further down', { properties: { a: { required: ['b~'] } } }, { a: {} }, '/a/b~0', '#/properties/a/required', 'required'],
     ['a property too many', { properties: { a: true }, additionalProperties: false }, { a: 1, b: 2 }, '/b', '#/additionalProperties', 'additionalProperties'],
     [
-      'a property nobody evaluated',
+      'an unevaluated property',
       { allOf: [{ properties: { a: true } }], unevaluatedProperties: false },
       { a: 1, z: 1 },
       '/z',
       '#/unevaluatedProperties',
       'unevaluatedProperties',
     ],
-    ['an item nobody evaluated', { prefixItems: [true], unevaluatedItems: false }, [1, 2], '', '#/unevaluatedItems', 'unevaluatedItems'],
+    ['an unevaluated item', { prefixItems: [true], unevaluatedItems: false }, [1, 2], '', '#/unevaluatedItems', 'unevaluatedItems'],
     ['a property that another asks for', { dependentRequired: { a: ['b'] } }, { a: 1 }, '/b', '#/dependentRequired', 'dependentRequired'],
     ['a name that may not be', { propertyNames: { maxLength: 1 } }, { ab: 1 }, '/ab', '#/propertyNames', 'propertyNames'],
     ['the wrong type', { properties: { a: { items: { type: 'string' } } } }, { a: ['x', 1] }, '/a/1', '#/properties/a/items/type', 'type'],
@@ -82,7 +82,7 @@ describe('compileSchema', () => {
     expect(compileSchema(schema)(value)).toEqual({ path, schemaPath, keyword, message: expect.stringMatching(/^(must|property|boolean)/) });
   });
 
-  it('takes what fits', () => {
+  it('accepts valid values', () => {
     const validate = compileSchema({
       type: 'object',
       properties: { id: { type: 'string', format: 'uuid' }, tags: { type: 'array', items: { pattern: '^[a-z]+(-[a-z]+)*$' }, uniqueItems: true } },
@@ -93,16 +93,16 @@ describe('compileSchema', () => {
     expect(validate({ id: '0190b1a0-7c3e-7bbb-8ccc-123456789abc', tags: ['a-b', 'c'] })).toBeNull();
   });
 
-  it('takes keywords and formats that nobody knows for annotations', () => {
+  it('reads unknown keywords and formats as annotations', () => {
     expect(compileSchema({ 'x-order': 1, format: 'uint32' })('x')).toBeNull();
   });
 
-  it.each(['https://json-schema.org/draft-07/schema#', 'http://json-schema.org/draft/2020-12/schema'])('knows a draft by either scheme: %s', ($schema) => {
+  it.each(['https://json-schema.org/draft-07/schema#', 'http://json-schema.org/draft/2020-12/schema'])('accepts a draft with either scheme: %s', ($schema) => {
     expect(compileSchema({ $schema, type: 'string' })(1)?.keyword).toBe('type');
     expect(problemOfSchema({ $schema, type: 'objekt' })?.path).toEqual(['type']);
   });
 
-  it('makes a violation of a value for which the generated code throws', () => {
+  it('reports a violation for a value at which the generated code throws', () => {
     const check = compileSchema({
       if: { contains: { type: 'object' } },
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -127,7 +127,7 @@ describe('compileSchema', () => {
     expect(compileSchema({ type: 'object', title: 'once' })).toBe(compileSchema({ title: 'once', type: 'object' }));
   });
 
-  it('forgets the schemas that were used longest ago', () => {
+  it('drops the least recently used schemas', () => {
     const first = compileSchema({ title: 'first' });
     const kept = compileSchema({ title: 'kept' });
     for (let index = 0; index < 600; index += 1) {
@@ -152,7 +152,7 @@ describe('compileSchema', () => {
     expect(compileSchema({})(nested(65))).toMatchObject({ path: '/a'.repeat(64), keyword: 'maxDepth' });
   });
 
-  it('keeps the patterns of a schema apart', () => {
+  it('separates the patterns of schemas', () => {
     const validate = compileSchema({ properties: { a: { pattern: '^a$' }, b: { pattern: '^b$' } }, patternProperties: { '^c': { pattern: '^\\u0063$' } } });
 
     expect(validate({ a: 'a', b: 'b', c: 'c', cc: 'c' })).toBeNull();
@@ -165,7 +165,7 @@ describe('compileSchema', () => {
 });
 
 describe('nestingViolation', () => {
-  it('has nothing to say about any value of ordinary depth', () => {
+  it('finds nothing in any value of ordinary depth', () => {
     fc.assert(fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => nestingViolation(value) === null));
   });
 });

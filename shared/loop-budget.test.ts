@@ -13,7 +13,7 @@ function budgetAfterBurst() {
 }
 
 describe('LoopBudget', () => {
-  it('refuses what comes late in a long round of the event loop, until that is over', async () => {
+  it('refuses what comes late in a long tick, until it is over', async () => {
     const { budget, clock } = budgetAfterBurst();
     clock.nowMs = 1_001;
     const late = [budget.admits(), budget.admits()];
@@ -23,7 +23,7 @@ describe('LoopBudget', () => {
     expect(budget.admits()).toBe(true);
   });
 
-  it('lets a burst in, however long that takes', () => {
+  it('admits a burst, however long it takes', () => {
     const clock = { nowMs: 0 };
     const budget = new LoopBudget(() => clock.nowMs);
 
@@ -35,7 +35,7 @@ describe('LoopBudget', () => {
     expect(admitted.indexOf(false)).toBe(BURST);
   });
 
-  it('lets in what comes within the time, however much that is', () => {
+  it('admits what comes within the time, however much it is', () => {
     const { budget, clock, admitted } = budgetAfterBurst();
     clock.nowMs = 1_000;
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ObjectMap } from './object-map.ts';
 
-describe('a dictionary', () => {
-  it('knows nothing that was never put there, whatever its name', () => {
+describe('an object map', () => {
+  it('has no key that was never set, whatever its name', () => {
     const objectMap = new ObjectMap<number>();
 
     for (const name of ['__proto__', 'constructor', 'toString', '']) {
@@ -14,7 +14,7 @@ describe('a dictionary', () => {
     expect(objectMap.size).toBe(0);
   });
 
-  it('answers as a Map does, whatever is done to it', () => {
+  it('behaves like a Map under any operations', () => {
     const key = fc.constantFrom('a', 'b', '__proto__', 'constructor', '7', '');
     const step = fc.oneof(
       fc.record({ does: fc.constant('set'), key, value: fc.oneof(fc.integer(), fc.constant(undefined)) }),
@@ -39,7 +39,7 @@ describe('a dictionary', () => {
     );
   });
 
-  it('can be changed while its values are gone through', () => {
+  it('can be changed while its values are iterated', () => {
     const objectMap = new ObjectMap<string>();
     for (const name of ['a', 'b', 'c']) objectMap.set(name, name);
 

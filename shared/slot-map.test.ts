@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SlotMap } from './slot-map.ts';
 
-describe('a slab', () => {
+describe('a slot map', () => {
   it('holds what was added and not removed, whatever the order', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 9 }), { maxLength: 60 }), (picks) => {
@@ -25,7 +25,7 @@ describe('a slab', () => {
     );
   });
 
-  it('takes no more places than were ever in use at once', () => {
+  it('has no more slots than were ever in use at once', () => {
     const slotMap = new SlotMap<string>();
     const slots = new Set<number>();
     for (let round = 0; round < 100; round += 1) {

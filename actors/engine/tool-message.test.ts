@@ -2,12 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { refusalMessage, toolMessage } from './tool-message.ts';
 
 describe('toolMessage', () => {
-  it.each(['outcome_unknown', 'timeout', 'refused', 'unreachable', 'auth_failed'] as const)('reports to the model and the log that a call ended as %s', (reason) => {
-    const message = toolMessage('c1', { type: 'failed', reason, message: 'as its worker says' });
+  it.each(['outcome_unknown', 'timeout', 'refused', 'unreachable', 'auth_failed'] as const)(
+    'reports to the model and the log that a call ended as %s',
+    (reason) => {
+      const message = toolMessage('c1', { type: 'failed', reason, message: 'as its worker says' });
 
-    expect(message).toMatchObject({ role: 'tool', tool_call_id: 'c1', result: { data: { error: reason }, metadata: { error: 'as its worker says' } } });
-    expect(JSON.parse(message.content)).toMatchObject({ error: reason, message: expect.any(String) });
-  });
+      expect(message).toMatchObject({ role: 'tool', tool_call_id: 'c1', result: { data: { error: reason }, metadata: { error: 'as its worker says' } } });
+      expect(JSON.parse(message.content)).toMatchObject({ error: reason, message: expect.any(String) });
+    },
+  );
 
   it('shows the model why its call failed only if it was refused', () => {
     expect(toolMessage('c1', { type: 'failed', reason: 'refused', message: '/sku must be string' }).content).toContain('/sku must be string');

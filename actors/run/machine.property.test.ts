@@ -10,11 +10,11 @@ const TIMEOUT_MS = 60_000;
 const START_MS = 1_000;
 
 /** A possible event. Its effect is chosen when it is applied: an open one, or any other. */
-type Happening =
+type RandomEvent =
   | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number; afterMs: number }
   | { what: 'end'; variant: number; afterMs: number };
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const randomEvent: fc.Arbitrary<RandomEvent> = fc.oneof(
   {
     weight: 30,
     arbitrary: fc.record({
@@ -54,12 +54,12 @@ describe('any run', () => {
     'fulfils every promise, whatever happens in whatever order',
     () => {
       fc.assert(
-        fc.property(input, fc.array(happening, { maxLength: 40, size: 'max' }), (given, happenings) => {
-          const run = new Rehearsal(given);
-          for (const one of happenings) run.meet(run.eventOf(one), one.afterMs);
+        fc.property(input, fc.array(randomEvent, { maxLength: 40, size: 'max' }), (given, events) => {
+          const run = new CheckedRun(given);
+          for (const one of events) run.meet(run.eventOf(one), one.afterMs);
           run.meet({ type: 'run.deadline', turnId: 'run_1' });
           run.expectSettled();
-          for (const one of happenings) run.expectIgnored(run.eventOf(one));
+          for (const one of events) run.expectIgnored(run.eventOf(one));
         }),
         { numRuns: 300 },
       );
@@ -72,9 +72,9 @@ describe('any run', () => {
     () => {
       const visits = new Map<string, number>();
       fc.assert(
-        fc.property(input, fc.array(happening, { minLength: 20, maxLength: 40 }), (given, happenings) => {
-          const run = new Rehearsal(given);
-          for (const one of happenings) {
+        fc.property(input, fc.array(randomEvent, { minLength: 20, maxLength: 40 }), (given, events) => {
+          const run = new CheckedRun(given);
+          for (const one of events) {
             run.meet(run.eventOf(one), one.afterMs);
             visits.set(run.state, (visits.get(run.state) ?? 0) + 1);
           }
@@ -96,7 +96,7 @@ describe('any run', () => {
 type Action = { [Type in keyof RunActions]: { type: Type; params: RunActions[Type] } }[keyof RunActions];
 
 /** A run and its copy, which is serialised and restored at every step, with a runtime's bookkeeping. */
-class Rehearsal {
+class CheckedRun {
   readonly #maxIterations: number;
   readonly #open = new Map<string, RunActions['effect']['kind']>();
   readonly #timers = new Set<string>();
@@ -157,7 +157,7 @@ class Rehearsal {
     expect(this.#facts).toMatch(this.#snapshot.value === 'succeeded' ? /^ap(tT)*r$/ : /^a(p(tT)*t?)?er$/);
   }
 
-  eventOf(one: Happening): RunEventBody {
+  eventOf(one: RandomEvent): RunEventBody {
     switch (one.what) {
       case 'end':
         return endOf(one.variant);

@@ -36,7 +36,7 @@ async function start(program: string) {
   }
 }
 
-it('waits for a process for as long as it says that it makes progress', async () => {
+it('waits for a process for as long as it reports progress', async () => {
   const facts = JSON.stringify({ pid: 1, managementUrl: 'http://127.0.0.1:1' });
   const slow = `let lines = 0;
     setInterval(() => {

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 describe('sessions and runs, whatever happens to their hosts', () => {
   it(
-    'keep their logs whole, end every turn, and settle every run once',
+    'have complete logs, end every turn, and settle every run once',
     async () => {
       const counts = { scenarios: 0, commits: 0, acquisitions: 0, messages: 0, runs: 0 };
       const scenario = fc.asyncProperty(steps, async (sequence) => {
@@ -60,7 +60,7 @@ describe('sessions and runs, whatever happens to their hosts', () => {
         await fc.assert(scenario, { seed, numRuns: 1, endOnFailure: true, timeout: SCENARIO_WITHIN_MS });
       }
       console.log(`from seed ${FIRST_SEED}: ${JSON.stringify(counts)}`);
-      expect(counts.scenarios, 'lives').toBeGreaterThan(0);
+      expect(counts.scenarios, 'scenarios').toBeGreaterThan(0);
       expect(counts.acquisitions, 'partitions that changed hands').toBeGreaterThan(counts.scenarios * PARTITION_COUNT);
     },
     SECONDS * 1_000 + 60_000,

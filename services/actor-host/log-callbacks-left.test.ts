@@ -41,7 +41,7 @@ describe('the line about callbacks that are left', () => {
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 1, in_flight: 0, receivers: [] });
   });
 
-  it('is not there when nothing is left', async () => {
+  it('is not logged when nothing is left', async () => {
     await logCallbacksLeft(
       { waiting: 0, inFlight: 0 },
       over(() => expect.fail('nothing is asked')),

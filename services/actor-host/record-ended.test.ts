@@ -10,7 +10,7 @@ const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const ended = { partition: 1, id: 'trn_1', sessionId: 'ses_1', bundleHash: 'b', parent: PARENT, startedAtMs: 1_000, endedAtMs: 3_000 };
 const turn = { ...ended, kind: 'turn' as const, routineId: null, outcome: 'completed' };
 
-it('records a turn under the agent’s name, from its beginning to its end, with an id that its effects know', async () => {
+it('records a turn under the agent’s name, from its beginning to its end, with the id that its effects carry', async () => {
   const tracing = recordingTracing();
   recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(turn);
   await expect.poll(() => tracing.spans.length).toBe(1);

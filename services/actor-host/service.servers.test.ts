@@ -73,7 +73,7 @@ trustCases(open);
 unusedRowsCases(open);
 
 describe('an owner whose broker goes away', () => {
-  it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {
+  it('DESIGN 4: a log that is rolled back under a running owner and grows anew is detected: no accepted command is skipped', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -103,7 +103,7 @@ describe('an owner whose broker goes away', () => {
     expect(log.slice(10).map((event) => 'text' in event && event.text)).toEqual(['anew 0', 'anew 1', 'anew 2']);
   });
 
-  it('goes on by itself when the broker is killed and comes back, with turns in progress', async () => {
+  it('recovers by itself when the broker is killed and restarted, with turns in progress', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -129,7 +129,7 @@ describe('callbacks that wait in a stream that is lost', () => {
   /** Longer than any wait of this file: a result within it did not need its timer. */
   const FAR_SECONDS = 60;
 
-  /** A cluster with a callback in the queue, which no worker takes. */
+  /** A cluster with a callback in the queue, which no worker consumes. */
   async function clusterWithCallback() {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
@@ -158,7 +158,7 @@ describe('callbacks that wait in a stream that is lost', () => {
     expect(await cluster.rows('select distinct state from effects')).toContainEqual({ state: 'open' });
   }
 
-  it('DESIGN 6 rule 5: are published again at once by a host whose connection has stayed', async () => {
+  it('DESIGN 6 rule 5: are published again at once by a host that was connected throughout', async () => {
     const { stores, cluster } = await clusterWithCallback();
     await loseWork(stores.server());
 
@@ -174,7 +174,7 @@ describe('callbacks that wait in a stream that is lost', () => {
     await expectCallback(cluster);
   });
 
-  it('DESIGN 6 rule 5: are published again at once by a host that comes after the loss', async () => {
+  it('DESIGN 6 rule 5: are published again at once by a host that starts after the loss', async () => {
     const { stores, cluster, host } = await clusterWithCallback();
     await host.stop();
     await loseWork(stores.server());
@@ -184,7 +184,7 @@ describe('callbacks that wait in a stream that is lost', () => {
   });
 });
 
-describe('a router worker that was taken over', () => {
+describe('a compromised router worker', () => {
   const passwordOf = (user: BusUser) => `password-of-${user}`;
   const tags = new CommandTags('the secret of a deployment under test');
 
@@ -212,7 +212,7 @@ describe('a router worker that was taken over', () => {
     };
   }
 
-  it('DESIGN 11: posts as no customer, neither by the rights of its user nor by an answer of the broker; its results still count', async () => {
+  it('DESIGN 11: can not post as a customer, neither by its user’s permissions nor by a reply of the broker; its results are still applied', async () => {
     const stores = await openStoresWithUsers();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -255,7 +255,7 @@ describe('a router worker that was taken over', () => {
 });
 
 describe('hosts that start together', () => {
-  it('DESIGN 4: one of them sweeps the store, and the owner of each session does what is its own', async () => {
+  it('DESIGN 4: one of them sweeps the store, and the owner of each session executes its part', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -276,7 +276,7 @@ describe('hosts that start together', () => {
 });
 
 describe('two brokers on one database', () => {
-  it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and taken once they are gone', async () => {
+  it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and accepted once they have ended', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -319,7 +319,7 @@ describe('two brokers on one database', () => {
     expect(await cluster.count('hosts')).toBe(2 - refused.length);
   });
 
-  it('nor do two whose first heartbeats are written in the same moment', async () => {
+  it('nor do two whose first heartbeats are written at the same time', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
@@ -355,7 +355,7 @@ describe('two brokers on one database', () => {
     }
   });
 
-  it('hosts go on when the log of their broker is deleted and made anew, and others may join them', async () => {
+  it('hosts go on when the log of their broker is deleted and declared anew, and others may join them', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);

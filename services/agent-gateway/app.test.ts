@@ -42,7 +42,7 @@ function lateBundle(): { database: Database; store(): void } {
   };
 }
 
-describe('who may ask', () => {
+describe('authentication', () => {
   it.each([
     ['no key', {}],
     ['a wrong key', { authorization: 'Bearer sk-test-other' }],
@@ -50,7 +50,7 @@ describe('who may ask', () => {
     ['the scheme alone', { authorization: 'Bearer ' }],
     ['two keys', { authorization: `Bearer ${API_KEY} ${API_KEY}` }],
     ['the key as a cookie of another name', { cookie: `key=${API_KEY}` }],
-  ])('refuses %s with 401 and says how to ask', async (_case, headers) => {
+  ])('refuses %s with 401 and names the scheme', async (_case, headers) => {
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers });
 
     expect(reply.statusCode).toBe(401);
@@ -58,13 +58,13 @@ describe('who may ask', () => {
     expect(reply.json()).toEqual({ error: 'a valid agent key is required', code: 'unauthorized' });
   });
 
-  it.each(['Bearer', 'bearer', 'BEARER'])('takes the key with the scheme written %s', async (scheme) => {
+  it.each(['Bearer', 'bearer', 'BEARER'])('accepts the key with the scheme written %s', async (scheme) => {
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { authorization: `${scheme} ${API_KEY}` } });
 
     expect(reply.statusCode).toBe(201);
   });
 
-  it('tells nobody without a key which addresses there are', async () => {
+  it('does not reveal without a key which addresses exist', async () => {
     const app = deployment.app();
 
     expect((await app.inject({ url: '/nothing' })).statusCode).toBe(401);
@@ -72,7 +72,7 @@ describe('who may ask', () => {
     expect((await app.inject({ url: '/sessions/ses_1' })).statusCode).toBe(401);
   });
 
-  it('refuses the key before it looks at the body', async () => {
+  it('refuses the key before it reads the body', async () => {
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { 'content-type': 'application/json' }, payload: '{' });
 
     expect(reply.statusCode).toBe(401);
@@ -94,7 +94,7 @@ describe('health', () => {
     }
   });
 
-  it('DESIGN 10: a gateway is ready once its configuration is stored, without being asked again', async () => {
+  it('DESIGN 10: a gateway is ready once its configuration is stored, without another request', async () => {
     const late = lateBundle();
     const app = deployment.app({ database: late.database, ...UNREADY });
     expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(503);
@@ -123,7 +123,7 @@ describe('health', () => {
     expect(ready.json()).toEqual({ status: 'booting' });
   });
 
-  it('is unavailable, and refuses requests, when it has lost the bus', async () => {
+  it('is unavailable, and refuses requests, without the bus', async () => {
     let isReady = true;
     const app = deployment.app({ bus: { ...deployment.bus, isReady: () => isReady } });
     expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(200);
@@ -152,7 +152,7 @@ describe('health', () => {
 });
 
 describe('refusals', () => {
-  it('answers 503 with a time to come again while it is booting, whatever the address and the body', async () => {
+  it('answers 503 with Retry-After while it is booting, whatever the address and the body', async () => {
     const app = deployment.app({ database: lateBundle().database, ...UNREADY });
 
     for (const url of ['/sessions', '/nothing', '/%zz']) {
@@ -181,7 +181,7 @@ describe('refusals', () => {
     expect(reply.headers['x-request-id']).toMatch(/^req_/);
   });
 
-  it('answers an id that is longer than any with 404', async () => {
+  it('answers an id that is too long with 404', async () => {
     const reply = await deployment.app().inject({ url: `/sessions/${'x'.repeat(500)}`, headers: BEARER });
 
     expect(reply.statusCode).toBe(404);
@@ -222,7 +222,7 @@ describe('refusals', () => {
     ['POST', '/sessions/ses_1/events', '{"kind": "user_message", "text": ""}', 'text must not be empty'],
     ['POST', '/sessions/ses_1/events', '{}', 'kind is missing; it must be one of "user_message", "message"'],
     ['GET', '/runs?limit=0', undefined, 'limit must be at least 1'],
-  ] as const)('says in a sentence what is wrong with a request, %s %s %s', async (method, url, payload, error) => {
+  ] as const)('explains in a sentence what is wrong with a request, %s %s %s', async (method, url, payload, error) => {
     const app = deployment.app();
     const address = url.replace('ses_1', await newSession(app));
 
@@ -231,7 +231,7 @@ describe('refusals', () => {
     expect(reply.json()).toMatchObject({ code: 'validation_failed', error });
   });
 
-  it('refuses a body over 1 MiB with 413 and takes one just below', async () => {
+  it('refuses a body over 1 MiB with 413 and accepts one just below', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const frame = JSON.stringify({ kind: 'user_message', text: '' }).length;
@@ -244,7 +244,7 @@ describe('refusals', () => {
     expect(fits.statusCode).toBe(201);
   });
 
-  it('masks what is wrong inside and answers 500', async () => {
+  it('hides an internal error and answers 500', async () => {
     const database = databaseWith('agent-gateway-record', () => Promise.reject(new Error('a secret detail')));
 
     const reply = await deployment.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
@@ -264,7 +264,7 @@ describe('refusals', () => {
   });
 });
 
-describe('a body that is not what it seems', () => {
+describe('a malformed or hostile body', () => {
   const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
   const send = async (app: ReturnType<TestDeployment['app']>, url: string, payload: string, headers = {}) =>
     app.inject({ method: 'POST', url, headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload });
@@ -309,7 +309,7 @@ describe('a body that is not what it seems', () => {
     expect((await send(deployment.app(), '/sessions', '{"title": "One"}', { 'content-encoding': 'identity' })).statusCode).toBe(201);
   });
 
-  it('is read as JSON when it names no type', async () => {
+  it('is read as JSON without a content type', async () => {
     const app = deployment.app();
     const { authorization } = BEARER;
     const bodies = [
@@ -338,13 +338,13 @@ describe('methods', () => {
 });
 
 describe('request ids', () => {
-  it('gives back the id that the caller sent', async () => {
+  it('returns the id that the caller sent', async () => {
     const reply = await deployment.app().inject({ url: '/health/live', headers: { 'x-request-id': 'call-7' } });
 
     expect(reply.headers['x-request-id']).toBe('call-7');
   });
 
-  it.each([undefined, '', 'two words', 'x'.repeat(200)])('makes one itself instead of %j', async (given) => {
+  it.each([undefined, '', 'two words', 'x'.repeat(200)])('generates one instead of %j', async (given) => {
     const reply = await deployment.app().inject({ url: '/nothing', headers: given === undefined ? {} : { 'x-request-id': given } });
 
     expect(reply.headers['x-request-id']).toMatch(/^req_[0-9A-Z]{26}$/);

@@ -53,14 +53,14 @@ function command(commandId: string): CommandOf<'turn.deadline'> {
 
 const reply = { ok: true, value: { n: 1 } } as const;
 
-it('waits no longer than it was told, and says that nobody answered', async () => {
+it('waits no longer than its limit, and reports that there was no reply', async () => {
   const { commandReplies, reads } = fixture();
 
   expect(await commandReplies.send(command('c'), 50)).toBeNull();
   expect(reads.length).toBeGreaterThan(1);
 });
 
-it('keeps to its time when the database is slow, and does not ask again what it is being asked', async () => {
+it('stays within its limit when the database is slow, and does not repeat a read in flight', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const { commandReplies, reads } = fixture({ lookMs: 2_000, seen: reply });
   const onOutcome = vi.fn();
@@ -74,7 +74,7 @@ it('keeps to its time when the database is slow, and does not ask again what it 
   expect(reads).toEqual(['c']);
 });
 
-it('takes an answer that comes while a slow look is under way', async () => {
+it('accepts a reply that comes during a slow read', async () => {
   const { commandReplies, say } = fixture({ lookMs: 2_000, duplicate: true });
   const sent = commandReplies.send(command('c'), 1_000);
   setTimeout(() => say({ v: 1, commandId: 'c', repeat: true, answer: reply }), 50);
@@ -82,13 +82,13 @@ it('takes an answer that comes while a slow look is under way', async () => {
   expect(await sent).toEqual({ reply, repeat: true });
 });
 
-it('looks once more when the time is over', async () => {
+it('reads once more when the time is over', async () => {
   const { commandReplies } = fixture({ seen: reply });
 
   expect(await commandReplies.send(command('c'), 1)).toEqual({ reply, repeat: false });
 });
 
-it('hears an answer that is faster than the acknowledgement', async () => {
+it('accepts a reply that is faster than the acknowledgement', async () => {
   const { commandReplies, say, reads } = fixture();
   const sent = commandReplies.send(command('c'), 1_000);
   say({ v: 1, commandId: 'c', repeat: false, answer: reply });
@@ -97,7 +97,7 @@ it('hears an answer that is faster than the acknowledgement', async () => {
   expect(reads).toEqual([]);
 });
 
-it('ignores what is no answer, and answers to others', async () => {
+it('ignores invalid replies, and replies to others', async () => {
   const { commandReplies, say } = fixture();
   const sent = commandReplies.send(command('c'), 1_000);
   say('nonsense');
@@ -108,14 +108,14 @@ it('ignores what is no answer, and answers to others', async () => {
   expect(await sent).toEqual({ reply, repeat: true });
 });
 
-it('asks the seen row at once when the log knows the command already', async () => {
+it('reads the processed command at once when the log has the command already', async () => {
   const { commandReplies, reads } = fixture({ duplicate: true, seen: reply });
 
   expect(await commandReplies.send(command('c'), 10_000)).toEqual({ reply, repeat: true });
   expect(reads).toEqual(['c']);
 });
 
-it('refuses commands when too many wait for their answers, however fast they came', async () => {
+it('refuses commands when too many wait for their replies, however fast they came', async () => {
   const { commandReplies, appended, say } = fixture();
   const clock = vi.spyOn(performance, 'now').mockReturnValue(0); // keeps the queueing delay unmeasured
   const ids = Array.from({ length: limits.waitingCommands }, (_, n) => `c-${n}`);
@@ -130,7 +130,7 @@ it('refuses commands when too many wait for their answers, however fast they cam
   expect(await commandReplies.send(command('later'), 1)).toBeNull();
 });
 
-it('refuses commands while owners are far behind, whom those still wait for that were told to wait no longer', async () => {
+it('refuses commands while owners are far behind, counting commands whose callers no longer wait', async () => {
   const { commandReplies, say } = fixture();
   const ids = Array.from({ length: 100 }, (_, n) => `c-${n}`);
   expect(await Promise.all(ids.map((id) => commandReplies.send(command(id), 1)))).toEqual(ids.map(() => null));

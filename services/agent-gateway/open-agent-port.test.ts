@@ -53,7 +53,7 @@ describe('DESIGN 10: while an agent gateway boots, its public port says that the
     expect([reply.headers.get('retry-after'), reply.headers.get('x-request-id')]).toEqual(['1', 'mine']);
   });
 
-  it('a refusal is that of a gateway which serves and is not ready', async () => {
+  it('a refusal is that of a serving gateway that is not ready', async () => {
     const app = deployment.app({ bus: { ...deployment.bus, isReady: () => false } });
     const [later, { url }] = [await app.inject({ url: '/sessions/s-1', headers: BEARER }), await open()];
     const reply = await fetch(`${url}/sessions/s-1`, { headers: BEARER });
@@ -63,7 +63,7 @@ describe('DESIGN 10: while an agent gateway boots, its public port says that the
     await deployment.closeApps();
   });
 
-  it('what is no HTTP is answered in the form of all other refusals', async () => {
+  it('bytes that are not HTTP are answered in the form of all other refusals', async () => {
     const { url } = await open();
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     let text = '';
@@ -94,7 +94,7 @@ describe('a gateway that starts on a port that is open', () => {
     expect([before.from, after.from]).toEqual([live.from, live.from]);
   });
 
-  it('is stopped as any other, and leaves the port free', async () => {
+  it('stops as any other, and frees the port', async () => {
     const port = await open();
     const idle = connect(Number(new URL(port.url).port), '127.0.0.1').on('error', () => {});
     await once(idle, 'connect');

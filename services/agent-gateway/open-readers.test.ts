@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { OpenReaders } from './open-readers.ts';
 
-it('refuses who comes when all places are taken, and lets in who comes after one has left', () => {
+it('refuses a reader at the limit, and accepts one after another has ended', () => {
   const readers = new OpenReaders('long-polls', 2);
   const leave = readers.enter(() => {});
   readers.enter(() => {});
@@ -13,7 +13,7 @@ it('refuses who comes when all places are taken, and lets in who comes after one
   expect(() => readers.enter(() => {})).toThrow();
 });
 
-it('ends everybody once when the gateway leaves, except who has left before, and lets nobody in after', () => {
+it('ends each open reader once when the gateway drains, and accepts none afterwards', () => {
   const readers = new OpenReaders('event streams', 10);
   const ended: string[] = [];
   const leave = readers.enter(() => ended.push('early'));

@@ -20,7 +20,7 @@ function databaseOf(reply: (commandId: string) => unknown) {
   return { asked, database: database as Database };
 }
 
-it('answers null while the database can not be read, and asks anew the next time', async () => {
+it('returns null while the database can not be read, and reads again the next time', async () => {
   let isAway = true;
   const { database } = databaseOf(() => {
     if (isAway) throw new Error('connection lost');
@@ -33,20 +33,20 @@ it('answers null while the database can not be read, and asks anew the next time
   expect(await rows.read('s', 'c')).toEqual({ ok: true, value: {} });
 });
 
-it('answers null for a row that is not there, that is empty, or that is no answer', async () => {
+it('returns null for a missing row, an empty one, or an invalid reply', async () => {
   const stored: Record<string, unknown> = { empty: null, other: { ok: 'perhaps' } };
   const rows = new ProcessedCommands({ database: databaseOf((commandId) => stored[commandId]).database, log: silentLog });
 
   expect(await Promise.all(['none', 'empty', 'other'].map((commandId) => rows.read('s', commandId)))).toEqual([null, null, null]);
 });
 
-it('takes a refusal whose code it does not know for one of ours', async () => {
+it('accepts a refusal with an unknown code', async () => {
   const { database } = databaseOf(() => ({ ok: false, code: 'session.from_the_future', message: 'no' }));
 
   expect(await new ProcessedCommands({ database, log: silentLog }).read('s', 'c')).toEqual({ ok: false, code: 'internal', message: 'no' });
 });
 
-it('reads for a thousand at once in one statement, and for more in bounded ones', async () => {
+it('reads a thousand in one statement, and more in bounded ones', async () => {
   const { database, asked } = databaseOf((commandId) => ({ ok: true, value: { commandId } }));
   const rows = new ProcessedCommands({ database, log: silentLog });
   const commandIds = Array.from({ length: 2_500 }, (_, n) => `c-${n}`);

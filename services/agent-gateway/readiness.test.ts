@@ -33,7 +33,7 @@ function fixture() {
   return { gate, state, watched: watchedDatabase(database, () => gate.suspect()) };
 }
 
-it('is booting until the configuration is there, whatever the database says before', async () => {
+it('is booting until the configuration is stored, whatever the database returns before', async () => {
   const { gate, state } = fixture();
   for (const answer of ['missing', 'away', 'never'] as const) {
     state.answer = answer;
@@ -46,7 +46,7 @@ it('is booting until the configuration is there, whatever the database says befo
   expect(state.returns).toBe(0);
 });
 
-it('asks nothing for a request once it has been ready', async () => {
+it('sends no query for a request once it has been ready', async () => {
   const { gate, state } = fixture();
   await gate.check();
 
@@ -55,7 +55,7 @@ it('asks nothing for a request once it has been ready', async () => {
   expect(state.asked).toBe(1);
 });
 
-it('lets nobody in when a statement has shown that the database is away, and recovers by itself', async () => {
+it('refuses requests when a statement has shown that the database is away, and recovers by itself', async () => {
   const { gate, state, watched } = fixture();
   await gate.check();
   state.answer = 'away';
@@ -71,7 +71,7 @@ it('lets nobody in when a statement has shown that the database is away, and rec
   expect(state.asked).toBe(asked); // it has stopped checking
 });
 
-it('refuses nobody for one statement that failed while the database is there, nor for a database that is slow', async () => {
+it('refuses no request for one failed statement while the database is up, nor for a slow database', async () => {
   const { gate, state } = fixture();
   await gate.check();
 
@@ -84,7 +84,7 @@ it('refuses nobody for one statement that failed while the database is there, no
   expect(await gate.admits()).toBe('ready');
 });
 
-it('is unavailable without the bus, and draining once it leaves, for good', async () => {
+it('is unavailable without the bus, and draining permanently once it stops', async () => {
   const { gate, state } = fixture();
   await gate.check();
 
@@ -96,7 +96,7 @@ it('is unavailable without the bus, and draining once it leaves, for good', asyn
   expect([await gate.admits(), await gate.check()]).toEqual(['draining', 'draining']);
 });
 
-it('does not take a fault of a statement’s own for a database that is away', async () => {
+it('does not read the error of one statement as a database that is away', async () => {
   let faults = 0;
   const wrong = Object.assign(new Error('syntax error'), { code: '42601' });
   const watched = watchedDatabase({ query: () => Promise.reject(wrong) }, () => {

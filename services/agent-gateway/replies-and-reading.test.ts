@@ -32,7 +32,7 @@ const HELLO = { kind: 'user_message', text: 'Hello' };
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 const lastCommand = () => deployment.owner.commands.at(-1);
 
-it('DESIGN 9: a command names its gateway, which hears all its answers on one subscription', async () => {
+it('DESIGN 9: a command names its gateway, which receives all its replies on one subscription', async () => {
   const { bus, listening } = countedBus(deployment.bus);
   const app = deployment.app({ bus });
   const sessionId = await newSession(app);
@@ -45,7 +45,7 @@ it('DESIGN 9: a command names its gateway, which hears all its answers on one su
   expect(listening(`ans.${gatewayId}`)).toBe(1);
 });
 
-it('DESIGN 9: an answer that is lost is read from the seen rows after a second of silence, for all who wait in one statement', async () => {
+it('DESIGN 9: a lost reply is read from the processed commands after a second of silence, for all waiting requests in one statement', async () => {
   const sessionId = await newSession(deployment.app());
   const stored: (() => void)[] = [];
   const append: Bus['commands']['append'] = async (...command) => {
@@ -66,7 +66,7 @@ it('DESIGN 9: an answer that is lost is read from the seen rows after a second o
   expect(waits.silenceMs).toBe(1_000);
 });
 
-it('DESIGN 9: a command that the log knows already is answered at once from its seen row, and as a repeat', async () => {
+it('DESIGN 9: a command that the log has already is answered at once from its processed command, and as a repeat', async () => {
   const app = deployment.app({ waits: { silenceMs: 60_000, acceptMs: 60_000 } });
   const sessionId = await newSession(app);
   const first = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
@@ -79,7 +79,7 @@ it('DESIGN 9: a command that the log knows already is answered at once from its 
   expect(deployment.queries[0]).toBe('agent-gateway-seen');
 });
 
-it('DESIGN 9: an answer is kept as long as its session lives, and no longer', async () => {
+it('DESIGN 9: a reply is stored as long as its session exists, and no longer', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
@@ -90,7 +90,7 @@ it('DESIGN 9: an answer is kept as long as its session lives, and no longer', as
   expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(404);
 });
 
-it('DESIGN 9: 202 is for a customer’s message that has no answer after 5 s; all else waits 10 s and is refused with 503', async () => {
+it('DESIGN 9: 202 is for a customer’s message that has no reply after 5 s; all else waits 10 s and is refused with 503', async () => {
   const app = deployment.app({ waits: { silenceMs: 20, acceptMs: 100, replyMs: 200 } });
   const sessionId = await newSession(app);
   const release = deployment.owner.hold();
@@ -108,7 +108,7 @@ it('DESIGN 9: 202 is for a customer’s message that has no answer after 5 s; al
   expect([waits.acceptMs, waits.replyMs]).toEqual([5_000, 10_000]);
 });
 
-it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks for no answer', async () => {
+it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger requests no reply', async () => {
   const app = deployment.app({ bundle: bundleWith({ id: 'triage' }) });
   const sessionId = await newSession(app);
   const sent = () => deployment.owner.commands.filter((command) => command.sessionId === sessionId);
@@ -130,7 +130,7 @@ it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks f
   ]);
 });
 
-it('DESIGN 9: readers of a session share one subscription, which is kept for 60 s after the last of them', async () => {
+it('DESIGN 9: readers of a session share one subscription, which ends 60 s after the last of them', async () => {
   const { bus, listening } = countedBus(deployment.bus);
   const app = deployment.app({ bus, waits: { idleFeedMs: 300 } });
   const sessionId = await newSession(app);
@@ -145,7 +145,7 @@ it('DESIGN 9: readers of a session share one subscription, which is kept for 60 
   expect(waits.idleFeedMs).toBe(60_000);
 });
 
-it('DESIGN 9: a poll reads the log once, and not at all when the kept subscription knows its head', async () => {
+it('DESIGN 9: a poll reads the log once, and not at all when the open subscription knows its head', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   const { begun: first } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -160,7 +160,7 @@ it('DESIGN 9: a poll reads the log once, and not at all when the kept subscripti
   expect(deployment.queries).toEqual(['agent-gateway-page']);
 });
 
-it('DESIGN 9: what was read and what is heard are spliced without a gap and without a double', async () => {
+it('DESIGN 9: events that were read and events of notices are spliced without a gap and without a repeat', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   const wanted = 60;
@@ -174,7 +174,7 @@ it('DESIGN 9: what was read and what is heard are spliced without a gap and with
   expect(offsets).toEqual(Array.from({ length: wanted }, (_, n) => n));
 });
 
-it('DESIGN 9: the log is read once the subscription is there, and not before', async () => {
+it('DESIGN 9: the log is read once the subscription exists, and not before', async () => {
   const arrived: (() => void)[] = [];
   const bus: Bus = {
     ...deployment.bus,
@@ -200,7 +200,7 @@ it('DESIGN 9: the log is read once the subscription is there, and not before', a
   expect(offsetsOf(await waiting)).toEqual([0]);
 });
 
-it('DESIGN 9: a notice that carries no events is made up for by one read of the log', async () => {
+it('DESIGN 9: a notice without events is followed by one read of the log', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   deployment.owner.withoutBodies = true;
@@ -212,7 +212,7 @@ it('DESIGN 9: a notice that carries no events is made up for by one read of the 
   expect(deployment.queries).toEqual(['agent-gateway-page', 'agent-gateway-page']);
 });
 
-it('DESIGN 9: lost notices heal by part.<p>, by a reconnect, and by one query for all open sessions now and then', async () => {
+it('DESIGN 9: lost notices are recovered by part.<p>, by a reconnect, and by a periodic query for all open sessions', async () => {
   let reconnect = () => {};
   const bus: Bus = {
     ...deployment.bus,

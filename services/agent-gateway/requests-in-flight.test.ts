@@ -5,7 +5,7 @@ import { closeWaitingResponses } from './plugins/waiting-responses.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 import { until } from './test-support/until.ts';
 
-it('counts nobody who has left while another hook was busy', async () => {
+it('does not count a client that disconnected while another hook was busy', async () => {
   const app = fastify();
   closeWaitingResponses(app);
   let admit = () => {};
@@ -39,7 +39,7 @@ it('counts nobody who has left while another hook was busy', async () => {
   void inFlight.none(600_000).then(() => {
     isNone = true;
   });
-  await until(() => isNone, 'nobody in hand');
+  await until(() => isNone, 'no request in flight');
   expect(isNone).toBe(true);
   await app.close();
 });

@@ -13,7 +13,7 @@ it('refuses a routine whose results may go anywhere, where that is not allowed',
   expect(triggerableRoutines(bundleWith({ id: 'closed', callback_url_allowlist: ['example.com'] }, { id: 'off', enabled: false }), settings).size).toBe(1);
 });
 
-it('refuses an input schema that is none', () => {
+it('refuses an invalid input schema', () => {
   const bundle = bundleWith({ id: 'triage' });
   const [routine] = bundle.body.documents.routines;
   if (routine?.kind === 'autonomous') routine.input_schema = { type: 'shape' };
@@ -28,15 +28,15 @@ it.each([
   ['one that is no whole number of milliseconds', { timeout_seconds: 1.0006 }, 1_001],
   ['the longest', { timeout_seconds: 600 }, 600_000],
   ['one that is too long', { timeout_seconds: 601 }, 600_000],
-])('gives a routine with %s for its time limit its milliseconds', (_case, fields, timeoutMs) => {
+])('converts the time limit %s of a routine to milliseconds', (_case, fields, timeoutMs) => {
   expect(triggerableRoutines(bundleWith({ id: 'triage', ...fields }), SETTINGS).get('triage')?.timeoutMs).toBe(timeoutMs);
 });
 
-it('cuts the time that routines have by default too', () => {
+it('bounds the default time of routines too', () => {
   expect(triggerableRoutines(bundleWith({ id: 'triage' }), { ...SETTINGS, maxTimeoutMs: 5_000 }).get('triage')?.timeoutMs).toBe(5_000);
 });
 
-it('takes the first of several versions, as the run does', () => {
+it('uses the first of several versions, as the run does', () => {
   const bundle = bundleWith({ id: 'triage', timeout_seconds: 1 }, { id: 'triage', version: 2, timeout_seconds: 2 });
 
   expect(triggerableRoutines(bundle, SETTINGS).get('triage')?.timeoutMs).toBe(1_000);

@@ -24,7 +24,7 @@ afterEach(() => {
 });
 afterAll(() => deployment.close());
 
-describe('a connection that brings no HTTP', () => {
+describe('a connection without HTTP', () => {
   it.each([
     ['NONSENSE\r\n\r\n', 400],
     [`GET / HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
@@ -51,7 +51,7 @@ describe('a connection that brings no HTTP', () => {
 });
 
 describe('start', () => {
-  it('refuses a port that is taken and names it', async () => {
+  it('fails on a port in use and names it', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await until(() => other.listening, 'the other server');
     const { port } = other.address() as AddressInfo;
@@ -61,7 +61,7 @@ describe('start', () => {
     other.close();
   });
 
-  it('is ready by itself, on the address that it gives', async () => {
+  it('becomes ready by itself, on the address that it returns', async () => {
     const { url } = await start();
 
     const health = await until(async () => {
@@ -73,7 +73,7 @@ describe('start', () => {
   });
 });
 
-it('frees the places of a poll and of a stream whose clients leave', async () => {
+it('frees the slots of a poll and of a stream whose clients disconnect', async () => {
   const deps = deployment.deps({ streaming: true, waits: { idleFeedMs: 1 } });
   const components = assemble(deps);
   const app = buildApp(deps, components);
@@ -114,7 +114,7 @@ describe('stop', () => {
     await expect(fetch(`${gateway.url}/health/live`)).rejects.toThrow();
   });
 
-  it('finishes what is in hand, and refuses what comes meanwhile', async () => {
+  it('finishes what is in flight, and refuses what comes meanwhile', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const release = deployment.owner.hold();
@@ -142,7 +142,7 @@ describe('stop', () => {
     expect((await inFlight).status).toBe(201);
   });
 
-  it('takes no longer than it may', async () => {
+  it('takes no longer than its limit', async () => {
     const deps = deployment.deps();
     const gateway = await startAgentGateway({ ...deps, config: { ...deps.config, drainTimeoutMs: 50 } });
     const sessionId = await newSession(gateway);

@@ -42,7 +42,7 @@ function open(tracing = recordingTracing()) {
 const json = { ...BEARER, 'content-type': 'application/json' };
 
 describe('a request', () => {
-  it('is a span under its route, whatever stands in its path, and what it publishes is below it', async () => {
+  it('is a span under its route, whatever its path, and what it publishes is below it', async () => {
     const { app, tracing } = open();
     const created = await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, traceparent: PARENT } });
     const { id } = created.json();
@@ -85,7 +85,7 @@ describe('a run whose input names its trace', () => {
     ['32 hex', 'c0ffee00c0ffee00c0ffee00c0ffee77'],
     ['a text', 'order 4711'],
     ['a number', 4711],
-  ])('has a trace of its own, whose root has the name, also when another run has the same: %s', async (_, order) => {
+  ])('has its own trace, whose root has the name, also when another run has the same: %s', async (_, order) => {
     const { app, tracing } = open();
     const replies = [await trigger(app, order), await trigger(app, order)];
     expect(replies.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
@@ -117,7 +117,7 @@ describe('a run whose input names its trace', () => {
     expect(publish?.attributes).not.toHaveProperty('switchyard.trace_name');
   });
 
-  it('has its own without a collector too', async () => {
+  it('has its own trace without a collector too', async () => {
     const app = buildApp({ ...deployment.deps({ bundle: bundle() }), tracing: noTracing });
     apps.push(app);
     const rows = [await rowOf((await trigger(app, 'order 4711')).json().run_id), await rowOf((await trigger(app, 'order 4711')).json().run_id)];

@@ -58,7 +58,7 @@ async function call(tool: 'slow' | 'quick', { repeatable }: { repeatable: boolea
   return callItem(bundleHash, await deployment.toolList([{ name: tool, repeatable }]), `shop:${tool}`);
 }
 
-/** A later effect is reported and this one is not: it never will be. */
+/** A later effect is reported and this one is not, so it never will be. */
 async function neverReported(effectId: string): Promise<void> {
   await deployment.gone(effectId);
   const later = await call('quick', { repeatable: true });
@@ -67,7 +67,7 @@ async function neverReported(effectId: string): Promise<void> {
   expect(deployment.commands.map(({ commandId }) => commandId)).not.toContain(effectId);
 }
 
-it('ends a call that may be repeated, tells its server so, and reports nothing', async () => {
+it('ends a call that may be repeated, notifies its server, and reports nothing', async () => {
   await start();
   const item = await call('slow', { repeatable: true });
   await deployment.publish('tool', item);
@@ -79,7 +79,7 @@ it('ends a call that may be repeated, tells its server so, and reports nothing',
   expect(deployment.lines.join()).not.toContain('a tool call has failed');
 });
 
-it('DESIGN 5: an aborted call that has begun and changes something settles first, and what came of it is reported', async () => {
+it('DESIGN 5: an aborted call that has begun and has side effects settles first, and its outcome is reported', async () => {
   await start();
   const item = await call('slow', { repeatable: false });
   await deployment.publish('tool', item);
@@ -124,7 +124,7 @@ it('does not begin, nor claim, a call that was still waiting for its turn', asyn
   expect(await isClaimed(database, waiting.effectId)).toBe(false);
 });
 
-it('ends a question for lists that nobody waits for any more', async () => {
+it('ends a request for lists that are not awaited any more', async () => {
   listsTools = false;
   await start();
   const item = listItem(bundleHash, ['shop']);

@@ -53,7 +53,7 @@ async function called(register: (server: McpServer) => void, content: 'off' | 'f
 }
 
 describe('the span of a tool call', () => {
-  it('DESIGN 12: a tool call is a span of the turn or run that asked for it, and its server is told to go on below it', async () => {
+  it('DESIGN 12: a tool call is a span of its turn or run, and its server gets the context to continue below it', async () => {
     const { span, item, server } = await called((mcp) =>
       mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => ({ content: [{ type: 'text', text: 'rain' }] })),
     );
@@ -65,7 +65,7 @@ describe('the span of a tool call', () => {
     expect(meta.parse(message).params._meta.traceparent).toBe(span?.traceparent);
   });
 
-  it('fails as the tool does, and shows what was said when that is asked for', async () => {
+  it('fails as the tool does, and has its content when that is enabled', async () => {
     const answer = { isError: true, content: [{ type: 'text' as const, text: 'rain' }] };
     const { span } = await called((mcp) => mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => answer), 'full');
 

@@ -90,7 +90,7 @@ async function deadLetters() {
 }
 
 describe('the rules of work', () => {
-  it('DESIGN 6 rule 1: an item whose outbox row outlived its publish comes again as republished, and is not done twice', async () => {
+  it('DESIGN 6 rule 1: an item whose outbox row remained after its publish comes again as republished, and is not executed twice', async () => {
     await start();
     const item = await call();
     await deployment.effect(item.effectId, 'open');
@@ -120,7 +120,7 @@ describe('the rules of work', () => {
     expect(deployment.queries).not.toContain('effect_state');
   });
 
-  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: an item that comes again is acked when its effect is %s', async (state) => {
+  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: a redelivered item is acked when its effect is %s', async (state) => {
     const [again, republished, old, posted] = [await call(), await call({ republished: true }), await call(), await delivery()];
     for (const { effectId } of [again, republished, old, posted]) await deployment.effect(effectId, state);
     await deployment.crashWith('tool', again);
@@ -135,7 +135,7 @@ describe('the rules of work', () => {
     expect(deployment.queries.filter((name) => name === 'effect_state')).toHaveLength(4);
   });
 
-  it('DESIGN 6 rule 2: an item that comes again is done when its effect is open, and a tool is not called when it has none', async () => {
+  it('DESIGN 6 rule 2: a redelivered item is executed when its effect is open, and a tool is not called when it has none', async () => {
     const [open, nobodys] = [await call({ republished: true }), await call({ republished: true })];
     await deployment.effect(open.effectId, 'open');
     await start();
@@ -163,7 +163,7 @@ describe('the rules of work', () => {
     expect(claimed).toHaveLength(1);
   });
 
-  it('DESIGN 6 rule 3: a claim that exists makes the outcome unknown, and nothing is asked', async () => {
+  it('DESIGN 6 rule 3: an existing claim makes the outcome unknown, and no request is sent', async () => {
     const item = await call();
     await deployment.effect(item.effectId, 'open');
     await database.query('insert into claims (effect_id) values ($1)', [item.effectId]);
@@ -174,7 +174,7 @@ describe('the rules of work', () => {
     expect(callsMade()).toBe(0);
   });
 
-  it('DESIGN 6 rule 3: a call that bears it is made again without a claim', async () => {
+  it('DESIGN 6 rule 3: a repeatable call is repeated without a claim', async () => {
     const item = await call({}, { repeatable: true });
     await deployment.effect(item.effectId, 'open');
     await deployment.crashWith('tool', item);
@@ -233,7 +233,7 @@ describe('the rules of work', () => {
     expect(deployment.commands.filter(({ type }) => type === 'delivery.reported')).toEqual([]);
   });
 
-  it('DESIGN 6 rule 6: what the queue has held for a day is dropped', async () => {
+  it('DESIGN 6 rule 6: an item that is a day old is dropped', async () => {
     const callback = await delivery({ deadlineAtMs: clock.nowMs() + 48 * 3_600_000 });
     await deployment.publish('delivery', callback);
     aheadMs = 24 * 3_600_000 + 1_000;
@@ -242,7 +242,7 @@ describe('the rules of work', () => {
     expect(posts).toEqual([]);
   });
 
-  it('DESIGN 6 rule 6: a result waits for room in the log, and its item is acked only then', async () => {
+  it('DESIGN 6 rule 6: a result waits for capacity in the log, and its item is acked only then', async () => {
     const item = await call();
     let refusals = 0;
     const acks: string[] = [];
@@ -280,7 +280,7 @@ describe('the rules of work', () => {
     expect(posts).toEqual(['1']);
   });
 
-  it('DESIGN 6 rule 7: a worker that dies with the last attempt leaves the delivery exhausted, and not one attempt more is made', async () => {
+  it('DESIGN 6 rule 7: a worker that dies in the last attempt leaves the delivery exhausted, and no further attempt is made', async () => {
     const deliveryId = await deployment.delivery({ url: 'https://receiver.example/', bundleHash, attempts: 5 });
     const item = deliveryItem(deliveryId);
     await deployment.effect(item.effectId, 'open');
@@ -293,7 +293,7 @@ describe('the rules of work', () => {
   });
 });
 
-it('DESIGN 12: counts what comes again, and tool calls and callbacks by what came of them', async () => {
+it('DESIGN 12: counts redeliveries, and tool calls and callbacks by outcome', async () => {
   const metrics = openMetrics();
   const of = async (name: string) => seriesOf(await metrics.text(), `switchyard_${name}`).filter((line) => !line.endsWith(' 0'));
   const [again, refused, callback] = [await call(), await call({ toolId: 'nobodys:a' }), await delivery()];
@@ -332,7 +332,7 @@ describe('an item that fails five times', () => {
     expect(callsMade()).toBe(0);
   });
 
-  it('says why it failed the last time', async () => {
+  it('reports the reason of the last failure', async () => {
     const item = { ...(await call()), bundleHash: 'unknown' };
     await deployment.effect(item.effectId, 'open');
     await deployment.crashWith('tool', item, 4);
@@ -359,7 +359,7 @@ describe('an item that fails five times', () => {
 });
 
 describe('a message', () => {
-  it('DESIGN 3: a message of another version is left for a worker that knows it, and what is none of ours is dropped', async () => {
+  it('DESIGN 3: a message of another version is left for a worker that knows it, and an invalid one is dropped', async () => {
     const [later, strange, next] = [{ ...(await call()), v: 2 }, { ...(await call()), turnId: 7 }, await call()];
     await start({}, { concurrency: { tool: 1, delivery: 1 } });
     for (const item of [later, strange, next]) await deployment.publish('tool', item);
@@ -373,7 +373,7 @@ describe('a message', () => {
 });
 
 describe('a database that is away', () => {
-  it('is waited for, and uses up no delivery', async () => {
+  it('is waited for, and costs no delivery', async () => {
     let failures = 0;
     const away: Database = {
       query: (statement, parameters) => {
@@ -397,7 +397,7 @@ describe('a database that is away', () => {
 });
 
 describe('stopping', () => {
-  it('waits for what is in hand', async () => {
+  it('waits for items in flight', async () => {
     let answer: ServerResponse | undefined;
     onCall = (response) => {
       answer = response;
@@ -416,7 +416,7 @@ describe('stopping', () => {
     expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'late' });
   });
 
-  it('hands back what takes too long, and another worker does it', async () => {
+  it('naks what takes too long, and another worker executes it', async () => {
     onCall = () => undefined;
     const worker = await start({}, { drainTimeoutMs: 50 });
     const item = await call({}, { repeatable: true });
@@ -431,7 +431,7 @@ describe('stopping', () => {
     expect(await deployment.reportOf('tool.completed', item.effectId)).toMatchObject({ sessionId: SESSION, outcome: { type: 'result' } });
   });
 
-  it('does only what it was told to', async () => {
+  it('executes only its configured kinds', async () => {
     await start({}, { kinds: ['tool'] });
     const [tool, callback] = [await call(), await delivery()];
     await deployment.publish('delivery', callback);

@@ -69,7 +69,7 @@ async function run(...args: string[]): Promise<string> {
   return lines.join('\n');
 }
 
-async function bury(
+async function storeDeadLetter(
   id: string,
   source: string,
   { reason = 'it failed', body = '', ageSeconds = 0, partition = PARTITION as number | null } = {},
@@ -122,20 +122,20 @@ async function commandsSince(sequence: number): Promise<{ messageId: string; bod
 const command = { v: 1, type: 'session.delete', sessionId: SESSION, commandId: 'cmd-1', sentAtMs: 1, answerTo: 'gw1', traceparent: null };
 
 describe('dead-letters list', () => {
-  it('refuses a source that there is none of, and a limit that is none', async () => {
+  it('refuses an unknown source, and an invalid limit', async () => {
     await expect(run('dead-letters', 'list', '--source', 'dreams')).rejects.toMatchObject({ exitCode: 1 });
     await expect(run('dead-letters', 'list', '--limit', '0')).rejects.toMatchObject({ exitCode: 1 });
     await expect(run('dead-letters', 'list', '--limit', 'many')).rejects.toMatchObject({ exitCode: 1 });
   });
 
-  it('says so when there are none', async () => {
+  it('prints that there are none', async () => {
     expect(await run('dead-letters', 'list')).toBe('There are no dead letters.');
   });
 
   it('DESIGN 6: dead letters are listed the newest first, each name once, and none of a reason’s control characters', async () => {
-    await bury('old', 'command', { ageSeconds: 60 });
-    await bury('new', 'delivery', { ageSeconds: 1, reason: 'it\u001b[31m broke\nthere' });
-    await bury('new', 'delivery', { ageSeconds: 30 });
+    await storeDeadLetter('old', 'command', { ageSeconds: 60 });
+    await storeDeadLetter('new', 'delivery', { ageSeconds: 1, reason: 'it\u001b[31m broke\nthere' });
+    await storeDeadLetter('new', 'delivery', { ageSeconds: 30 });
     const lines = (await run('dead-letters', 'list')).split('\n');
     expect(lines[0]).toMatch(/^ID +SOURCE +DIED AT +REASON$/);
     expect(lines.slice(1).map((line) => line.split(/ +/).slice(0, 2))).toEqual([
@@ -145,10 +145,10 @@ describe('dead-letters list', () => {
     expect(lines[1]).toContain('it [31m broke there');
   });
 
-  it('gives everything as JSON, of one source and up to a limit', async () => {
-    await bury('a', 'command', { body: '{"x":1}', ageSeconds: 3 });
-    await bury('b', 'command', { ageSeconds: 2, partition: null });
-    await bury('c', 'tool', { ageSeconds: 1 });
+  it('prints everything as JSON, of one source and up to a limit', async () => {
+    await storeDeadLetter('a', 'command', { body: '{"x":1}', ageSeconds: 3 });
+    await storeDeadLetter('b', 'command', { ageSeconds: 2, partition: null });
+    await storeDeadLetter('c', 'tool', { ageSeconds: 1 });
     const listed = JSON.parse(await run('dead-letters', 'list', '--json', '--source', 'command'));
     expect(listed).toMatchObject([
       { id: 'b', source: 'command', partition: null, reason: 'it failed' },
@@ -159,10 +159,10 @@ describe('dead-letters list', () => {
 });
 
 describe('dead-letters replay', () => {
-  it('refuses what is not there, and what can not be done again', async () => {
-    await bury('call-1', 'tool');
-    await bury('cmd-1', 'command', { body: 'not a command' });
-    await bury('dlv-1', 'delivery');
+  it('refuses an unknown id, and what can not be replayed', async () => {
+    await storeDeadLetter('call-1', 'tool');
+    await storeDeadLetter('cmd-1', 'command', { body: 'not a command' });
+    await storeDeadLetter('dlv-1', 'delivery');
     await expect(run('dead-letters', 'replay', 'none')).rejects.toMatchObject({ code: 'request.not_found' });
     await expect(run('dead-letters', 'replay', 'call-1')).rejects.toMatchObject({ code: 'request.invalid' });
     await expect(run('dead-letters', 'replay', 'cmd-1')).rejects.toMatchObject({ code: 'request.invalid' });
@@ -171,10 +171,10 @@ describe('dead-letters replay', () => {
     expect(await letters()).toEqual(['call-1', 'cmd-1', 'dlv-1']);
   });
 
-  it('DESIGN 6: a dead delivery that is replayed is open again, with all its attempts, and given to the workers', async () => {
+  it('DESIGN 6: a replayed dead delivery is open again, with all its attempts, and published to the workers', async () => {
     await delivery('dlv-1', 'dead');
-    await bury('dlv-1', 'delivery');
-    await bury('dlv-1', 'delivery', { ageSeconds: 60 });
+    await storeDeadLetter('dlv-1', 'delivery');
+    await storeDeadLetter('dlv-1', 'delivery', { ageSeconds: 60 });
     const next = nextDelivery();
     expect(await run('dead-letters', 'replay', 'dlv-1')).toMatch(/^dlv-1 is posted again, as dlv-1-replay-[0-9A-Z]{26}\.$/);
 
@@ -186,9 +186,9 @@ describe('dead-letters replay', () => {
     expect(await letters()).toEqual([]);
   });
 
-  it('opens the row before a worker can have the item, and keeps the dead letter when the queue does not take it', async () => {
+  it('opens the row before a worker can get the item, and retains the dead letter when the queue refuses it', async () => {
     await delivery('dlv-1', 'dead');
-    await bury('dlv-1', 'delivery');
+    await storeDeadLetter('dlv-1', 'delivery');
     fault = () => Promise.reject(new Error('the broker is away'));
     await expect(run('dead-letters', 'replay', 'dlv-1')).rejects.toThrow('the broker is away');
     expect(published).toEqual(['open']);
@@ -201,16 +201,16 @@ describe('dead-letters replay', () => {
     expect(await letters()).toEqual([]);
   });
 
-  it('posts nothing again that was delivered meanwhile', async () => {
+  it('does not post again what was delivered meanwhile', async () => {
     await delivery('dlv-1', 'delivered');
-    await bury('dlv-1', 'delivery');
+    await storeDeadLetter('dlv-1', 'delivery');
     expect(await run('dead-letters', 'replay', 'dlv-1')).toBe('dlv-1 was delivered meanwhile: the dead letter is removed.');
     expect(await deliveryRow('dlv-1')).toMatchObject({ state: 'delivered', attempts: 5 });
     expect({ published, letters: await letters() }).toEqual({ published: [], letters: [] });
   });
 
-  it('DESIGN 6: a dead command that is replayed is given to its session again, under an id that it has not seen, and nobody waits for the answer', async () => {
-    await bury('cmd-1', 'command', { body: tags.tagged(JSON.stringify(command)) });
+  it('DESIGN 6: a replayed dead command is sent to its session again, under a new id, without waiting for the reply', async () => {
+    await storeDeadLetter('cmd-1', 'command', { body: tags.tagged(JSON.stringify(command)) });
     const { lastSequence } = await bus.commands.state();
     expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is given to its session again, as replay-[0-9a-f]{32}\.$/);
 
@@ -223,26 +223,26 @@ describe('dead-letters replay', () => {
     expect(await letters()).toEqual([]);
   });
 
-  it('is the same command when it is made twice, as after a death between its two steps, and another one for another death', async () => {
+  it('is the same command when it is repeated, as after a crash between its two steps, and another one for another dead letter', async () => {
     const { lastSequence } = await bus.commands.state();
-    await bury('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
+    await storeDeadLetter('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
     const { rows } = await database.query<{ created_at: Date }>('select created_at from dead_letters');
     await run('dead-letters', 'replay', 'cmd-1');
-    await bury('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
+    await storeDeadLetter('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
     await database.query('update dead_letters set created_at = $1', [rows[0]?.created_at]);
     await run('dead-letters', 'replay', 'cmd-1');
     expect(await commandsSince(lastSequence)).toHaveLength(1);
 
-    await bury('cmd-1', 'command', { body: JSON.stringify(command), ageSeconds: 5 });
+    await storeDeadLetter('cmd-1', 'command', { body: JSON.stringify(command), ageSeconds: 5 });
     await run('dead-letters', 'replay', 'cmd-1');
     expect(await commandsSince(lastSequence)).toHaveLength(2);
   });
 
-  it('wants to know which one, when several have the id and can be replayed', async () => {
+  it('requires a choice when several have the id and can be replayed', async () => {
     await delivery('x', 'dead');
-    await bury('x', 'delivery');
-    await bury('x', 'command', { body: JSON.stringify(command) });
-    await bury('x', 'tool');
+    await storeDeadLetter('x', 'delivery');
+    await storeDeadLetter('x', 'command', { body: JSON.stringify(command) });
+    await storeDeadLetter('x', 'tool');
     await expect(run('dead-letters', 'replay', 'x')).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('--source') });
     expect(await run('dead-letters', 'replay', 'x', '--source', 'command')).toContain('given to its session again');
     expect(await letters()).toEqual(['x', 'x']);
@@ -250,7 +250,7 @@ describe('dead-letters replay', () => {
 });
 
 describe('streams', () => {
-  it('prints what became of each stream, and which settings were changed', async () => {
+  it('prints the outcome of each stream, and which settings were changed', async () => {
     upgrades = [
       { name: 'CMD', outcome: 'changed', differences: [{ field: 'max_bytes', found: 1_000, declared: 2_000 }] },
       { name: 'WORK', outcome: 'unchanged' },

@@ -5,13 +5,13 @@ import { gatewayLimits } from './limits.ts';
 const admission = () => new Admission({ ...gatewayLimits, openCalls: 20, bodyBytesInHand: 100 });
 
 describe('Admission', () => {
-  it('is not kept busy by calls that announce much and send nothing', () => {
+  it('reserves nothing for calls that announce a large body and send nothing', () => {
     const gate = admission();
     for (let call = 0; call < 10; call += 1) gate.enter(90);
     expect(() => gate.enter(90).bodyGrew(90)).not.toThrow();
   });
 
-  it('counts what arrives, announced or not', () => {
+  it('counts received bytes, announced or not', () => {
     const gate = admission();
     const first = gate.enter(0);
     first.bodyGrew(60);
@@ -25,7 +25,7 @@ describe('Admission', () => {
     expect(() => gate.enter(100).bodyGrew(100)).not.toThrow();
   });
 
-  it('always takes one body, whatever its size', () => {
+  it('always accepts one body, whatever its size', () => {
     const gate = admission();
     const only = gate.enter(1_000);
     only.bodyGrew(500);
@@ -33,7 +33,7 @@ describe('Admission', () => {
     expect(() => gate.enter(1)).toThrow(expect.objectContaining({ code: 'service.overloaded' }));
   });
 
-  it('holds nothing that arrives after a call has left', () => {
+  it('counts no bytes that come after the end of a call', () => {
     const gate = admission();
     const gone = gate.enter(10);
     gone.bodyGrew(10);

@@ -37,7 +37,7 @@ describe('a caller without a valid key', () => {
     }
   });
 
-  it('is refused before its body is looked at', async () => {
+  it('is refused before its body is read', async () => {
     const response = await gateway.opened.app.inject({ method: 'POST', url: CHAT, headers: { 'content-type': 'application/json' }, payload: '{' });
 
     expect(response.statusCode).toBe(401);
@@ -84,7 +84,7 @@ describe('a request that is refused', () => {
     expect(response.json().error).toMatchObject({ code: 415, type: 'invalid_request', message: expect.stringContaining('Content-Encoding') });
   });
 
-  it('is no JSON, and names no type', async () => {
+  it('is not JSON, without a content type', async () => {
     const response = await gateway.post('messages=1');
 
     expect(response.statusCode).toBe(400);
@@ -114,7 +114,7 @@ describe('a request that is refused', () => {
     }
   });
 
-  it('is nested too deeply to be handled by whoever reads it later', async () => {
+  it('is nested too deeply for its later readers', async () => {
     const deep = `{"messages":[{"role":"user","content":"a"}],"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
 
     const response = await gateway.post(deep, { 'content-type': 'application/json' });
@@ -123,7 +123,7 @@ describe('a request that is refused', () => {
     expect(response.json().error.message).toBe('The request is nested more than 200 levels deep');
   });
 
-  it('holds more values than can be judged, or as many, all of them wrong', async () => {
+  it('holds more values than are validated, or as many, all of them invalid', async () => {
     const wrong = (values: number) => `{"messages":[{"role":"assistant","tool_calls":[${'0,'.repeat(values - 1)}0]}]}`;
 
     const tooMany = await gateway.post(wrong(100_000), { 'content-type': 'application/json' });
@@ -154,7 +154,7 @@ describe('a request that is refused', () => {
     expect(response.json().error.param).toBe('x-session-id');
   });
 
-  it('asks for what is not there, with any method', async () => {
+  it('has an unknown path, with any method', async () => {
     for (const method of ['GET', 'POST', 'DELETE'] as const) {
       const response = await gateway.opened.app.inject({ method, url: '/api/v1/nothing?x=1' });
       expect(response.statusCode).toBe(404);
@@ -172,7 +172,7 @@ describe('a request that is refused', () => {
     expect(response.json().error).toMatchObject({ code: 405, type: 'invalid_request' });
   });
 
-  it('has an address that is none', async () => {
+  it('has an invalid URL', async () => {
     const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/%E0%A4%A' });
 
     expect(response.statusCode).toBe(400);
@@ -180,7 +180,7 @@ describe('a request that is refused', () => {
   });
 });
 
-describe('DESIGN 8: what is not carried out yet', () => {
+describe('DESIGN 8: unsupported fields', () => {
   const fields = { ...hello, plugins: [{ id: 'web' }], temprature: 0.2 };
   const named = { 'x-switchyard-ignored': 'plugins[0], temprature' };
 
@@ -198,13 +198,13 @@ describe('DESIGN 8: what is not carried out yet', () => {
     expect([refused.statusCode, refused.headers]).toEqual([400, expect.objectContaining(named)]);
   });
 
-  it('has no header where there is nothing of the kind', async () => {
+  it('has no header without such fields', async () => {
     const response = gateway.post({ ...hello, temperature: 0.2 });
     await gateway.answerNext();
     expect((await response).headers).not.toHaveProperty('x-switchyard-ignored');
   });
 
-  it('is refused when it is moderation, which must not seem to have taken place', async () => {
+  it('is refused when it is moderation, which must not seem to have happened', async () => {
     const response = await gateway.post({ ...hello, plugins: [{ id: 'moderation' }] });
 
     expect(response.statusCode).toBe(400);
@@ -249,7 +249,7 @@ describe('the list of models', () => {
     ]);
   });
 
-  it('tells where a model is served, at the place that its entry links to', async () => {
+  it('lists the endpoints of a model, at the URL that its entry links to', async () => {
     const { data } = (await get('/api/v1/models')).json();
     const [large, small] = await Promise.all(data.map(async ({ links }: { links: { details: string } }) => (await get(links.details)).json()));
 
@@ -299,7 +299,7 @@ describe('the list of models', () => {
 });
 
 describe('every answer', () => {
-  it('carries the request id of the caller when it is well formed, else a new one', async () => {
+  it('has the request id of the caller when it is well formed, else a new one', async () => {
     const idOf = async (given: string | null) => {
       const headers = given === null ? {} : { 'x-request-id': given };
       return (await gateway.opened.app.inject({ method: 'GET', url: '/health/live', headers })).headers['x-request-id'];
@@ -311,7 +311,7 @@ describe('every answer', () => {
     expect(await idOf('x'.repeat(129))).toMatch(/^req_/);
   });
 
-  it('leaves one line in the log, without the key and without what was said', async () => {
+  it('has one log line, without the key and without texts', async () => {
     const response = gateway.post({ messages: [{ role: 'user', content: 'a private matter' }] });
     const call = await gateway.answerNext(200, { text: 'a private answer' });
     await response;
@@ -324,7 +324,7 @@ describe('every answer', () => {
 });
 
 describe('health', () => {
-  it('is ready while the bus can be reached and nothing is being drained, and alive in any case', async () => {
+  it('is ready while the bus can be reached and it is not draining, and alive in any case', async () => {
     const statusOf = async (name: string) => {
       const response = await gateway.opened.app.inject({ method: 'GET', url: `/health/${name}` });
       return [response.statusCode, response.json().status];
@@ -350,7 +350,7 @@ describe('a configuration that can not work', () => {
     expect(build({}, { KEY_OFF: undefined })).not.toThrow();
   });
 
-  it('takes blanks around a secret for no part of it, and refuses a secret that no caller could send', async () => {
+  it('trims a secret, and refuses a secret that no caller could send', async () => {
     await gateway.reopen({ variables: { ...environment, KEY_ONE: ` ${KEY}\n` } });
     const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/models', headers: { authorization } });
     expect(response.statusCode).toBe(200);
@@ -360,11 +360,11 @@ describe('a configuration that can not work', () => {
     }
   });
 
-  it('refuses two keys with one secret, without telling it', () => {
+  it('refuses two keys with one secret, without printing it', () => {
     expect(build({}, { KEY_TWO: KEY })).toThrow("the router's keys 'one' and 'two' have the same secret");
   });
 
-  it('refuses a default model that is not there', () => {
+  it('refuses an unknown default model', () => {
     expect(build({ default_model: 'no/such' })).toThrow("default_model: 'no/such' is not among the models");
     expect(build({ default_model: 'large' })).not.toThrow();
   });

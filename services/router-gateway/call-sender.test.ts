@@ -31,8 +31,8 @@ async function severalLooks(): Promise<void> {
   await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
 }
 
-describe('a call on its way to a worker', () => {
-  it('is handed to one that is free, and not put on the queue', async () => {
+describe('a call that is sent to a worker', () => {
+  it('is dispatched to a free one, and not queued', async () => {
     const published = countPublishes();
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
@@ -63,7 +63,7 @@ describe('a call on its way to a worker', () => {
     flush.mockRestore();
   });
 
-  it('is put on the queue when no worker is there, and delivered as for the first time', async () => {
+  it('is queued without a free worker, and delivered as for the first time', async () => {
     gateway.faults.refusesDispatches = true;
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
@@ -73,7 +73,7 @@ describe('a call on its way to a worker', () => {
     expect(held.delivery).toBe(1);
   });
 
-  it('fails with 503 when no worker is there and the queue does not take it', async () => {
+  it('fails with 503 without a free worker when the queue refuses it', async () => {
     await gateway.reopen({ limits: { publishMs: 20 } });
     gateway.faults.refusesDispatches = true;
     gateway.faults.beforePublish = () => new Promise(() => {});
@@ -83,7 +83,7 @@ describe('a call on its way to a worker', () => {
     expect(answered.headers['retry-after']).toBe('1');
   });
 
-  it('DESIGN 6: is sent again, once, when nothing is heard of it, and its worker knows that it is not the first', async () => {
+  it('DESIGN 6: is sent again, once, after silence, marked as a redelivery', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     gateway.faults.losesDispatches = true;
     const published = countPublishes();
@@ -98,7 +98,7 @@ describe('a call on its way to a worker', () => {
     expect(gateway.opened.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields: { call_id: held.call.callId } }));
   });
 
-  it('is not sent again because what the bus keeps can not be read: that says nothing of its worker', async () => {
+  it('is not sent again because its frames can not be replayed: that says nothing about its worker', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     const published = countPublishes();
     gateway.faults.beforeReplay = async () => {
@@ -113,7 +113,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is not sent again while the bus is away, when nothing can be heard of anybody', async () => {
+  it('is not sent again while the bus is away, when no worker can be received', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     const published = countPublishes();
     const answered = gateway.post(hello);
@@ -126,7 +126,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is not sent again when it is on the queue already, which sees to it by itself', async () => {
+  it('is not sent again when it is queued already, since the queue redelivers it', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     gateway.faults.refusesDispatches = true;
     const published = countPublishes();
@@ -139,7 +139,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(1);
   });
 
-  it('fails when its worker is lost so late that the queue could meet it twice', async () => {
+  it('fails when its worker is lost so late that it could be queued twice', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     gateway.faults.losesDispatches = true;
     const published = countPublishes();
@@ -158,7 +158,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is not sent again while its worker says that it is at it', async () => {
+  it('is not sent again while its worker sends heartbeats', async () => {
     await gateway.reopen({ limits: { silenceMs: 1_000 } });
     const published = countPublishes();
     const answered = gateway.post(hello);
@@ -177,7 +177,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is not sent again once a part of its answer was shown', async () => {
+  it('is not sent again once a part of its answer was streamed', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     const published = countPublishes();
     const answered = gateway.post({ ...hello, stream: true });
@@ -188,7 +188,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is sent again when all that was heard showed nothing', async () => {
+  it('is sent again when its frames had no content', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     const answered = gateway.post({ ...hello, stream: true });
     const first = await gateway.worker.next();
@@ -201,7 +201,7 @@ describe('a call on its way to a worker', () => {
     expect(second.delivery).toBe(2);
   });
 
-  it('is put on the queue at once when it outlives this process, and when it is too long to be kept', async () => {
+  it('is queued at once when it is detached, and when it is too large to be held', async () => {
     const published = countPublishes();
     for (const [payload, headers] of [
       [hello, { 'x-detach': 'true' }],
@@ -214,7 +214,7 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(2);
   });
 
-  it('counts among the bodies in hand until its answer begins', async () => {
+  it('counts as a held body until its answer begins', async () => {
     await gateway.reopen({ limits: { bodyBytesInHand: 10 } });
     const first = gateway.post(hello);
     const held = await gateway.worker.next();

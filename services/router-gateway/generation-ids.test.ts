@@ -6,7 +6,7 @@ const parts = { houseSecret: 'house secret of a test', origin: 'g1a2b3c' };
 const at = 1_700_000_000_000;
 
 describe('the ids of calls', () => {
-  it('are each another one, and belong to the key that they are made for, however fast they are wanted', () => {
+  it('are unique, and belong to the key that they are minted for, however fast they are requested', () => {
     const ids = new GenerationIds(parts);
     const made = Array.from({ length: 2_000 }, (_, index) => ({ keyId: `key ${index % 2}`, id: ids.next(`key ${index % 2}`, at + Math.floor(index / 10)) }));
 
@@ -17,7 +17,7 @@ describe('the ids of calls', () => {
     }
   });
 
-  it('say when they were given out, to a tenth of a second', () => {
+  it('contain the time of minting, to a tenth of a second', () => {
     const ids = new GenerationIds(parts);
     // Fast, then after a pause, then with a clock that was set back.
     const times = [...Array.from({ length: 500 }, (_, index) => at + index), at + 10_000, at + 10_100, at - 5_000];
@@ -29,7 +29,7 @@ describe('the ids of calls', () => {
     }
   });
 
-  it('are made ahead for a key that is in a hurry, and not for one that is not', () => {
+  it('are minted in batches for a busy key, and singly for another', () => {
     const hurried = new GenerationIds(parts);
     const slow = new GenerationIds(parts);
     const timesIn = (made: string[]) => new Set(made.map((id) => readGenerationId(id, { ...parts, keyId: 'a key' })?.atMs)).size;
@@ -39,7 +39,7 @@ describe('the ids of calls', () => {
     expect(timesIn(Array.from({ length: 20 }, (_, index) => slow.next('a key', at + index * 200)))).toBe(20);
   });
 
-  it('are kept ahead for a thousand keys at the most', () => {
+  it('are minted ahead for a thousand keys at most', () => {
     const ids = new GenerationIds(parts);
     ids.next('first', at);
     ids.next('first', at);

@@ -8,7 +8,7 @@ const ignoredIn = ignoredFields(testConfig);
 const ignored = (fields: Record<string, unknown>) => ignoredIn(chatRequest.parse({ ...hello, ...fields }));
 const mark = { cache_control: { type: 'ephemeral' } };
 
-describe('what of a request is not carried out', () => {
+describe('unsupported fields of a request', () => {
   it.each<[string, Record<string, unknown>, string]>([
     ['plugins that are asked for', { plugins: [{ id: 'web' }, { id: 'file-parser', enabled: false }, { id: 'new-one' }] }, 'plugins[0], plugins[2]'],
     ['unknown parameters', { temprature: 0, 'x.y,\r\n': 1 }, 'temprature, x.y%2C%0D%0A'],
@@ -48,7 +48,7 @@ describe('what of a request is not carried out', () => {
       { provider: { order: ['x'], sort: 'price', max_price: { prompt: 1 } }, route: 'sort', top_k: 4, n: 1, modalities: ['text'] },
     ],
     ['a tool', { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'auto' }],
-    ['nothing, said at length', { provider: null, logit_bias: null, vendor_thing: null, plugins: [] }],
+    ['nothing, in empty fields', { provider: null, logit_bias: null, vendor_thing: null, plugins: [] }],
   ])('is nothing: %s', (_, fields) => {
     expect(ignored(fields)).toBeNull();
   });
@@ -77,7 +77,7 @@ describe('a request that asks for moderation', () => {
     expect(ignoredIn(request)).toBe('plugins[0]');
   });
 
-  it('is none that switches it off', () => {
+  it('is accepted when it switches moderation off', () => {
     expect(() => refuseModeration(chatRequest.parse({ ...hello, plugins: [{ id: 'moderation', enabled: false }] }))).not.toThrow();
   });
 });

@@ -21,7 +21,7 @@ async function withMetrics() {
   return { of: async (name: string) => seriesOf(await metrics.text(), `switchyard_${name}`) };
 }
 
-it('DESIGN 12: counts requests by the pattern of their route, one for all that is not there, and no probes', async () => {
+it('DESIGN 12: counts requests by the pattern of their route, one for all unknown paths, and no probes', async () => {
   const { of } = await withMetrics();
   for (const url of ['/api/v1/a', '/api/v1/b', '/c?d=e', '/health/live', '/health/ready']) await gateway.opened.app.inject({ method: 'GET', url });
   await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/generations/gen-x/stream', headers: { authorization } });
@@ -50,7 +50,7 @@ it('DESIGN 12: counts a stream for as long as it is open, and measures its first
   expect(await of('first_token_seconds_count')).toEqual(['1']);
 });
 
-it('measures no first content of an answer that is whole, and of a stream that never had any', async () => {
+it('measures no first content of a whole answer, and of a stream without content', async () => {
   const { of } = await withMetrics();
   const whole = gateway.post(hello);
   await gateway.answerNext();

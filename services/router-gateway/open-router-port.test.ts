@@ -91,7 +91,7 @@ describe('a gateway that starts on a port that is open', () => {
     expect([before.from, ready.from, after.from]).toEqual([live.from, live.from, live.from]);
   });
 
-  it('is stopped as any other, and leaves the port free', async () => {
+  it('stops as any other, and frees the port', async () => {
     const port = await open();
     const gateway = await startRouterGateway(deps(), port);
     await gateway.stop();

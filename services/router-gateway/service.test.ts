@@ -71,7 +71,7 @@ async function beginToPost(url: string): Promise<ClientRequest> {
 }
 
 describe('starting', () => {
-  it('names a port that is taken, and leaves nothing behind', async () => {
+  it('names a port in use, and leaves nothing open', async () => {
     await start();
     const port = Number(new URL(gateway.url).port);
 
@@ -89,7 +89,7 @@ describe('starting', () => {
     await expect(startRouterGateway({ ...depsOf(0, 0), environment: {} })).rejects.toMatchObject({ code: 'config.invalid' });
   });
 
-  it('DESIGN 7: each gateway has an origin of its own, which is never a number', async () => {
+  it('DESIGN 7: each gateway has its own origin, which is never a number', async () => {
     const origins = new Set<string>();
     for (let count = 0; count < 3; count += 1) {
       const client = post(await start(), whole, headers);
@@ -106,7 +106,7 @@ describe('starting', () => {
 });
 
 describe('one gateway', () => {
-  it('DESIGN 7: a gateway keeps many calls apart, streamed and whole', async () => {
+  it('DESIGN 7: a gateway serves many calls independently, streamed and whole', async () => {
     const url = await start();
     const clients = Array.from({ length: 20 }, (_, index) => post(url, { ...(index % 2 === 0 ? streamed : whole), user: String(index) }, headers));
     const calls = await Promise.all(clients.map(() => worker.next()));
@@ -124,7 +124,7 @@ describe('one gateway', () => {
     }
   });
 
-  it('serves one connection again and again, after streams too', async () => {
+  it('serves one connection repeatedly, after streams too', async () => {
     const url = await start();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<unknown>();
@@ -151,7 +151,7 @@ describe('one gateway', () => {
     expect(sockets.size).toBe(1);
   });
 
-  it('aborts the call of a client that leaves while it waits for a whole answer', async () => {
+  it('aborts the call of a client that disconnects while it waits for a whole answer', async () => {
     const client = post(await start(), whole, headers);
     const { call } = await worker.next();
     client.leave();
@@ -160,7 +160,7 @@ describe('one gateway', () => {
     await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
   });
 
-  it('aborts it also when its worker had begun a stream that nobody asked for', async () => {
+  it('aborts it also when its worker had begun a stream that was not requested', async () => {
     // Silence of its worker would end the call too, but later.
     const url = await start(10_000, { silenceMs: 60_000, silenceMaxMs: 60_000 });
     const client = post(url, whole, headers);
@@ -176,7 +176,7 @@ describe('one gateway', () => {
     await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
   });
 
-  it('aborts every call of a client that leaves, also of requests that wait behind the first one of its connection', async () => {
+  it('aborts every call of a client that disconnects, also of requests that wait behind the first one of its connection', async () => {
     const url = new URL(await start(10_000, { openCalls: 3 }));
     const request = (body: unknown) => {
       const text = JSON.stringify(body);
@@ -197,7 +197,7 @@ describe('one gateway', () => {
     expect((await next.answer).status).toBe(200);
   });
 
-  it('logs no trouble of its own when a body breaks off', async () => {
+  it('logs no error of its own when a body breaks off', async () => {
     const lines: string[] = [];
     const note = (_: unknown, message: string) => void lines.push(message);
     gateway = await startRouterGateway({ ...depsOf(0, 0), log: { ...silentLog, info: note, error: note } });
@@ -208,7 +208,7 @@ describe('one gateway', () => {
     await eventually(() => lines).toEqual(['request']);
   });
 
-  it('answers what is no HTTP with a body of the router', async () => {
+  it('answers bytes that are not HTTP with a body of the router', async () => {
     await start();
     const { port } = new URL(gateway.url);
     const text = await new Promise<string>((resolve, reject) => {
@@ -227,7 +227,7 @@ describe('one gateway', () => {
 });
 
 describe('stopping', () => {
-  it('lets calls in hand end, while new ones are told to go elsewhere', async () => {
+  it('lets calls in flight end, and refuses new ones', async () => {
     const url = await start();
     const streaming = post(url, streamed, headers);
     const first = await worker.next();
@@ -256,7 +256,7 @@ describe('stopping', () => {
     await expect(fetch(`${gateway.url}/health/live`)).rejects.toThrow();
   });
 
-  it('ends what does not end in time: a stream with an error chunk, others with 503, and aborts only the call that its client can’t come back to', async () => {
+  it('ends what does not end in time: a stream with an error chunk, others with 503, and aborts only the call that its client can’t resume', async () => {
     const url = await start(20);
     const streaming = post(url, streamed, headers);
     const first = await worker.next();
@@ -278,7 +278,7 @@ describe('stopping', () => {
     expect(worker.aborted).not.toContain(first.call.callId);
   });
 
-  it('cuts a client that is still sending its request', async () => {
+  it('disconnects a client that is still sending its request', async () => {
     const url = await start(20, { stopFlushMs: 20 });
     const sent = await beginToPost(url);
     const cut = new Promise<Error>((resolve) => sent.on('error', resolve));
@@ -288,7 +288,7 @@ describe('stopping', () => {
     expect(await cut).toMatchObject({ code: 'ECONNRESET' });
   });
 
-  it('cuts a client that does not take even its error, and may be asked for twice', async () => {
+  it('disconnects a client that does not read its error, and may be called twice', async () => {
     const url = await start(20, { unsentBytes: 512 * 1_024 * 1_024, stopFlushMs: 50 });
     const client = post(url, streamed, headers);
     const held = await worker.next();

@@ -18,8 +18,8 @@ const WAIT = { timeout: 30_000, interval: 5 };
 const quiet = () => {};
 const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-describe('BodyRoom', () => {
-  it('gives no more than it has, and again what was given back', () => {
+describe('BodyBudget', () => {
+  it('reserves no more than its limit, and again what was released', () => {
     const budget = new BodyBudget(100);
     const leave = budget.acquire(60);
     budget.acquire(40);
@@ -29,7 +29,7 @@ describe('BodyRoom', () => {
     expect(budget.acquire(60)).not.toBeNull();
   });
 
-  it('takes one body of any size when it holds no other', () => {
+  it('accepts one body of any size when it holds no other', () => {
     const budget = new BodyBudget(100);
     const leave = budget.acquire(1_000);
     expect(leave).not.toBeNull();
@@ -39,7 +39,7 @@ describe('BodyRoom', () => {
   });
 });
 
-describe('a worker with calls that it is handed', () => {
+describe('a worker with delivered calls', () => {
   let isReady = true;
   let frames: Frame[];
   let worker: { stop(): Promise<void> } | null = null;
@@ -94,7 +94,7 @@ describe('a worker with calls that it is handed', () => {
   }
 
   /** Delivers a call. @returns how its item is settled */
-  function give(text: string, delivery = 1): { settled: string[]; done: Promise<void> } {
+  function deliver(text: string, delivery = 1): { settled: string[]; done: Promise<void> } {
     const nowMs = systemClock.nowMs();
     const settled: string[] = [];
     const call: RouterCall = {
@@ -126,39 +126,39 @@ describe('a worker with calls that it is handed', () => {
   }
 
   const scripted = routerConfig.parse({
-    providers: [{ slug: 'house', kind: 'scripted' }],
-    models: [{ id: 'scripted/assistant', endpoints: [{ provider: 'house', upstream_model: 'a' }] }],
+    providers: [{ slug: 'local', kind: 'scripted' }],
+    models: [{ id: 'scripted/assistant', endpoints: [{ provider: 'local', upstream_model: 'a' }] }],
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const SILENT = '!fail timeout';
 
-  it('leaves a client’s call to the next delivery when its answer was published while the bus was away, and went nowhere', async () => {
+  it('leaves a client’s call to the next delivery when its answer was lost since the bus was away', async () => {
     await start(scripted, 1_000);
     isReady = false;
-    const newFollowed = give('Hello!');
+    const newFollowed = deliver('Hello!');
     await newFollowed.done;
     expect(newFollowed.settled).toEqual(['nak 1000']);
 
     isReady = true;
-    const heard = give('Hello!', 2);
-    await heard.done;
-    expect(heard.settled).toEqual(['ack']);
+    const received = deliver('Hello!', 2);
+    await received.done;
+    expect(received.settled).toEqual(['ack']);
   });
 
-  it('sends a call back when it holds as much as it may, later each time, and refuses it in the end', async () => {
+  it('naks a call beyond the budget, with a longer delay each time, and refuses it in the end', async () => {
     await start(scripted, 1_000);
-    const inFlight = give(SILENT);
+    const inFlight = deliver(SILENT);
     for (const [delivery, expected] of [
       [1, 'nak 1000'],
       [2, 'nak 2000'],
       [3, 'nak 4000'],
     ] as const) {
-      const { settled, done } = give('x'.repeat(1_000), delivery);
+      const { settled, done } = deliver('x'.repeat(1_000), delivery);
       await done;
       expect(settled).toEqual([expected]);
     }
     expect(frames).toEqual([]);
-    const { settled, done } = give('x'.repeat(1_000), 4);
+    const { settled, done } = deliver('x'.repeat(1_000), 4);
     await done;
     expect(settled).toEqual(['ack']);
     const [frame] = frames;
@@ -168,15 +168,15 @@ describe('a worker with calls that it is handed', () => {
     expect(inFlight.settled).toEqual([]);
   });
 
-  it('takes the next call once one has ended', async () => {
+  it('accepts the next call once one has ended', async () => {
     await start(scripted, 1_000);
-    await give('x'.repeat(1_000)).done;
-    const { settled, done } = give('x'.repeat(1_000));
+    await deliver('x'.repeat(1_000)).done;
+    const { settled, done } = deliver('x'.repeat(1_000));
     await done;
     expect(settled).toEqual(['ack']);
   });
 
-  it('keeps one copy of each request while the upstream thinks, and while it speaks', async () => {
+  it('holds one copy of each request before the upstream’s first token, and while it streams', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const speaks: (() => void)[] = [];
@@ -203,7 +203,7 @@ describe('a worker with calls that it is handed', () => {
     const before = held();
     const calls = 4;
     const bytes = 8 * MIB;
-    const given = Array.from({ length: calls }, (_, index) => give(`${index}`.padEnd(bytes, 'ab')));
+    const given = Array.from({ length: calls }, (_, index) => deliver(`${index}`.padEnd(bytes, 'ab')));
     const copies = () => (held() - before) / (calls * bytes);
     // Bytes may be counted here for a moment after they have arrived upstream.
     await vi.waitFor(() => expect(speaks).toHaveLength(calls), WAIT);

@@ -8,7 +8,7 @@ import { testNoticeBoard } from './test-support/notice-board.ts';
 
 const CLIENTS = { askAt: 'gw1', epoch: 0, bears: [], isAskedNow: false };
 
-describe('CallHolders', () => {
+describe('CallInterest', () => {
   let board: ReturnType<typeof testNoticeBoard>;
   let interest: CallInterest;
   let isReady: boolean;
@@ -43,7 +43,7 @@ describe('CallHolders', () => {
   const questions = () => board.sent.filter(({ subject }) => subject.startsWith('hb.'));
   const ticks = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
-  it('DESIGN 7: a worker asks each origin every two seconds about all its calls at once, and not before', () => {
+  it('DESIGN 7: a worker asks each origin every two seconds for the interest in all its calls at once, and not before', () => {
     follow('gen-1');
     follow('gen-2');
     follow('trn_1-1', { askAt: '7' });
@@ -56,7 +56,7 @@ describe('CallHolders', () => {
     ]);
   });
 
-  it('takes no answer to a question that was asked more than four rounds ago', () => {
+  it('ignores an answer to a question from more than four rounds ago', () => {
     held.clear();
     const { ends } = follow('gen-1');
     ticks(6);
@@ -68,7 +68,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
-  it('keeps nothing of a call that is over, though questions about it are still open', async () => {
+  it('stores nothing of a call that is over, though questions about it are still open', async () => {
     const interestByCall = (() => {
       const request = { text: 'of a call' };
       const forget = interest.follow({ ...CLIENTS, callId: 'gen-1' }, () => request.text);
@@ -91,7 +91,7 @@ describe('CallHolders', () => {
     expect(questions()).toHaveLength(1);
   });
 
-  it('lets a call live for as long as it is held', () => {
+  it('lets a call go on for as long as it has interest', () => {
     const { ends } = follow('gen-1');
     ticks(100);
     expect(ends).toEqual([]);
@@ -116,7 +116,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual([]);
   });
 
-  it('DESIGN 7: a call that another gateway speaks up for lives until that one does not any more', () => {
+  it('DESIGN 7: a call with interest of another gateway goes on until that ends', () => {
     const { ends } = follow('gen-9');
     held.set('gw2', ['gen-9']);
     ticks(10);
@@ -126,7 +126,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
-  it('says that another gateway held a call for six seconds after it spoke up', () => {
+  it('counts the interest of another gateway for six seconds after its answer', () => {
     held.set('gw2', ['gen-1']);
     follow('gen-1');
     ticks(1);
@@ -138,7 +138,7 @@ describe('CallHolders', () => {
     expect(interest.hasInterestElsewhere('gen-2')).toBe(false);
   });
 
-  it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another takes it on', () => {
+  it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another has interest', () => {
     held.clear();
     const [lost, resumed] = [follow('gen-1'), follow('gen-2')];
     ticks(10);
@@ -151,7 +151,7 @@ describe('CallHolders', () => {
     expect(resumed.ends).toEqual([]);
   });
 
-  it('holds time without a bus against nobody, and does not ask then', () => {
+  it('does not count time without a bus, and does not ask then', () => {
     held.clear();
     const { ends } = follow('gen-1');
     isReady = false;
@@ -159,7 +159,7 @@ describe('CallHolders', () => {
     expect([ends, questions()]).toEqual([[], []]);
   });
 
-  it('DESIGN 7: an actor’s call lives on while its partition has no owner, and ends when its owner waits no more', () => {
+  it('DESIGN 7: an actor’s call goes on while its partition has no owner, and ends when its owner waits no more', () => {
     const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
     ticks(100);
     expect(ends).toEqual([]);
@@ -168,7 +168,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
-  it('is not misled by a former owner that was paused, and says late of calls that it never knew that it has none', () => {
+  it('ignores the late answer of a former owner that was paused, about calls that it never had', () => {
     const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
     held.set('7', ['trn_1-1']);
     ticks(5);
@@ -179,7 +179,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
-  it('is not misled by a former owner that has not noticed: who answers under an older epoch than the one that asked knows nothing', async () => {
+  it('ignores a former owner that has not noticed: an answer under an older epoch than that of the call does not count', async () => {
     const { ends } = follow('trn_1-1', { askAt: '7', epoch: 4, bears: ['unanswered'] });
     const wanted = interest.hasInterest({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
     const answer = (epoch: number) => {
@@ -201,7 +201,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
-  it('asks about a detached call all the same, and never ends it', () => {
+  it('asks about a detached call too, and never ends it', () => {
     const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
     ticks(30);
     held.clear();
@@ -210,7 +210,7 @@ describe('CallHolders', () => {
     expect(questions()).toHaveLength(60);
   });
 
-  it('asks no more about a call that is over', () => {
+  it('does not ask about a call that is over', () => {
     follow('gen-1').forget();
     ticks(2);
     expect(questions()).toEqual([]);
@@ -226,7 +226,7 @@ describe('CallHolders', () => {
     },
   );
 
-  it('takes an answer as one about the calls that its question named, and no others', () => {
+  it('reads an answer as one about the calls of its question, and no others', () => {
     held.clear();
     const asked = follow('gen-1', { isAskedNow: true });
     const later = follow('gen-2');
@@ -252,16 +252,16 @@ describe('CallHolders', () => {
       return said;
     };
 
-    it('goes on when its client still waits', async () => expect(await wanted('gen-1')).toBe(true));
+    it('executes it when its client still waits', async () => expect(await wanted('gen-1')).toBe(true));
 
-    it('does not begin it when its client has left', async () => expect(await wanted('gen-9')).toBe(false));
+    it('does not begin it when its client has disconnected', async () => expect(await wanted('gen-9')).toBe(false));
 
-    it('goes on when another gateway has a reader of it', async () => {
+    it('executes it when another gateway has a reader of it', async () => {
       held.set('gw2', ['gen-9']);
       expect(await wanted('gen-9')).toBe(true);
     });
 
-    it('goes on when nobody answers', async () => {
+    it('executes it without an answer', async () => {
       held.clear();
       expect(await wanted('gen-1')).toBe(true);
     });

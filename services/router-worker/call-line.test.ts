@@ -15,13 +15,13 @@ import { startRouterWorker } from './service.ts';
 
 const WAIT = { timeout: 30_000 };
 const config = routerConfig.parse({
-  providers: [{ slug: 'house', name: 'House', kind: 'scripted' }],
+  providers: [{ slug: 'local', name: 'Local', kind: 'scripted' }],
   models: [
     {
       id: 'scripted/assistant',
-      endpoints: ['primary', 'spare'].map((name) => ({ provider: 'house', upstream_model: name, prices: { prompt: '1', completion: '2' } })),
+      endpoints: ['primary', 'spare'].map((name) => ({ provider: 'local', upstream_model: name, prices: { prompt: '1', completion: '2' } })),
     },
-    { id: 'scripted/unpriced', endpoints: [{ provider: 'house', upstream_model: 'unpriced' }] },
+    { id: 'scripted/unpriced', endpoints: [{ provider: 'local', upstream_model: 'unpriced' }] },
   ],
   keys: [{ id: 'k', key: '${KEY}' }],
 });
@@ -90,10 +90,10 @@ async function lineOf(call: RouterCall): Promise<Record<string, unknown>> {
 }
 
 describe('the line of a call', () => {
-  it('DESIGN 12: says who answered, after how many tries, what it used and cost, and how it ended', async () => {
+  it('DESIGN 12: has the provider that answered, the number of tries, usage and cost, and the end', async () => {
     await start();
     const line = await lineOf(await publish('Hello!'));
-    expect(line).toMatchObject({ model: 'scripted/assistant', provider: 'house', attempts: 1, finish: 'stop', delivery: 1, key_id: 'k' });
+    expect(line).toMatchObject({ model: 'scripted/assistant', provider: 'local', attempts: 1, finish: 'stop', delivery: 1, key_id: 'k' });
     expect(line.completion_tokens).toBeGreaterThan(5);
     expect(line.cost_usd).toBeCloseTo((Number(line.prompt_tokens) + 2 * Number(line.completion_tokens)) / 1_000_000, 12);
     expect(line).not.toHaveProperty('code');
@@ -102,11 +102,11 @@ describe('the line of a call', () => {
     expect(await lineOf(unpriced)).toMatchObject({ model: 'scripted/unpriced', cost_usd: null });
   });
 
-  it('counts the tries, each failed one of which has a warning of its own', async () => {
+  it('counts the tries; each failed one has its own warning', async () => {
     await start();
     const call = await publish('!fail 500 on=primary');
     expect(await lineOf(call)).toMatchObject({ attempts: 2, finish: 'stop' });
-    const fields = { model: 'scripted/assistant', provider: 'house', attempt: 1, status: 500, reason: 'it answered 500', code: 'router.provider_unavailable' };
+    const fields = { model: 'scripted/assistant', provider: 'local', attempt: 1, status: 500, reason: 'it answered 500', code: 'router.provider_unavailable' };
     expect(linesOf(call, 'an attempt of a router call failed')).toMatchObject([{ level: 'warn', fields }]);
   });
 
@@ -119,22 +119,22 @@ describe('the line of a call', () => {
       { request: { messages: [{ role: 'user' as const, content: 'hi' }], model: 'x/none' } },
       { attempts: 0, finish: 'failed', code: 'router.model_unknown', model: 'x/none' },
     ],
-  ])('says how a call failed: %s', async (text, fields, expected) => {
+  ])('has the failure of a call: %s', async (text, fields, expected) => {
     await start();
     expect(await lineOf(await publish(text, fields))).toMatchObject(expected);
   });
 
-  it('says that the client has left, and what had come until then', async () => {
+  it('has the disconnect of the client, and what had come until then', async () => {
     await start();
     const call = await publish('!slow 5 !repeat 100000 a b c');
     await vi.waitFor(async () => expect((await framesOf(call)).length).toBeGreaterThan(1), WAIT);
     bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
     const line = await lineOf(call);
-    expect(line).toMatchObject({ attempts: 1, finish: 'cancelled', code: 'router.cancelled', provider: 'house' });
+    expect(line).toMatchObject({ attempts: 1, finish: 'cancelled', code: 'router.cancelled', provider: 'local' });
     expect(line.completion_tokens).toBeGreaterThan(0);
   });
 
-  it('is not made where the level leaves it out', async () => {
+  it('is not built where the level leaves it out', async () => {
     await start({ writes: (level) => level !== 'info' });
     const call = await publish('Hello!');
     await vi.waitFor(async () => expect((await framesOf(call)).at(-1)?.kind).toBe('done'), WAIT);

@@ -19,27 +19,27 @@ describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
     },
   ],
 ])('%s', (_, open) => {
-  it('tells each listener once, in their order, and lets the first reason stand', () => {
+  it('notifies each listener once, in their order, and retains the first reason', () => {
     const signal = open();
-    const told: string[] = [];
-    for (const name of ['first', 'second']) signal.addEventListener('abort', () => told.push(name));
+    const notified: string[] = [];
+    for (const name of ['first', 'second']) signal.addEventListener('abort', () => notified.push(name));
     expect([signal.aborted, signal.reason]).toEqual([false, undefined]);
     signal.throwIfAborted();
     signal.end(left);
     signal.end(new Error('again'));
-    expect({ told, aborted: signal.aborted, reason: signal.reason }).toEqual({ told: ['first', 'second'], aborted: true, reason: left });
+    expect({ notified, aborted: signal.aborted, reason: signal.reason }).toEqual({ notified: ['first', 'second'], aborted: true, reason: left });
     expect(() => signal.throwIfAborted()).toThrow(left);
   });
 
-  it('tells nobody who does not listen any more, and nobody who came too late', () => {
+  it('does not notify a removed listener, nor one that was added too late', () => {
     const signal = open();
-    const told: string[] = [];
-    const leaves = () => told.push('leaves');
+    const notified: string[] = [];
+    const leaves = () => notified.push('leaves');
     signal.addEventListener('abort', leaves);
     signal.removeEventListener('abort', leaves);
     signal.end(left);
-    signal.addEventListener('abort', () => told.push('late'));
-    expect(told).toEqual([]);
+    signal.addEventListener('abort', () => notified.push('late'));
+    expect(notified).toEqual([]);
   });
 });
 

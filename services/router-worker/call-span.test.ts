@@ -20,14 +20,14 @@ const WAIT = { timeout: 30_000 };
 const config = routerConfig.parse({
   providers: [
     { slug: 'broken', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/secret-path?key=hush' },
-    { slug: 'house', kind: 'scripted' },
+    { slug: 'local', kind: 'scripted' },
   ],
   models: [
     {
       id: 'scripted/assistant',
       endpoints: [
         { provider: 'broken', upstream_model: 'primary' },
-        { provider: 'house', upstream_model: 'spare' },
+        { provider: 'local', upstream_model: 'spare' },
       ],
     },
   ],
@@ -69,20 +69,20 @@ async function spansOf(call: RouterCall, content: ContentCapture = 'off') {
 }
 
 describe('the spans of a call', () => {
-  it('DESIGN 12: a call has a span, and each try at an upstream one below it, with its host and what came of it', async () => {
+  it('DESIGN 12: a call has a span, and each try at an upstream one below it, with its host and its outcome', async () => {
     const call = callOf('Hello!');
     const spans = await spansOf(call);
 
     const chat = spans.at(-1);
     expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([
       ['upstream broken', 'router.provider_unavailable'],
-      ['upstream house', null],
+      ['upstream local', null],
       ['chat scripted/assistant', null],
     ]);
     expect(chat).toMatchObject({ kind: 'client', scope: 'switchyard.gen_ai', parent: PARENT, spanId: spanIdOf(`${call.callId}#1`), links: [] });
     expect(chat?.attributes).toMatchObject({
       'gen_ai.operation.name': 'chat',
-      'gen_ai.provider.name': 'house',
+      'gen_ai.provider.name': 'local',
       'gen_ai.request.model': 'scripted/assistant',
       'gen_ai.request.temperature': 0,
       'gen_ai.response.finish_reasons': ['stop'],
@@ -95,11 +95,11 @@ describe('the spans of a call', () => {
   });
 
   it('fail with the code of the failure', async () => {
-    const spans = await spansOf(callOf('!fail 500', { request: { model: 'nobody/knows', messages: [{ role: 'user', content: 'x' }] } }));
-    expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([['chat nobody/knows', 'router.model_unknown']]);
+    const spans = await spansOf(callOf('!fail 500', { request: { model: 'unknown/model', messages: [{ role: 'user', content: 'x' }] } }));
+    expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([['chat unknown/model', 'router.model_unknown']]);
   });
 
-  it('show who said how much when content is redacted, and what when it is not', async () => {
+  it('have roles and sizes when content is redacted, and the content when it is not', async () => {
     const redacted = (await spansOf(callOf('Hello!'), 'redacted')).at(-1)?.attributes;
     await worker?.stop();
     const full = (await spansOf(callOf('Look at https://u:hush@host'), 'full')).at(-1)?.attributes;
@@ -109,7 +109,7 @@ describe('the spans of a call', () => {
     expect(full?.['gen_ai.input.messages']).toContain('Look at https://[redacted]@host');
   });
 
-  it('show what a stream has said, of which nothing else is kept', async () => {
+  it('have the content of a stream, which is not stored otherwise', async () => {
     const call = callOf('!repeat 2 a b c', { want: 'frames' });
     const output = (await spansOf(call, 'full')).at(-1)?.attributes?.['gen_ai.output.messages'];
     expect(output).toContain('a b c a b c');
@@ -123,7 +123,7 @@ describe('a later delivery of a call', () => {
     return tracing.spans[0];
   };
 
-  it('DESIGN 12: a redelivery is a span of its own, in the same trace, linked to the delivery before', () => {
+  it('DESIGN 12: a redelivery is a separate span, in the same trace, linked to the delivery before', () => {
     const second = link(2, true);
     expect(second?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);
     expect(second?.spanId).toBe(spanIdOf('gen-1#2'));
@@ -131,7 +131,7 @@ describe('a later delivery of a call', () => {
     expect(link(3, true)?.links).toEqual([contextBelow(PARENT, 'gen-1#2')]);
   });
 
-  it('is linked to one that has failed before it was made', async () => {
+  it('is linked to one that failed earlier', async () => {
     const call = callOf('Hello!');
     await bus.work.publish('router.call', call.callId, JSON.stringify(call));
     let isReturned = false;
@@ -158,7 +158,7 @@ describe('a later delivery of a call', () => {
     expect(made?.links).toEqual([failed?.traceparent]);
   });
 
-  it('that comes as the first of an item published again does not take the first one’s id', () => {
+  it('that is the first of a republished item does not reuse the first one’s id', () => {
     const again = link(1, true);
     expect(again?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);
     expect(again?.spanId).toBeUndefined();

@@ -56,7 +56,7 @@ describe('RunningCalls', () => {
   const abort = (callId: string) => board.publish(`ctl.${callId}`, '{"abort":true}');
   const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
-  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', async (body) => {
+  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('ignores "%s"', async (body) => {
     const call = await begin('gen-1');
     board.publish('ctl.gen-1', body);
     expect(call.cause).toBeNull();
@@ -82,7 +82,7 @@ describe('RunningCalls', () => {
     await both.stop();
   });
 
-  it('aborts the call that is named, and no other', async () => {
+  it('aborts the named call, and no other', async () => {
     const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');
     expect([one.cause, two.cause]).toEqual(['cancelled', null]);
@@ -112,7 +112,7 @@ describe('RunningCalls', () => {
     expect((await begin('gen-2', { deadlineAtMs: Date.now() })).cause).toBe('deadline');
   });
 
-  it('lets the first cause stand', async () => {
+  it('retains the first cause', async () => {
     const call = await begin('gen-1');
     running.loseAllLeases();
     abort('gen-1');
@@ -126,7 +126,7 @@ describe('RunningCalls', () => {
     expect([first.cause, second.cause]).toEqual([null, 'cancelled']);
   });
 
-  it('DESIGN 7: a call whose abort was lost is ended all the same', async () => {
+  it('DESIGN 7: a call whose abort was lost is still ended', async () => {
     held = ['gen-1'];
     const [held1, left] = [await begin('gen-1'), await begin('gen-2')];
     rounds(2);
@@ -146,7 +146,7 @@ describe('RunningCalls', () => {
     expect(board.sent.map(({ subject }) => subject)).toEqual([expect.stringMatching(/^hb\.\d+$/)]);
   });
 
-  it('DESIGN 7: a call that a client reads elsewhere goes on when its first reader has left', async () => {
+  it('DESIGN 7: a call that a client reads elsewhere goes on when its first reader has ended', async () => {
     const call = await begin('gen-1');
     rounds(1);
     const asked = heartbeat.parse(JSON.parse(board.sent.at(-1)?.body ?? ''));
@@ -159,7 +159,7 @@ describe('RunningCalls', () => {
     ['waited longer than aborts are remembered', 60_001, () => {}],
     ['was there before this worker', 1, () => {}],
     ['was there before the bus came back', 1, () => vi.advanceTimersByTime(5_000)],
-  ])('does not begin a call that %s and that nobody wants any more', async (_case, queuedMs, before) => {
+  ])('does not begin a call that %s and that has no interest any more', async (_case, queuedMs, before) => {
     held = ['gen-1'];
     before();
     reconnect();

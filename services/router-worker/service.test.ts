@@ -18,13 +18,13 @@ import { type RouterWorkerDeps, startRouterWorker } from './service.ts';
 const quiet = () => {};
 const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
 const config = routerConfig.parse({
-  providers: [{ slug: 'house', name: 'House', kind: 'scripted' }],
+  providers: [{ slug: 'local', name: 'Local', kind: 'scripted' }],
   models: [
     {
       id: 'scripted/assistant',
       endpoints: [
-        { provider: 'house', upstream_model: 'primary', prices: { prompt: '1', completion: '2' } },
-        { provider: 'house', upstream_model: 'spare', prices: { prompt: '1', completion: '2' } },
+        { provider: 'local', upstream_model: 'primary', prices: { prompt: '1', completion: '2' } },
+        { provider: 'local', upstream_model: 'spare', prices: { prompt: '1', completion: '2' } },
       ],
     },
   ],
@@ -145,7 +145,7 @@ const isGone = async (call: RouterCall) => {
   expect(rows).toEqual([]);
 };
 
-it('paces the scripted model for calls that are streamed, and for no others', async () => {
+it('limits the rate of the scripted model for streamed calls, and for no others', async () => {
   await start({ scriptedWordsPerSecond: 1 });
   const streamed = callOf('!repeat 3600 word');
   await publish(streamed);
@@ -171,17 +171,17 @@ describe('a call that fails', () => {
     });
   });
 
-  it('ends with the error’s status as a body when nothing was made', async () => {
+  it('ends with the error’s status as a body when there was no content', async () => {
     await start();
     const call = callOf('!fail 429 retry-after=7', { want: 'body' });
     await publish(call);
     expect(await bodyOf(call)).toMatchObject({
       status: 429,
-      body: { error: { code: 429, metadata: { retry_after: 7, provider_name: 'House', previous_errors: [{ status: 429 }] } } },
+      body: { error: { code: 429, metadata: { retry_after: 7, provider_name: 'Local', previous_errors: [{ status: 429 }] } } },
     });
   });
 
-  it('keeps what was made, with the error beside it, when it breaks in the middle', async () => {
+  it('has the content so far, with the error, when it fails in the middle', async () => {
     await start();
     const call = callOf('!fail cut after=2', { want: 'body' });
     await publish(call);
@@ -191,7 +191,7 @@ describe('a call that fails', () => {
     });
   });
 
-  it('falls back to the next endpoint unseen', async () => {
+  it('falls back to the next endpoint invisibly', async () => {
     await start();
     const call = callOf('!fail 500 on=primary');
     await publish(call);
@@ -218,7 +218,7 @@ describe('a call that fails', () => {
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
-  it('DESIGN 3: a call is left for others when it is of another version, and dropped when it is no router call', async () => {
+  it('DESIGN 3: a call of another version is left for other workers, and an invalid one is dropped', async () => {
     const invalid = { ...callOf('hi'), request: {} };
     const later = { ...callOf('hi'), v: 2 };
     await bus.work.publish('router.call', invalid.callId, JSON.stringify(invalid));
@@ -240,7 +240,7 @@ describe('a call that fails', () => {
 });
 
 describe('a client’s call', () => {
-  it('becomes frames in order, with one end, and its item is gone', async () => {
+  it('becomes frames in order, with one end, and its item is acked', async () => {
     await start();
     const call = callOf('Hello!');
     await publish(call);
@@ -250,17 +250,17 @@ describe('a client’s call', () => {
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
-  it('DESIGN 7: a call that wants its answer whole becomes one frame', async () => {
+  it('DESIGN 7: a call for a whole answer becomes one frame', async () => {
     await start();
     const call = callOf('Hello!', { want: 'body' });
     await publish(call);
     expect(await bodyOf(call)).toMatchObject({
       status: 200,
-      body: { id: call.callId, object: 'chat.completion', model: 'scripted/assistant', provider: 'House', usage: { prompt_tokens: 1 } },
+      body: { id: call.callId, object: 'chat.completion', model: 'scripted/assistant', provider: 'Local', usage: { prompt_tokens: 1 } },
     });
   });
 
-  it('opens with the upstream’s body for who debugs, once for each provider that is asked', async () => {
+  it('opens with the upstream’s body for debug requests, once for each provider that is called', async () => {
     await start();
     const messages = [{ role: 'user' as const, content: '!fail 500 on=primary' }];
     const call = callOf('', { request: { messages, stream: true, debug: { echo_upstream_body: true } } });
@@ -269,7 +269,7 @@ describe('a client’s call', () => {
     expect(frames.slice(0, 3).map(({ kind }) => kind)).toEqual(['open', 'open', 'content']);
   });
 
-  it('ends at once when the client has left, and the terminal frame is there all the same', async () => {
+  it('ends at once when the client has disconnected, with its terminal frame', async () => {
     await start();
     const call = callOf('!slow 50 !repeat 1000 a b c');
     await publish(call);
@@ -279,7 +279,7 @@ describe('a client’s call', () => {
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
-  it('is never begun when the client left while it waited in the queue', async () => {
+  it('is never begun when the client disconnected while it waited in the queue', async () => {
     await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
     const [running, waiting] = [callOf('!slow 50 !repeat 1000 a b c'), callOf('hi')];
     await publish(running);
@@ -292,7 +292,7 @@ describe('a client’s call', () => {
 });
 
 describe('a turn’s call', () => {
-  it('DESIGN 5: a turn’s call comes back as a command, and shows no frame when it wants none', async () => {
+  it('DESIGN 5: a turn’s call is reported as a command, without frames when it requests none', async () => {
     await start();
     const call = turnCall('Hello!', { traceparent: '00-aa-bb-01' });
     await publish(call);
@@ -305,7 +305,7 @@ describe('a turn’s call', () => {
         turnId: 'trn_1',
         traceparent: '00-aa-bb-01',
         model: 'scripted/assistant',
-        provider: 'House',
+        provider: 'Local',
         finishReason: 'stop',
         toolCalls: [],
         text: expect.stringMatching(/^Hello!/),
@@ -315,7 +315,7 @@ describe('a turn’s call', () => {
     expect(await framesOf(call)).toEqual([]);
   });
 
-  it('brings the functions that the model wants called, with their arguments as they came', async () => {
+  it('reports the functions that the model calls, with their unchanged arguments', async () => {
     await start();
     const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Oslo'] } }, required: ['city'] };
     const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters } }];
@@ -327,7 +327,7 @@ describe('a turn’s call', () => {
     expect(JSON.parse(command.toolCalls[0]?.arguments ?? '')).toEqual({ city: 'Oslo' });
   });
 
-  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: a turn’s call is not made again after a take-over when its effect is %s', async (state) => {
+  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: a turn’s call is not repeated after a take-over when its effect is %s', async (state) => {
     await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
     const [closed, next] = [turnCall('Hello!', { republished: true }), turnCall('Hello!')];
     await effectOf(closed, state);
@@ -339,7 +339,7 @@ describe('a turn’s call', () => {
     expect(rows).toEqual([]);
   });
 
-  it('DESIGN 6 rule 2: a turn’s call asks no row at its first delivery, and is made again after a take-over when its effect is open', async () => {
+  it('DESIGN 6 rule 2: a turn’s call reads no row at its first delivery, and is repeated after a take-over when its effect is open', async () => {
     const asked: string[] = [];
     const watched: Database = {
       query: (statement, parameters) => {
@@ -360,7 +360,7 @@ describe('a turn’s call', () => {
     expect(asked).toEqual(['effect_state']);
   });
 
-  it('DESIGN 6 rule 2: a turn’s call is not made again when it has waited for over a minute and its effect is closed', async () => {
+  it('DESIGN 6 rule 2: a turn’s call is not made when it has waited for over a minute and its effect is closed', async () => {
     const call = turnCall('Hello!');
     await effectOf(call, 'superseded');
     await publish(call);
@@ -371,9 +371,9 @@ describe('a turn’s call', () => {
   });
 
   it.each([
-    { what: 'hurries with its first word when it is shown word by word', want: 'frames', hurried: 1 },
-    { what: 'hurries with its answer when it is shown whole and nothing else is made', want: 'body', hurried: 1 },
-    { what: 'hurries with nothing when it is shown whole beside others', want: 'body', hurried: 0, besides: '!fail stall after=1 one two' },
+    { what: 'flushes its first word when it is streamed', want: 'frames', hurried: 1 },
+    { what: 'flushes its answer when it is whole and the only one', want: 'body', hurried: 1 },
+    { what: 'flushes nothing when it is whole among others', want: 'body', hurried: 0, besides: '!fail stall after=1 one two' },
   ] as const)('$what', async ({ want, hurried, ...rest }) => {
     const flush = vi.fn();
     await start({ bus: { ...bus, flush } });
@@ -389,14 +389,14 @@ describe('a turn’s call', () => {
     expect(flush).toHaveBeenCalledTimes(hurried);
   });
 
-  it('shows its frames first, and then brings its command', async () => {
+  it('publishes its frames first, and then its command', async () => {
     await start();
     const call = turnCall('Hello!', { want: 'frames', origin: SESSION });
-    const heard: (string | undefined)[] = [];
-    const listening = bus.tokens.subscribe(subjectOf(addresses.tokens, SESSION, call.callId), (_, bytes) => heard.push(readFrame(call.callId, bytes)?.kind));
+    const received: (string | undefined)[] = [];
+    const listening = bus.tokens.subscribe(subjectOf(addresses.tokens, SESSION, call.callId), (_, bytes) => received.push(readFrame(call.callId, bytes)?.kind));
     await publish(call);
     await commandsOf(call.callId);
-    expect(heard.at(-1)).toBe('done');
+    expect(received.at(-1)).toBe('done');
     // Later readers use the log.
     expect((await framesOf(call)).map(({ kind }) => kind)).not.toContain('done');
     await listening.stop();
@@ -411,7 +411,7 @@ describe('a turn’s call', () => {
     ]);
   });
 
-  it('brings no command when its actor has aborted it', async () => {
+  it('sends no command when its actor has aborted it', async () => {
     await start();
     const [aborted, next] = [turnCall('!slow 50 !repeat 1000 a b c', { want: 'frames' }), turnCall('Hello!')];
     await publish(aborted);
@@ -428,7 +428,7 @@ describe('a turn’s call', () => {
 describe('a call whose worker died', () => {
   const content = (call: RouterCall) => sseFrame('content', call.callId, 1, 1, 'data: {}\n\n');
 
-  it('DESIGN 7: a call is made again for a client who has seen nothing, under the number of its delivery', async () => {
+  it('DESIGN 7: a call is repeated for a client without content so far, under the number of its delivery', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('open', call.callId, 1, 1, 'data: {}\n\n')));
     await start();
@@ -437,7 +437,7 @@ describe('a call whose worker died', () => {
     expect(frames.at(-1)?.kind).toBe('done');
   });
 
-  it('DESIGN 7: a call is not made again for a client who has seen a part of it: it ends with the error frame', async () => {
+  it('DESIGN 7: a call is not repeated for a client that has received content: it ends with the error frame', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
     await start();
@@ -446,14 +446,14 @@ describe('a call whose worker died', () => {
     expect(errorOf(frames)).toMatchObject({ status: 502, body: { error: { message: expect.stringContaining('the worker died') } } });
   });
 
-  it('is not made again when all that is kept of it are texts: its first frames are gone', async () => {
+  it('is not repeated when only texts of it are retained: its first frames are gone', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame(1, 700, '"a"')));
     await start();
     expect((await framesUntilEnd(call)).map(({ kind }) => kind)).toEqual(['text', 'error']);
   });
 
-  it('is left alone when its end was shown already', async () => {
+  it('is not changed when its end was published already', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => {
       bus.tokens.publish(subject, content(call));
@@ -464,7 +464,7 @@ describe('a call whose worker died', () => {
     expect(await framesOf(call)).toHaveLength(2);
   });
 
-  it('DESIGN 7: a call is made again for an actor, whatever was shown of it', async () => {
+  it('DESIGN 7: a call is repeated for an actor, whatever was published of it', async () => {
     const call = turnCall('Hello!', { want: 'frames' });
     await effectOf(call, 'open');
     await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
@@ -472,7 +472,7 @@ describe('a call whose worker died', () => {
     expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed' })]);
   });
 
-  it('DESIGN 6: a turn’s call is given up after five deliveries, and its owner is told', async () => {
+  it('DESIGN 6: a turn’s call fails after five deliveries, which is reported to its owner', async () => {
     const call = turnCall('Hello!');
     await effectOf(call, 'open');
     await diesWith(call, () => {}, 5);
@@ -485,7 +485,7 @@ describe('a call whose worker died', () => {
     ]);
   });
 
-  it('DESIGN 6: a client’s call is given up after five deliveries with the error frame, and kept as a dead letter', async () => {
+  it('DESIGN 6: a client’s call fails after five deliveries with the error frame, and becomes a dead letter', async () => {
     const call = callOf('Hello!');
     await diesWith(call, () => {}, 5);
     await start();
@@ -494,7 +494,7 @@ describe('a call whose worker died', () => {
     expect(await deadLettersOf(call)).toEqual([expect.objectContaining({ source: 'call', p: null })]);
   });
 
-  it('is given up after five deliveries also when what was shown of it can’t be read back', async () => {
+  it('fails after five deliveries also when its frames can’t be replayed', async () => {
     const call = callOf('Hello!');
     await diesWith(call, () => {}, 4);
     const replay = () => Promise.reject(new Error('not permitted'));
@@ -518,7 +518,7 @@ describe('stopping', () => {
     expect((await framesOf(call)).at(-1)?.kind).toBe('done');
   });
 
-  it('hands calls back that take too long, and another worker makes them', async () => {
+  it('naks calls that take too long, and another worker executes them', async () => {
     await start({ drainTimeoutMs: 50 });
     const call = turnCall('!slow 20 !repeat 10 a b c', { want: 'frames' });
     await effectOf(call, 'open');

@@ -7,18 +7,18 @@ function databaseError(code: string): Error {
 }
 
 describe('asDamage', () => {
-  it.each(['XX001', 'XX002', '58P01', '58030'])('says of %s that the database is damaged, where it is, and what to do', (code) => {
+  it.each(['XX001', 'XX002', '58P01', '58030'])('reports %s as a damaged database, with its folder and what to do', (code) => {
     expect(asDamage(databaseError(code), '/srv/data')).toMatchObject({
       code: 'config.invalid',
       message: expect.stringMatching(/database in \/srv\/data is damaged \(could not read block 0\): restore/),
     });
   });
 
-  it('says of a full disk that it is full', () => {
+  it('reports a full disk', () => {
     expect(asDamage(databaseError('53100'), '/srv/data')).toMatchObject({ message: 'the disk of /srv/data is full: free some space, and start again' });
   });
 
-  it('leaves everything else as it is', () => {
+  it('leaves every other error unchanged', () => {
     for (const error of [new Error('other'), databaseError('23505'), databaseError('EPIPE'), new SwitchyardError('config.invalid', 'a setting'), 'text']) {
       expect(asDamage(error, '/srv/data')).toBe(error);
     }

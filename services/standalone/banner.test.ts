@@ -50,12 +50,12 @@ describe('the banner', () => {
     expect(lines(more).filter((line) => line.length > COLUMNS)).toEqual([]);
   });
 
-  it('shows a generated key on a line of its own, and names the file else', () => {
+  it('shows a generated key on a separate line, and otherwise names the file', () => {
     expect(lines({ shownKeys: new Map([['router_key', routerKey]]) })).toContain(routerKey);
     expect(lines()).toContain('    key          router_key in data/keys.json');
   });
 
-  it('says of a new data folder that earlier callbacks are not in it, and of no other', () => {
+  it('warns that a new data folder lacks earlier callbacks, and for no other', () => {
     const words = (text: string) => text.replaceAll(/\s+/g, ' ');
     const said = 'data (new: sessions and callbacks of another folder are not in it)';
 
@@ -67,13 +67,13 @@ describe('the banner', () => {
     expect(lines({ agentKey: { variable: 'AGENT_API_KEY' } })).toContain('    key          $AGENT_API_KEY');
   });
 
-  it('says that the script answers, and how to change it, only when no configuration is given', () => {
+  it('says that the scripted model answers, and how to change it, only without a configuration', () => {
     expect(banner(facts)).toContain('OPENAI_API_KEY');
     expect(banner({ ...facts, routerConfigPath: '/srv/router.yaml' })).not.toContain('OPENAI');
     expect(lines({ routerConfigPath: '/srv/router.yaml' })).toContain('  Models         scripted/assistant (/srv/router.yaml)');
   });
 
-  it('says where a provider without a key is, without what may be a credential in its address', () => {
+  it('has the address of a provider without a key, without what may be a credential in it', () => {
     const providers = [{ slug: 'local', kind: 'openai-compatible' as const, base_url: 'http://me:secret@localhost:11434/v1?key=secret' }];
     const text = banner({ ...facts, routerConfig: { providers, models: [modelOf('local/llama3.2')] } });
 

@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-it('wants no key that would be refused: none that neither configuration names as a caller’s', async () => {
+it('requires no key that would be refused: none that neither configuration names as a caller’s', async () => {
   const [routerConfigPath, manifestPath] = [join(folder, 'router.yaml'), join(folder, 'manifest.yaml')];
   await writeFile(routerConfigPath, 'keys: [{ id: a, key: "${MY_KEY}" }]');
   await writeFile(manifestPath, 'runtime: { api_key: "${SUPPORT_KEY}" }, llms: { api_key: "${ROUTER_API_KEY}" }');

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-describe('what npm run cluster says of its keys', () => {
+describe('the output of npm run cluster about its keys', () => {
   it('is the generated ones on a terminal alone; else it names a file that its owner alone can read', async () => {
     const described = async (isTerminal: boolean) => (await clusterComponents({}, { isTerminal })).describe({ ...urls, folder });
     const shown = await described(true);
@@ -49,7 +49,7 @@ models: [{ id: local/small, aliases: ["${model}"], endpoints: [{ provider: local
 keys: [{ id: shop, key: "\${SHOP_KEY}" }]
 `;
 
-  it('is described by its models and its keys, without a word of keys that it would refuse', async () => {
+  it('is described by its models and its keys, without keys that it would refuse', async () => {
     const ROUTER_CONFIG = join(folder, 'router.yaml');
     await writeFile(ROUTER_CONFIG, router('switchyard/assistant'));
     const { describe: describeCluster } = await clusterComponents({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: true });

@@ -11,7 +11,7 @@ describe('the settings', () => {
     for (const name of ['ROUTER_PORT', 'AGENT_PORT', 'STREAMING', 'OPENAI_BASE_URL']) expect(read).toThrow(name);
   });
 
-  it('are refused in sentences of ours, which do not tell the value', () => {
+  it('are refused with messages that do not contain the value', () => {
     const read = () => parseConfig({ ROUTER_PORT: '70000', AGENT_PORT: 'eighty', STREAMING: 'perhaps', TURN_TIMEOUT_SECONDS: '0' });
 
     expect(read).toThrow(/^the environment has 4 errors:\n/);
@@ -109,7 +109,7 @@ describe('the upstream of the settings', () => {
     });
   });
 
-  it('refuses the address of OpenAI without a key, which is of no use', () => {
+  it('refuses the address of OpenAI without a key', () => {
     expect(() => of({ OPENAI_BASE_URL: 'https://api.openai.com/v1' })).toThrow('OPENAI_API_KEY');
   });
 
@@ -128,7 +128,7 @@ describe('the upstream of the settings', () => {
     expect(() => of({ OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', OPENAI_PROVIDER_NAME: '—' })).toThrow('OPENAI_PROVIDER_NAME');
   });
 
-  it('is not looked at beside a configuration of the router', () => {
+  it('is ignored beside a configuration of the router', () => {
     expect(of({ ROUTER_CONFIG: 'router.yaml', OPENAI_BASE_URL: 'https://api.openai.com/v1' })).toBeNull();
   });
 });

@@ -11,20 +11,20 @@ describe('refuseForeignFolder', () => {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it('refuses a folder with files of something else, and names the folder and one of them', async () => {
+  it('refuses a folder with other files, and names the folder and one of them', async () => {
     await writeFile(join(folder, 'letter.txt'), '');
 
     await expect(refuseForeignFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringMatching(`${folder}.*letter\\.txt`) });
   });
 
-  it.each(['switchyard.lock', 'keys.json', 'database', 'database.unfinished'])('takes a folder for ours that has %s, whatever else is there', async (name) => {
+  it.each(['switchyard.lock', 'keys.json', 'database', 'database.unfinished'])('accepts a folder with %s, whatever else is in it', async (name) => {
     await mkdir(join(folder, name));
     await writeFile(join(folder, 'letter.txt'), '');
 
     await refuseForeignFolder(folder);
   });
 
-  it('takes one that is empty, or the root of a disk, or not there yet', async () => {
+  it('accepts one that is empty, or the root of a disk, or missing', async () => {
     await refuseForeignFolder(folder);
     await mkdir(join(folder, 'lost+found'));
     await writeFile(join(folder, '.hidden'), '');

@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 describe('the keys of a data folder', () => {
-  it('are refused when their file is damaged, without a word of what stands in it', async () => {
+  it('are refused when their file is damaged, without its content', async () => {
     await writeFile(join(folder, 'keys.json'), '{"router_key": "sk-sy-v1-0123456789abcdef", "agent');
 
     const error = await loadKeys(folder, {}).catch((cause: unknown) => cause);
@@ -42,7 +42,7 @@ describe('the keys of a data folder', () => {
     expect(new Set([first.routerKey, first.agentKey, first.houseSecret]).size).toBe(3);
   });
 
-  it('are closed again when somebody has opened their file to others', async () => {
+  it('get their permissions back when their file is readable for others', async () => {
     const { path } = await loadKeys(folder, {});
     await chmod(path, 0o644);
     await loadKeys(folder, {});
@@ -71,14 +71,14 @@ describe('the keys of a data folder', () => {
 });
 
 describe('the environment of documents', () => {
-  const keys = { routerKey: 'router', agentKey: 'agent', houseSecret: 'house' };
+  const keys = { routerKey: 'router', agentKey: 'agent', houseSecret: 'deployment' };
 
-  it('has the generated keys where the process says nothing, and nothing of the house secret', () => {
+  it('has the generated keys that the process does not set, and not HOUSE_SECRET', () => {
     const environment = withKeys({ AGENT_API_KEY: '', OTHER: 'kept' }, keys);
 
     expect(environment).toMatchObject({ ROUTER_API_KEY: 'router', AGENT_API_KEY: 'agent', OTHER: 'kept' });
     expect(environment.PLATFORM_PUBLIC_KEY).toMatch(/^pk-/);
-    expect(Object.values(environment)).not.toContain('house');
+    expect(Object.values(environment)).not.toContain('deployment');
   });
 
   it('counts OPENAI_API_KEY=none, as the sample environment of compose has it, as not given', () => {
@@ -86,7 +86,7 @@ describe('the environment of documents', () => {
     expect(withKeys({ OPENAI_API_KEY: 'sk', OTHER: 'none' }, keys)).toMatchObject({ OPENAI_API_KEY: 'sk', OTHER: 'none' });
   });
 
-  it('leaves what the process says', () => {
+  it('leaves what the process sets', () => {
     expect(withKeys({ AGENT_API_KEY: 'own', PLATFORM_PUBLIC_KEY: 'theirs' }, keys)).toMatchObject({ AGENT_API_KEY: 'own', PLATFORM_PUBLIC_KEY: 'theirs' });
   });
 });

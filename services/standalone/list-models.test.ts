@@ -5,7 +5,7 @@ import { withModels } from './list-models.ts';
 
 const unasked = { provider: { slug: 'local', name: 'local' }, hasKey: false, models: null };
 
-it('asks an upstream for its models when none are given, and puts those that chat first', async () => {
+it('requests the models of an upstream when none are set, chat models first', async () => {
   const asked: unknown[] = [];
   const baseUrl = await upstream(({ url, headers }, response) => {
     asked.push([url, headers.authorization]);
@@ -20,11 +20,11 @@ it('asks an upstream for its models when none are given, and puts those that cha
   ]);
 });
 
-it('asks no server when they are given', async () => {
+it('sends no request when they are set', async () => {
   expect((await withModels({ ...unasked, baseUrl: 'http://127.0.0.1:9/v1', models: ['a'] }, undefined)).models).toEqual(['a']);
 });
 
-it('says that nothing listens there, and what to do', async () => {
+it('reports a closed port, and what to do', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = addressOf(server);
@@ -50,7 +50,7 @@ it.each<[string, RequestListener, RegExp]>([
   await expect(withModels({ ...unasked, baseUrl }, undefined)).rejects.toThrow(message);
 });
 
-it('says that a key is not accepted without saying the key', async () => {
+it('reports a refused key without printing it', async () => {
   const baseUrl = await upstream((_, response) => void response.writeHead(403).end());
   const failure = withModels({ ...unasked, hasKey: true, baseUrl }, 'sk-secret');
 
@@ -58,7 +58,7 @@ it('says that a key is not accepted without saying the key', async () => {
   await expect(failure).rejects.not.toThrow(/sk-secret/);
 });
 
-it.each(['sk-secret\nsk-other', 'sk-secret\u0001', 'sk-secret\u2019'])('says that no header carries a key without saying the key', async (key) => {
+it.each(['sk-secret\nsk-other', 'sk-secret\u0001', 'sk-secret\u2019'])('reports a key that no header can carry without printing it', async (key) => {
   const failure = withModels({ ...unasked, hasKey: true, baseUrl: 'http://127.0.0.1:9/v1' }, key);
 
   await expect(failure).rejects.toThrow(/OPENAI_API_KEY contains a character/);

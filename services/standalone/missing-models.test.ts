@@ -23,7 +23,7 @@ it('finds nothing missing where the router has every model, by its id or an alia
   expect(missingModels(manifestWith({ fallback: ['local/small'], evaluation: 'local/small' }), routerConfig)).toEqual([]);
 });
 
-it('names every place with a model that the router has not, and what it has', () => {
+it('names every place with a model that the router lacks, and its models', () => {
   const search = { hostname: 'db', port: 5432, password: '${P}', collection: 'docs', embedding_model: 'a/embedder', embedding_dimensions: 3 };
   const llms = { default: 'a/b', fallback: ['local/small', 'a/c'], evaluation: 'a/d', evaluation_fallback: 'a/e' };
   const lines = missingModels(manifestWith(llms, search), routerConfig);

@@ -24,7 +24,7 @@ const OWN = [
   'platformKeys',
 ];
 
-const stores = { NATS_URL: 'nats://127.0.0.1:4222', DATABASE_URL: 'postgres://127.0.0.1/house', REDIS_URL: 'redis://127.0.0.1' };
+const stores = { NATS_URL: 'nats://127.0.0.1:4222', DATABASE_URL: 'postgres://127.0.0.1/agents', REDIS_URL: 'redis://127.0.0.1' };
 const required = { ...stores, HOUSE_SECRET: 'x'.repeat(32), MANIFEST: 'examples/acme-support/manifest.yaml', ROUTER_CONFIG: 'router.yaml' };
 
 const everythingSet = {

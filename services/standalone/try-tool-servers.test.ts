@@ -9,7 +9,7 @@ import { tryToolServers } from './try-tool-servers.ts';
 const environment = { SHOP_KEY: 'shop-secret' };
 const trying = (mcps: object[]) => tryToolServers(bundleWith(mcps), { environment, clock: systemClock });
 
-it('says nothing of a server that answers', async () => {
+it('reports nothing about a server that answers', async () => {
   const server = await openSdkToolServer(() => {});
   onTestFinished(() => server.close());
 
@@ -17,7 +17,7 @@ it('says nothing of a server that answers', async () => {
   expect(server.messages('initialize')).toHaveLength(1);
 });
 
-it('names each that can’t be used with what to do, all in one go', async () => {
+it('names each that can’t be used with what to do, all together', async () => {
   const refusing = await openHttpDouble((_, response) => void response.writeHead(401).end());
   onTestFinished(() => refusing.close());
   const at = { hostname: 'http://127.0.0.1' };

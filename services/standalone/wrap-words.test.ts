@@ -12,6 +12,6 @@ it('wraps each line of a message by itself, indented two columns more, and loses
   expect(lines.join(' ').split(/\s+/)).toEqual(text.split(/\s+/));
 });
 
-it('gives a word that is wider than a terminal a line of its own', () => {
+it('puts a word that is wider than a terminal on a separate line', () => {
   expect(wrapLines(`at ${'x'.repeat(100)} it is`)).toBe(`at\n  ${'x'.repeat(100)}\n  it is`);
 });

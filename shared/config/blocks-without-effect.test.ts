@@ -32,13 +32,13 @@ describe('each block that is listed', () => {
     expect(hasField(schemaOf(routine), path.split('.'))).toBe(true);
   });
 
-  it('would not be one with a field that there is not', () => {
+  it('would not be one with an unknown field', () => {
     expect(hasField(schemaOf(manifest), ['agent_config', 'context', 'policy'])).toBe(false);
   });
 });
 
 describe('what a start lists', () => {
-  it('is nothing for what is not given, or is empty, false or null', () => {
+  it('is nothing for absent, empty, false or null blocks', () => {
     const context = { policies: [], preamble: null, relationships: {} };
 
     expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, [autonomous('triage')])).toEqual([]);

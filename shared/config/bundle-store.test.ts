@@ -39,7 +39,7 @@ describe('bundle store', () => {
     });
   });
 
-  it('DESIGN 10: a bundle is a row under its hash, and comes back as it was stored, however often it was', async () => {
+  it('DESIGN 10: a bundle is a row under its hash, and is read as it was stored, however often it was', async () => {
     await storeBundle(database, bundle);
     await storeBundle(database, bundle);
 
@@ -49,7 +49,7 @@ describe('bundle store', () => {
     expect(hashOf(bundleBody.parse(read?.body))).toBe(bundle.hash);
   });
 
-  it('keeps characters that a stricter column would refuse', async () => {
+  it('stores characters that a stricter column would refuse', async () => {
     const body = { ...bundle.body, manifest: { ...bundle.body.manifest, name: 'a\u0000b\ud800' } };
     const odd = { hash: hashOf(body), body };
     await storeBundle(database, odd);

@@ -49,7 +49,7 @@ describe('checkRoutine', () => {
       ['dependencies.a: must be a JSON Schema: an object, true or false, or a list of strings, none twice'],
     ],
     ['a reference of draft-07', { $schema: DRAFT_07, items: { $ref: '#/definitions/a' } }, ['items.$ref: leads nowhere: there is no #/definitions/a']],
-  ])('says what a schema must have instead of %s', (_what, schema, sentences) => {
+  ])('reports what a schema must have instead of %s', (_what, schema, sentences) => {
     expect(sentencesOf({ output_schema: schema }).sort()).toEqual(sentences.map((sentence) => `output_schema.${sentence}`).sort());
   });
 
@@ -65,7 +65,7 @@ describe('checkRoutine', () => {
     expect(sentencesOf({ input_schema: schema })).toEqual([]);
   });
 
-  it('lists what is wrong in both schemas beside what is wrong in other fields', () => {
+  it('lists the errors of both schemas beside those of other fields', () => {
     const wrong = { minLength: 'x' };
 
     expect(sentencesOf({ instructions: 5, input_schema: { ...wrong, type: 'array' }, output_schema: wrong })).toEqual([

@@ -20,7 +20,7 @@ function problemsOf(...documents: object[]): string[] {
 }
 
 describe('checkSchemas', () => {
-  it('names the place of what keeps a schema from being used, in each routine', () => {
+  it('names the place of each error of a schema, in each routine', () => {
     const harmful = { type: 'object', properties: { sku: { type: 'string', pattern: '^(?!X)\\w+$' } } };
     const otherDraft = { $schema: 'http://json-schema.org/draft-04/schema#', type: 'object' };
 
@@ -33,26 +33,26 @@ describe('checkSchemas', () => {
     ]);
   });
 
-  it('finds what only compiling shows', () => {
+  it('finds errors that only compiling shows', () => {
     const schema = { type: 'object', properties: { a: { $ref: '#nowhere' } } };
 
     expect(problemsOf({ ...autonomous, output_schema: schema })).toEqual([expect.stringMatching(/^0\.yaml: output_schema: must .*#nowhere/)]);
   });
 
-  it('finds a schema that is nested without end', () => {
+  it('finds a schema that is nested too deeply', () => {
     let schema: Record<string, unknown> = {};
     for (let level = 0; level < 200; level += 1) schema = { not: schema };
 
     expect(problemsOf({ ...autonomous, input_schema: schema })).toEqual(['0.yaml: input_schema: must not be nested deeper than 128 levels']);
   });
 
-  it('has nothing to say about schemas in order, nor about routines without any', () => {
+  it('finds nothing in valid schemas, nor in routines without any', () => {
     const schema = { type: 'object', properties: { sku: { pattern: '^[A-Z]+(-[0-9]+)*$' } }, required: ['sku'], unevaluatedProperties: false };
 
     expect(problemsOf({ ...autonomous, input_schema: schema, output_schema: schema }, autonomous, conversational)).toEqual([]);
   });
 
-  it('keeps an agent with such a schema from starting', async () => {
+  it('prevents the start of an agent with such a schema', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'switchyard-schemas-'));
     const context = { system_prompt: { id: 'acme', version: 1 }, language: 'match_user', routines: [{ id: 'triage', version: 1 }] };
     const agentConfig = {

@@ -53,7 +53,7 @@ describe('documents', () => {
 describe('routine', () => {
   const autonomous = { id: 'triage', version: 1, kind: 'autonomous', instructions: 'Sum it up' };
 
-  it('names the step that is out of place, and why', () => {
+  it('names the misplaced step, and why', () => {
     const steps = ['a', 'b', 'c', 'd'].map((id) => ({ id, kind: id === 'b' ? 'fork' : 'chat', ...(id === 'b' ? {} : { chat_state: 'Hello' }) }));
     const transitions = [
       { from: 'a', to: 'b' },
@@ -72,7 +72,7 @@ describe('routine', () => {
     ]);
   });
 
-  it('keeps the hosts of an allow-list in the form in which they will be compared', () => {
+  it('normalises the hosts of an allow-list for comparison', () => {
     const list = ['Hooks.Acme.Example', '.Internal.Acme.Example.', 'bücher.example', '.bücher.example', '[2001:DB8::7]'];
 
     const read = checkRoutine({ ...autonomous, callback_url_allowlist: list }).value;
@@ -97,7 +97,7 @@ describe('routine', () => {
     });
   });
 
-  it('is conversational unless it says otherwise', () => {
+  it('is conversational by default', () => {
     const steps = [{ id: 'a', kind: 'chat', chat_state: 'Hello' }];
 
     expect(checkRoutine({ id: 'r', version: 1, conditions: ['always'], steps }).value?.kind).toBe('conversational');

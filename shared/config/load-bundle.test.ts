@@ -96,7 +96,7 @@ describe('loadBundle', () => {
   }
 
   describe('refuses', () => {
-    it('everything that is wrong, all at once', async () => {
+    it('everything that is wrong, together', async () => {
       const broken = manifestWith(
         {
           system_prompt: { id: 'missing', version: 1 },
@@ -146,20 +146,20 @@ describe('loadBundle', () => {
       expect(lines.join()).not.toContain('secret-');
     });
 
-    it('a manifest that is not there, and looks at the documents all the same', async () => {
+    it('a missing manifest, and still checks the documents', async () => {
       expect(await problemsOf({ 'documents/macros/m.yaml': { id: 'm', version: 1 } })).toEqual([
         'manifest.yaml: the file does not exist',
         'documents/macros/m.yaml: value: must be given, or else variable: exactly one of the two',
       ]);
     });
 
-    it('a documents folder that is not there', async () => {
+    it('a missing documents folder', async () => {
       const folder = await lay({ 'manifest.yaml': manifest });
 
       await expect(loadFrom(folder)).rejects.toThrow(`${folder}/documents: the folder does not exist`);
     });
 
-    it('credentials that are given and whose variables are not set, the optional ones too, each by its name and place', async () => {
+    it('credentials whose variables are not set, the optional ones too, each by its name and place', async () => {
       const config = {
         database: { hostname: 'db', password: '${DB_PASSWORD}' },
         search: pgvector('${KB_PASSWORD}'),
@@ -183,7 +183,7 @@ describe('loadBundle', () => {
       ]);
     });
 
-    it('a platform that is another deployment’s, and takes the address of this one with or without a slash', async () => {
+    it('a platform of another deployment, and accepts the address of this one with or without a slash', async () => {
       const folder = await lay({
         'documents/prompts/acme.yaml': prompt,
         'manifest.yaml': manifestWith({}, { platform: { ...manifest.agent_config.platform, base_url: 'https://platform.example/' } }),
@@ -196,7 +196,7 @@ describe('loadBundle', () => {
       await expect(loadBundle({ ...paths, publicBaseUrl: 'https://platform.example' })).resolves.toBeDefined();
     });
 
-    it('names of things that nobody defines', async () => {
+    it('references to undefined names', async () => {
       const lines = await problemsOf({
         'manifest.yaml': manifestWith(
           { policies: v1('p'), macros: v1('first-name', 'city', 'plain'), variables: v1('customer'), routines: v1('r') },
@@ -235,7 +235,7 @@ describe('loadBundle', () => {
       ]);
     });
 
-    it('priorities that form a circle, over however many steps and over labels', async () => {
+    it('priorities that form a cycle, over however many steps and over labels', async () => {
       const lines = await relationships({
         priorities: [
           { higher: 'policy:a', over: 'policy:b' },
@@ -280,7 +280,7 @@ describe('loadBundle', () => {
       ]);
     });
 
-    it('policies that depend on each other in a circle', async () => {
+    it('policies that depend on each other in a cycle', async () => {
       const lines = await problemsOf({
         'manifest.yaml': manifestWith({ policies: v1('a', 'b') }),
         'documents/policies/a.yaml': policy('a', { depends_on: ['policy:b', 'tag:self'], labels: ['self'] }),
@@ -305,7 +305,7 @@ describe('loadBundle', () => {
       await expect(load(files)).rejects.toThrow(/holds more than 4 MiB of documents$/);
     });
 
-    it('a folder with more entries than may be looked at', async () => {
+    it('a folder with more entries than may be listed', async () => {
       const folder = await lay({ 'manifest.yaml': manifest, 'documents/prompts/acme.yaml': prompt });
       for (let number = 0; number < 10_000; number += 1) await writeFile(join(folder, 'documents', 'prompts', `${number}.txt`), '');
 
@@ -326,7 +326,7 @@ describe('loadBundle', () => {
     });
   });
 
-  it('does not report what only follows from a document that could not be read', async () => {
+  it('does not report consequences of an unreadable document', async () => {
     const lines = await problemsOf({
       'manifest.yaml': manifestWith(
         {
@@ -348,12 +348,12 @@ describe('loadBundle', () => {
     ]);
   });
 
-  it('holds what the manifest refers to over however many steps, in an order of its own, and nothing else', async () => {
+  it('holds what the manifest refers to over however many steps, in a fixed order, and nothing else', async () => {
     const { body, warnings } = await load({
       'manifest.yaml': manifestWith({ routines: v1('triage', 'a-first'), policies: [{ id: 'p', version: 2 }] }),
       'documents/prompts/z.yaml': { id: 'goal', version: 2, text: 'Second' },
       'documents/prompts/a.yaml': { id: 'goal', version: 10, text: 'Tenth' },
-      'documents/prompts/other.yaml': { id: 'other', version: 1, text: 'Nobody names me' },
+      'documents/prompts/other.yaml': { id: 'other', version: 1, text: 'Not referred to' },
       'documents/routines/1.yaml': autonomous('triage', { instructions: { id: 'goal', version: 10 } }),
       'documents/routines/2.yaml': autonomous('a-first', { instructions: { id: 'goal', version: 2 } }),
       'documents/policies/1.yaml': policy('p'),
@@ -367,7 +367,7 @@ describe('loadBundle', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('takes escaped dollar signs and other texts in braces for what they are', async () => {
+  it('reads escaped dollar signs and other texts in braces literally', async () => {
     const greeting = 'Pay ${amount} with $${voucher} or ${two words}';
 
     const { body } = await load({
@@ -402,14 +402,14 @@ describe('loadBundle', () => {
     expect(other.hash).not.toBe(first.hash);
   });
 
-  it('DESIGN 10: a bundle keeps credentials as references, so that its body holds no secret', async () => {
+  it('DESIGN 10: a bundle stores credentials as references, so that its body holds no secret', async () => {
     const { body } = await load({ 'manifest.yaml': manifest });
 
     expect(JSON.stringify(body)).not.toContain('secret-');
     expect(body.manifest.agent_config.runtime.api_key).toBe('${AGENT_API_KEY}');
   });
 
-  it('warns of what works but is probably not meant', async () => {
+  it('warns of what works but is probably a mistake', async () => {
     const folder = await lay({
       'documents/prompts/acme.yaml': prompt,
       'manifest.yaml': manifestWith(
@@ -434,7 +434,7 @@ describe('loadBundle', () => {
     ]);
   });
 
-  it('DESIGN 10: a process is asked for the credentials that it uses alone', async () => {
+  it('DESIGN 10: a process requires only the credentials that it uses', async () => {
     const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifestWith({}) });
     const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents') };
     const whole = await loadFrom(folder);
@@ -465,7 +465,7 @@ describe('loadBundle', () => {
     ]);
   });
 
-  it('gives the key of the agent, or names the variable that is not set', async () => {
+  it('returns the key of the agent, or names the variable that is not set', async () => {
     const bundle = await load({ 'manifest.yaml': manifest });
 
     expect(agentApiKey(bundle, environment)).toBe('secret-agent');

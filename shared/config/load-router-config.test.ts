@@ -75,7 +75,7 @@ describe('checkRouterConfig', () => {
     expect(lines.join()).not.toContain('secret-');
   });
 
-  it('takes an empty variable for one that is not set', () => {
+  it('reads an empty variable as not set', () => {
     const [example] = corpus.filter(({ name }) => name === 'valid-minimal');
 
     expect(problemsOf(() => checkRouterConfig(example?.document, { ...environment, SECOND_KEY: '' }))).toEqual([
@@ -83,7 +83,7 @@ describe('checkRouterConfig', () => {
     ]);
   });
 
-  it('asks for no secret of a disabled key', () => {
+  it('requires no secret of a disabled key', () => {
     const [example] = corpus.filter(({ name }) => name === 'valid-minimal');
     const { keys: [first, second] = [], ...rest } = checkRouterConfig(example?.document, environment);
     const disabling = (disabled: boolean) => ({ ...rest, keys: [first, { ...second, disabled }] });
@@ -92,7 +92,7 @@ describe('checkRouterConfig', () => {
     expect(problemsOf(() => checkRouterConfig(disabling(false), { ...environment, SECOND_KEY: '' }))).toHaveLength(1);
   });
 
-  it('refuses what is no object at all', () => {
+  it('refuses a file that is not an object', () => {
     expect(problemsOf(() => checkRouterConfig(null, environment))).toEqual(['must be an object']);
   });
 
@@ -118,7 +118,7 @@ describe('loadRouterConfig', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('names a file that is not there', async () => {
+  it('names a missing file', async () => {
     const path = join(folder, 'missing.yaml');
 
     await expect(loadRouterConfig(path, environment)).rejects.toMatchObject({
@@ -156,7 +156,7 @@ describe('loadRouterConfig', () => {
   it.each([
     ['keys', ['ROUTER_API_KEY', 'SHOP_FRONT_KEY'], ['OPENAI_API_KEY']],
     ['providers', ['OPENAI_API_KEY'], ['ROUTER_API_KEY', 'SHOP_FRONT_KEY']],
-  ] as const)('asks who uses the secrets of %s for those alone', async (secrets, asked, notAsked) => {
+  ] as const)('requires of a user of the secrets of %s only those', async (secrets, asked, notAsked) => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
     const set = (names: readonly string[]) => Object.fromEntries(names.map((name, position) => [name, `secret ${position}`]));
 

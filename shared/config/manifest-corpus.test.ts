@@ -26,7 +26,7 @@ describe('manifest', () => {
     });
   }
 
-  it('says of each field what is wanted, and never what was found', () => {
+  it('reports of each field what is expected, and never what was found', () => {
     const secret = 'sk-live-0123456789';
     const agentConfig = {
       runtime: { api_key: secret, log_level: secret },

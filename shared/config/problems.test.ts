@@ -23,14 +23,14 @@ describe('a name from outside', () => {
     expect(printedName(name)).toBe(printed);
   });
 
-  it('is quoted where a sentence asks for it', () => {
+  it('is quoted where a sentence needs it', () => {
     expect(quotedName('a')).toBe('"a"');
     expect(escapeUnprintable('a\u{e0041}b')).toBe('a\\udb40\\udc41b');
   });
 });
 
 describe('errors of a configuration', () => {
-  it('DESIGN 10: names in errors are quoted when they are no plain words, so that a key writes no lines of its own', () => {
+  it('DESIGN 10: names in errors are quoted when they are not plain words, so that a key can not add lines', () => {
     const { problems } = check(z.strictObject({}), { ['a\n\u001b[31mall is well']: 1, b: 2 });
     expect(configInvalid('x.yaml', problems.map(sentenceOf)).message.split('\n')).toEqual([
       'x.yaml has 2 errors:',
@@ -43,7 +43,7 @@ describe('errors of a configuration', () => {
     expect(configInvalid('the configuration', ['a\nb.yaml: is missing']).message).toBe('the configuration has 1 error:\n  a\\u000ab.yaml: is missing');
   });
 
-  it('DESIGN 10: errors are cut at fifty, with the count of the rest', () => {
+  it('DESIGN 10: errors are truncated at fifty, with the count of the rest', () => {
     const lines = configInvalid(
       'x.yaml',
       Array.from({ length: 20_000 }, (_, index) => `k${index}: is not a known field`),

@@ -25,7 +25,7 @@ describe('readDocumentFile', () => {
     return readDocumentFile(path);
   }
 
-  it('says that a file is not there', async () => {
+  it('reports a missing file', async () => {
     expect(await readDocumentFile(join(folder, 'missing.yaml'))).toEqual({ value: null, problems: ['the file does not exist'] });
   });
 
@@ -41,7 +41,7 @@ describe('readDocumentFile', () => {
     expect(await problemsOf(Buffer.alloc(1_048_577, 'a'))).toEqual(['the file is larger than 1 MiB']);
   });
 
-  it('refuses bytes that are no UTF-8', async () => {
+  it('refuses bytes that are not UTF-8', async () => {
     expect(await problemsOf(Buffer.from([0x61, 0x3a, 0x20, 0xff]))).toEqual(['the file is not UTF-8 text']);
   });
 
@@ -93,7 +93,7 @@ describe('readDocumentFile', () => {
     expect(await problemsOf('id: !secret a\n')).toEqual(['line 1, column 5: a tag or an unquoted value is not known']);
   });
 
-  it('never quotes the text, in which a secret may stand', async () => {
+  it('never quotes the text, which may hold a secret', async () => {
     const mistakes = [
       'sk-live-1: [',
       'a: "sk-live-1\\q"',
@@ -134,7 +134,7 @@ describe('readDocumentFile', () => {
     expect(await problemsOf(lines.join('\n'))).toEqual(['aliases stand for more than 1048576 values']);
   });
 
-  it('refuses more anchors and aliases than anybody writes by hand', async () => {
+  it('refuses more anchors and aliases than a hand-written file has', async () => {
     const lines = Array.from({ length: 501 }, (_, index) => `k${index}: &a${index} x\nl${index}: *a${index}`);
     expect(await problemsOf(lines.join('\n'))).toEqual(['the document holds more than 1000 anchors and aliases']);
     expect(await problemsOf(lines.slice(0, 500).join('\n'))).toEqual([]);
@@ -157,14 +157,14 @@ describe('readDocumentFile', () => {
     }
   });
 
-  it('DESIGN 10: YAML and JSON are read alike, whatever the file is called', async () => {
+  it('DESIGN 10: YAML and JSON are read alike, whatever the name of the file', async () => {
     const value = { id: 'a', version: 1, list: [true, null, 1.5, 'b/c'], text: 'line 1\nline 2\n' };
 
     expect((await read('id: a\nversion: 1\nlist: [true, null, 1.5, b/c]\ntext: |\n  line 1\n  line 2\n', 'a.json')).value).toEqual(value);
     expect((await read(`\ufeff${JSON.stringify(value, null, '\t').replace('b/c', 'b\\/c')}`, 'a.yaml')).value).toEqual(value);
   });
 
-  it('reads days and words as the texts that they are', async () => {
+  it('reads dates and words as texts', async () => {
     expect((await read('day: 2026-01-31\nanswer: yes\n')).value).toEqual({ day: '2026-01-31', answer: 'yes' });
   });
 });

@@ -10,7 +10,7 @@ describe('a setting', () => {
     ['NATS_URL', 'nats://hunter2:secret@127.0.0.1:4222'],
     ['NATS_URL', 'nats://127.0.0.1:4222,,hunter2'],
     ['NATS_URL', Array(33).fill('nats://hunter2:4222').join(',')],
-    ['DATABASE_URL', 'mysql://hunter2@127.0.0.1/house'],
+    ['DATABASE_URL', 'mysql://hunter2@127.0.0.1/agents'],
     ['REDIS_URL', 'hunter2'],
     ['MANAGEMENT_PORT', '65536'],
     ['HOUSE_SECRET', 'hunter2'],
@@ -21,7 +21,7 @@ describe('a setting', () => {
     ['RUN_RETENTION_DAYS', '0'],
     ['RUN_RETENTION_DAYS', '3651'],
     ['PUBLIC_BASE_URL', 'ftp://hunter2.example'],
-  ])('%s is refused by its name, and its value is not told: %s', (name, value) => {
+  ])('%s is refused by its name, without its value: %s', (name, value) => {
     expect(() => read(name, value)).toThrow(name);
     expect(() => read(name, value)).not.toThrow('hunter2');
   });
@@ -33,7 +33,7 @@ describe('a setting', () => {
 
   it.each<[keyof typeof settings, string, unknown]>([
     ['NATS_URL', 'nats://one:4222, tls://two:4222', 'nats://one:4222, tls://two:4222'],
-    ['DATABASE_URL', 'postgresql://anna:secret@[::1]/house?sslmode=require', 'postgresql://anna:secret@[::1]/house?sslmode=require'],
+    ['DATABASE_URL', 'postgresql://anna:secret@[::1]/agents?sslmode=require', 'postgresql://anna:secret@[::1]/agents?sslmode=require'],
     ['REDIS_URL', 'rediss://127.0.0.1:6380/2', 'rediss://127.0.0.1:6380/2'],
     ['STREAMING', 'False', false],
     ['MANAGEMENT_PORT', '0', 0],
@@ -41,7 +41,7 @@ describe('a setting', () => {
     expect(read(name, value)).toBe(expected);
   });
 
-  it('that is wrong is told together with all others', () => {
+  it('that is wrong is reported together with all others', () => {
     const shape = { NATS_URL: settings.NATS_URL, DATABASE_URL: settings.DATABASE_URL, COALESCE_MS: settings.COALESCE_MS };
 
     expect(() => readSettings(shape, { COALESCE_MS: 'soon' })).toThrow(/3 errors:\n {2}NATS_URL: .*\n {2}DATABASE_URL: .*\n {2}COALESCE_MS: /);

@@ -35,12 +35,12 @@ it.each([
   [{ api_key: KEY, api_key_scheme: 'basic' }, { TRACES_KEY: 'pk:sk' }, `Basic ${Buffer.from('pk:sk').toString('base64')}`],
   [{ api_key: KEY, api_key_scheme: 'basic' }, { TRACES_KEY: 'cGs6c2s=' }, 'Basic cGs6c2s='],
   [{ api_key: KEY }, {}, null],
-])('a backend is sent its key as its scheme says: %j %j', (fields, environment, authorization) => {
+])('a backend gets its key in the form of its scheme: %j %j', (fields, environment, authorization) => {
   const { backend } = tracesOf(bodyWith({ backend: { url: 'https://traces.example', ...fields } }), environment);
   expect(backend).toEqual({ url: 'https://traces.example', authorization });
 });
 
-it('a manifest without a backend means that of its platform, which is sent the platform’s keys', () => {
+it('a manifest without a backend uses that of its platform, which gets the platform’s keys', () => {
   const body = bodyWith(undefined, { base_url: 'https://platform.example/' });
   const authorization = `Basic ${Buffer.from('k:k').toString('base64')}`;
 

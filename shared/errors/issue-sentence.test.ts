@@ -53,7 +53,7 @@ describe('the sentence of an issue', () => {
     expect(sentencesOf(schema, value)).toContain(sentence);
   });
 
-  it('leaves a schema its own words', () => {
+  it('uses the message of a schema where it has one', () => {
     expect(sentencesOf(z.string().regex(/^a$/, 'must be a name'), 'b')).toEqual(['must be a name']);
   });
 
@@ -80,7 +80,7 @@ function refusedIn(folder: string, only?: string): { file: string; case: string;
 const SENTENCE = /^(must|has|is|can not) /;
 
 describe('a request that is refused', () => {
-  it.each(refusedIn('router'))('is told why in a sentence, router, $file: $case', ({ request }) => {
+  it.each(refusedIn('router'))('has a sentence with the reason, router, $file: $case', ({ request }) => {
     const { error } = chatRequest.safeParse(request, { error: issueSentence });
 
     expect(error && offendingField(error).message).toMatch(SENTENCE);
@@ -94,12 +94,12 @@ describe('a request that is refused', () => {
     ['trigger', triggerRequest],
     ['list-runs', listRunsQuery],
   ])('%s', (name, schema) => {
-    it.each(refusedIn('agent', name))('is told why in a sentence: $case', ({ request }) => {
+    it.each(refusedIn('agent', name))('has a sentence with the reason: $case', ({ request }) => {
       for (const sentence of sentencesOf(schema, request)) expect(sentence).toMatch(SENTENCE);
     });
   });
 
-  it('is told what a role may be, and the kinds of value where several are taken', () => {
+  it('lists the values of a role, and the kinds of value where several are accepted', () => {
     const messageOf = (request: unknown) => {
       const { error } = chatRequest.safeParse(request, { error: issueSentence });
       return error && offendingField(error).message;

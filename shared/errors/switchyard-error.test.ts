@@ -14,7 +14,7 @@ describe('docs/errors.md', () => {
         .map((cell) => cell.trim()),
     );
 
-  it('tells the faces of every code as the catalogue has them, in its order', () => {
+  it('lists both forms of every code as the catalogue has them, in its order', () => {
     const expected = Object.entries(errorCatalogue).map(([code, { status, retryable, routerType, agentCode }]) => [
       `\`${code}\``,
       String(status),
@@ -26,7 +26,7 @@ describe('docs/errors.md', () => {
     expect(rows.map((row) => row.slice(0, 5))).toEqual(expected);
   });
 
-  it('says of each when it happens', () => {
+  it('explains when each happens', () => {
     for (const row of rows) {
       expect(row, row[0]).toHaveLength(6);
       expect(row[5], row[0]).toMatch(/^[A-Z`].{15,}\.$/);
@@ -35,12 +35,12 @@ describe('docs/errors.md', () => {
 });
 
 describe('failureOf', () => {
-  it('masks what is not ours, since its text may hold anything', () => {
+  it('masks other errors, since their text may hold anything', () => {
     expect(failureOf(new Error('password=hunter2'))).toEqual({ code: 'internal', message: 'internal error', details: {} });
     expect(failureOf('password=hunter2')).toEqual({ code: 'internal', message: 'internal error', details: {} });
   });
 
-  it('keeps code, message and details of ours, and neither stack nor cause', () => {
+  it('has code, message and details of a SwitchyardError, and neither stack nor cause', () => {
     const error = new SwitchyardError('request.invalid', 'text is missing', { cause: new Error('inner'), details: { field: 'text' } });
 
     expect(failureOf(error)).toEqual({ code: 'request.invalid', message: 'text is missing', details: { field: 'text' } });

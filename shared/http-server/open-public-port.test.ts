@@ -86,7 +86,7 @@ describe('until the app takes over', () => {
     expect(answer.headers['retry-after']).toBe(body === REFUSAL.body ? '1' : undefined);
   });
 
-  it('keeps a connection whose request had a body that is not read', async () => {
+  it('retains a connection whose request had an unread body', async () => {
     const { url } = await open();
     const agent = oneConnection();
     const refused = await ask(url, agent, { method: 'POST', body: 'x'.repeat(1_000_000) });
@@ -96,7 +96,7 @@ describe('until the app takes over', () => {
     expect(next.from).toBe(refused.from);
   });
 
-  it('answers what is no HTTP in the words that it was given', async () => {
+  it('answers bytes that are not HTTP with the configured body', async () => {
     const { url } = await open();
     const client = await dial(url);
     client.socket.write('NONSENSE\r\n\r\n');
@@ -107,7 +107,7 @@ describe('until the app takes over', () => {
 });
 
 describe('the takeover', () => {
-  it('leaves connections open: the next request on each is the app’s, one that is half sent included', async () => {
+  it('leaves connections open: the next request on each goes to the app, including a half-sent one', async () => {
     const port = await open();
     const agent = oneConnection();
     const before = await ask(`${port.url}/live`, agent);
@@ -138,7 +138,7 @@ describe('the takeover', () => {
     expect((await ask(port.url, oneConnection())).body).toEqual({ by: 'app' });
   });
 
-  it('leaves what is no HTTP to the app alone', async () => {
+  it('leaves bytes that are not HTTP to the app', async () => {
     const port = await open();
     await appOn(port).listen(anywhere);
     const client = await dial(port.url);
@@ -148,7 +148,7 @@ describe('the takeover', () => {
     expect(client.text()).toMatch(/^HTTP\/1\.1 400 .*\r\n\r\napp$/s);
   });
 
-  it('finds a server with the limits of one that the framework makes, before and behind it', async () => {
+  it('has a server with the limits of one that the framework creates, before and after it', async () => {
     const own = fastify({ requestTimeout: REQUEST_TIMEOUT_MS });
     const port = await open();
     const app = appOn(port);
@@ -173,7 +173,7 @@ describe('the takeover', () => {
 });
 
 describe('closing', () => {
-  it('refuses connections and cuts those that are open, as often as it is asked', async () => {
+  it('refuses connections and closes open ones, idempotently', async () => {
     const port = await open();
     const client = await dial(port.url);
     await Promise.all([port.close(), client.closed]);
@@ -182,7 +182,7 @@ describe('closing', () => {
     await expect(ask(port.url, oneConnection())).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  it('is also what the app’s own close does, once it has taken over', async () => {
+  it('is also done by the app’s own close, after the takeover', async () => {
     const port = await open();
     const app = appOn(port);
     await app.listen(anywhere);
@@ -210,7 +210,7 @@ describe('a port that is taken', () => {
   });
 });
 
-it('listens on every address of localhost, and leaves out those that can’t be had', async () => {
+it('listens on every address of localhost, and leaves out unavailable ones', async () => {
   const port = await open({ host: 'localhost', addressesOf: async () => ['127.0.0.1', '127.0.0.2', '192.0.2.1', '127.0.0.2'] });
   const second = `http://127.0.0.2:${new URL(port.url).port}`;
   const agent = oneConnection();

@@ -39,19 +39,19 @@ describe('openHttpClient', () => {
   const post = () => client.post('/x', { headers: {}, body: '{}' });
   /** Collects the body's pieces, and how the reading ends. */
   const reading = (exchange: HttpExchange, wantsMore: () => boolean) => {
-    let heard = '';
+    let received = '';
     const ended = exchange.begun().then(() =>
       exchange.read((piece) => {
-        heard += Buffer.from(piece).toString();
+        received += Buffer.from(piece).toString();
         return wantsMore();
       }),
     );
-    return { heard: () => heard, ended };
+    return { received: () => received, ended };
   };
   const firstRead = async (exchange: HttpExchange) => {
-    const { heard, ended } = reading(exchange, () => false);
+    const { received, ended } = reading(exchange, () => false);
     expect(await ended).toBe(false);
-    return heard();
+    return received();
   };
   const left = new Error('left');
 
@@ -111,24 +111,24 @@ describe('openHttpClient', () => {
       response.write('a');
     };
     const exchange = post();
-    const { heard, ended } = reading(exchange, () => true);
-    await vi.waitFor(() => expect(heard()).toBe('a'), WAIT);
+    const { received, ended } = reading(exchange, () => true);
+    await vi.waitFor(() => expect(received()).toBe('a'), WAIT);
     exchange.abort(left);
     await expect(ended).rejects.toBe(left);
     await vi.waitFor(() => expect(socket?.destroyed).toBe(true), WAIT);
   });
 
-  it('gives what came before the connection broke, then throws', async () => {
+  it('yields what came before the connection broke, then throws', async () => {
     answer = (response) => response.write('a', () => response.socket?.destroy());
     const exchange = post();
     await exchange.begun();
     await vi.waitFor(() => expect(open).toBe(0), WAIT);
-    const { heard, ended } = reading(exchange, () => true);
+    const { received, ended } = reading(exchange, () => true);
     await expect(ended).rejects.toThrow('other side closed');
-    expect(heard()).toBe('a');
+    expect(received()).toBe('a');
   });
 
-  it('keeps the path and the query of the base', async () => {
+  it('retains the path and the query of the base', async () => {
     answer = (response, url) => response.end(url);
     expect(await firstRead(post())).toBe('/v1beta/x?api-version=1');
   });
@@ -152,7 +152,7 @@ describe('openHttpClient', () => {
     exchange.release();
   });
 
-  it('keeps of a short body no more than its bytes while the response is waited for', async () => {
+  it('holds of a short body no more than its bytes while the response is awaited', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const held = () => {
@@ -173,7 +173,7 @@ describe('openHttpClient', () => {
     for (const exchange of posted) exchange.abort(left);
   });
 
-  it('uses a connection again after a release, and not after an abort', async () => {
+  it('reuses a connection after a release, and not after an abort', async () => {
     answer = (response) => {
       response.write('a');
       setTimeout(() => response.end('b'), 20);

@@ -3,15 +3,15 @@ import { Exchange } from './exchange.ts';
 
 const controller = () => ({ aborted: false, paused: false, reason: null, abort: vi.fn(), pause: vi.fn(), resume: vi.fn() });
 /** Lengths of the pieces read, and how the reading ends. */
-const reading = (exchange: Exchange, wantsMore: (heard: number) => boolean = () => true) => {
-  const heard: number[] = [];
-  const ended = exchange.read(({ byteLength }) => wantsMore(heard.push(byteLength)));
-  return { heard, ended };
+const reading = (exchange: Exchange, wantsMore: (received: number) => boolean = () => true) => {
+  const received: number[] = [];
+  const ended = exchange.read(({ byteLength }) => wantsMore(received.push(byteLength)));
+  return { received, ended };
 };
 const piece = (sizeBytes: number) => Buffer.alloc(sizeBytes);
 
 describe('Exchange', () => {
-  it('tells the pool at once of an abort that came while it waited for a connection', () => {
+  it('reports to the pool at once an abort while it waited for a connection', () => {
     const [exchange, pool] = [new Exchange(), controller()];
     exchange.abort(new Error('left'));
     exchange.onRequestStart(pool);
@@ -32,13 +32,13 @@ describe('Exchange', () => {
     exchange.onResponseData(pool, piece(1));
     exchange.onResponseEnd();
     exchange.abort(left);
-    const { heard, ended } = reading(exchange);
+    const { received, ended } = reading(exchange);
     await expect(ended).rejects.toBe(left);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     expect(pool.abort).not.toHaveBeenCalled();
   });
 
-  it('passes over what only says that the response is on its way', async () => {
+  it('skips informational responses', async () => {
     const [exchange, pool] = [new Exchange(), controller()];
     exchange.onResponseStart(pool, 103, { link: 'x' });
     exchange.onResponseStart(pool, 200, { via: ['a', 'b'], age: '7' });
@@ -60,13 +60,13 @@ describe('Exchange', () => {
       exchange.onResponseData(pool, piece(300 * 1024));
       exchange.onResponseEnd();
     });
-    const { heard, ended } = reading(exchange);
+    const { received, ended } = reading(exchange);
     expect(await ended).toBe(true);
-    expect(heard).toEqual([256 * 1024, 1, 300 * 1024]);
+    expect(received).toEqual([256 * 1024, 1, 300 * 1024]);
     expect(pool.pause).toHaveBeenCalledTimes(1);
   });
 
-  it('hands on a body that had ended, or broken, before it was read', async () => {
+  it('delivers a body that had ended, or broken, before it was read', async () => {
     const [whole, broken, pool] = [new Exchange(), new Exchange(), controller()];
     for (const exchange of [whole, broken]) {
       exchange.onRequestStart(pool);
@@ -78,10 +78,10 @@ describe('Exchange', () => {
     const [first, second] = [reading(whole), reading(broken)];
     expect(await first.ended).toBe(true);
     await expect(second.ended).rejects.toThrow('reset');
-    expect([first.heard, second.heard]).toEqual([[1], [1]]);
+    expect([first.received, second.received]).toEqual([[1], [1]]);
   });
 
-  it('hands on nothing more to who wants no more, or has failed to take a piece', async () => {
+  it('delivers nothing more to a consumer that stops or throws', async () => {
     const [sated, failing, pool] = [new Exchange(), new Exchange(), controller()];
     const failed = new Error('too long');
     for (const exchange of [sated, failing]) {
@@ -89,7 +89,7 @@ describe('Exchange', () => {
       exchange.onResponseStart(pool, 200, {});
       for (const size of [1, 2, 3]) exchange.onResponseData(pool, piece(size));
     }
-    const first = reading(sated, (heard) => heard < 2);
+    const first = reading(sated, (received) => received < 2);
     const second = reading(failing, () => {
       throw failed;
     });
@@ -99,7 +99,7 @@ describe('Exchange', () => {
     }
     expect(await first.ended).toBe(false);
     await expect(second.ended).rejects.toBe(failed);
-    expect([first.heard, second.heard]).toEqual([[1, 2], [1]]);
+    expect([first.received, second.received]).toEqual([[1, 2], [1]]);
     expect(pool.abort).not.toHaveBeenCalled();
   });
 

@@ -56,7 +56,7 @@ describe('a guarded post over TLS', () => {
     }
   }
 
-  /** Redirects connections to public addresses to our server, and records their targets. */
+  /** Redirects connections to public addresses to the test's server, and records their targets. */
   function redirectSockets() {
     const realConnect = tls.connect;
     const targets: { servername: string | undefined; addresses: unknown }[] = [];
@@ -75,7 +75,7 @@ describe('a guarded post over TLS', () => {
     return targets;
   }
 
-  it('fails for a certificate that nobody trusts, or that is for another name, and repeats nothing of it', async () => {
+  it('fails for an untrusted certificate, or one for another name, and repeats nothing of it', async () => {
     const allowHosts = `${NAME}:${port},other.example:${port}`;
     const details = (networkCode: string) => ({ code: 'outbound.failed', details: { reason: 'not_connected', networkCode }, cause: undefined });
     await expect(post({ allowHosts, trusted: null })).rejects.toMatchObject(details('DEPTH_ZERO_SELF_SIGNED_CERT'));
@@ -85,7 +85,7 @@ describe('a guarded post over TLS', () => {
     expect(seen).toEqual([]);
   });
 
-  it('does not take the certificate of a name for one of its address', async () => {
+  it('does not accept the certificate of a name for its address', async () => {
     await expect(post({ allowHosts: `127.0.0.1:${port}`, host: '127.0.0.1' })).rejects.toMatchObject({
       details: { networkCode: 'ERR_TLS_CERT_ALTNAME_INVALID' },
     });
@@ -101,7 +101,7 @@ describe('a guarded post over TLS', () => {
     await new Promise((resolve) => silent.close(resolve));
   });
 
-  it('asks for the name in TLS and in the request, without its trailing dot', async () => {
+  it('sends the name in TLS and in the request, without its trailing dot', async () => {
     expect(await post({ allowHosts: `${NAME}:${port}`, host: `${NAME.toUpperCase()}.` })).toEqual({ status: 200, retryAfterMs: null });
     expect(seen).toEqual([{ serverName: NAME, host: `${NAME}:${port}` }]);
   });
@@ -127,9 +127,9 @@ describe('a guarded post over TLS', () => {
     expect(targets).toEqual([{ servername: NAME, addresses: many.slice(0, 4) }]);
   });
 
-  it('asks for no name when the allow-list holds the address itself', async () => {
+  it('sends no name when the allow-list holds the address itself', async () => {
     const targets = redirectSockets();
-    const lookup: NameLookup = () => Promise.reject(new Error('nobody should ask'));
+    const lookup: NameLookup = () => Promise.reject(new Error('must not be called'));
     // The certificate is not for this address, so the connection is refused after the handshake; only the target matters.
     await expect(post({ host: '[2606:4700::1111]', hostAllowlist: ['[2606:4700::1111]'], lookup })).rejects.toMatchObject({
       details: { networkCode: 'ERR_TLS_CERT_ALTNAME_INVALID' },

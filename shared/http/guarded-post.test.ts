@@ -59,7 +59,7 @@ describe('a guarded post that must not arrive', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('DESIGN 11: a guarded post is refused when the name means a private address by the time of the attempt', async () => {
+  it('DESIGN 11: a guarded post is refused when the name resolves to a private address at the attempt', async () => {
     const { port, sockets } = await listenTcp((socket) => socket.end());
     const answers = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], ['8.8.8.8', '::ffff:127.0.0.1'], ['8.8.8.8', 'localhost']];
     const poster = openPoster('', { lookup: async () => answers.shift() ?? [] });
@@ -70,7 +70,7 @@ describe('a guarded post that must not arrive', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('DESIGN 11: a guarded post asks for the name once per attempt, and goes by what it was told then', async () => {
+  it('DESIGN 11: a guarded post resolves the name once per attempt, and connects to that result', async () => {
     const { port, sockets } = await listenHttp((response) => response.end());
     const answers = [['127.0.0.1'], []];
     const poster = openPoster(`receiver.test:${port}`, { lookup: async () => answers.shift() ?? ['127.0.0.1'] });
@@ -80,7 +80,7 @@ describe('a guarded post that must not arrive', () => {
     expect(sockets).toHaveLength(1);
   });
 
-  it.each([301, 302, 303, 307, 308])('is not carried on by a redirect with status %d', async (status) => {
+  it.each([301, 302, 303, 307, 308])('does not follow a redirect with status %d', async (status) => {
     const inner = await listenHttp((response) => response.end());
     const outer = await listenHttp((response) => response.writeHead(status, { location: `http://127.0.0.1:${inner.port}/` }).end());
     // Even an address in OUTBOUND_ALLOW_HOSTS is not reached by a redirect.
@@ -102,7 +102,7 @@ describe('a guarded post that must not arrive', () => {
     await expect(empty.post(requestTo('https://hooks.example/'))).rejects.toEqual(failed('not_connected'));
   });
 
-  it('fails when nobody listens', async () => {
+  it('fails at a closed port', async () => {
     const { port } = await listenTcp(() => {});
     await closers.pop()?.();
     await expect(openPoster(`127.0.0.1:${port}`).post(requestTo(`http://127.0.0.1:${port}/`))).rejects.toMatchObject({
@@ -153,7 +153,7 @@ describe('a guarded post to a receiver that misbehaves', () => {
     expect(sockets).toHaveLength(1);
   });
 
-  it('counts an answer whose body never ends, and reads only the beginning of it', async () => {
+  it('accepts a response whose body never ends, and reads only its beginning', async () => {
     const { port, sockets } = await listenTcp((socket) => {
       socket.once('data', () => drip(socket, `${HEAD}transfer-encoding: chunked\r\n\r\n`, () => '1\r\na\r\n'));
     });
@@ -221,7 +221,7 @@ describe('a guarded post to a receiver that misbehaves', () => {
 });
 
 describe('a guarded post that arrives', () => {
-  it('carries headers, body, path and query, and no fragment, on a connection of its own', async () => {
+  it('sends headers, body, path and query, and no fragment, on a separate connection', async () => {
     const seen: unknown[] = [];
     const { port, sockets } = await listenHttp((response, request) => {
       let body = '';
@@ -246,13 +246,13 @@ describe('a guarded post that arrives', () => {
     await vi.waitFor(() => expect(sockets.every((socket) => socket.destroyed)).toBe(true), WAIT);
   });
 
-  it('tries the next address of a name when nobody listens at the first', async () => {
+  it('tries the next address of a name when the first refuses the connection', async () => {
     const { port } = await listenHttp((response) => response.end());
     const poster = openPoster(`receiver.test:${port}`, { lookup: async () => ['127.0.0.3', '127.0.0.1'] });
     expect((await poster.post(requestTo(`http://receiver.test:${port}/`))).status).toBe(200);
   });
 
-  it('gives the status of failures, and how long the receiver asks us to wait', async () => {
+  it('returns the status of failures, and the receiver’s Retry-After', async () => {
     const { port } = await listenHttp((response) => response.setHeader('retry-after', ['2', '900']).writeHead(503).end('hunter2'));
     expect(await openPoster(`127.0.0.1:${port}`).post(requestTo(`http://127.0.0.1:${port}/`))).toEqual({ status: 503, retryAfterMs: 2_000 });
   });

@@ -35,20 +35,20 @@ describe('nameLookup', () => {
     await expect(lookup('hooks.example', 'dns')).rejects.toMatchObject({ code: 'ENOTFOUND' });
   });
 
-  it('gives up soon when the name server is silent', async () => {
+  it('times out soon when the name server is silent', async () => {
     answers = { ipv4: 'silence', ipv6: 'silence' };
     await expect(lookup('hooks.example', 'dns')).rejects.toMatchObject({ code: 'ETIMEOUT' });
     expect(asked).toBeLessThanOrEqual(4);
   });
 
-  it('gives the addresses of one family when there are none of the other', async () => {
+  it('returns the addresses of one family when there are none of the other', async () => {
     answers = { ipv4: [[192, 0, 2, 1]], ipv6: SERVER_FAILED };
     expect(await lookup('hooks.example', 'dns')).toEqual(['192.0.2.1']);
     answers = { ipv4: NO_SUCH_NAME, ipv6: [[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]] };
     expect(await lookup('hooks.example', 'dns')).toEqual(['2001:db8::1']);
   });
 
-  it('gives all addresses, those of IPv4 first', async () => {
+  it('returns all addresses, those of IPv4 first', async () => {
     answers = {
       ipv4: [
         [192, 0, 2, 1],

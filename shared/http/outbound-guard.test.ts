@@ -194,7 +194,7 @@ describe('checkOutboundUrl', () => {
     expect(() => checkOutboundUrl(url, rules, null)).toThrow(expect.objectContaining({ message: expect.not.stringContaining('OUTBOUND_ALLOW_HOSTS') }));
   });
 
-  it('repeats nothing of the URL in its refusals but host and port', () => {
+  it('repeats only host and port of the URL in its refusals', () => {
     const secretive = ['https://user:hunter2@example.com', 'ftp://example.com/hunter2', 'https://10.0.0.1/hunter2', 'https://localhost/?hunter2', 'hunter2'];
     for (const url of secretive)
       expect(() => checkOutboundUrl(url, rules, null)).toThrow(expect.objectContaining({ message: expect.not.stringContaining('hunter2') }));
@@ -231,7 +231,7 @@ describe('parseAllowHosts', () => {
     for (const text of [undefined, '', ' ', ',']) expect(parseAllowHosts(text)).toEqual(new Set());
   });
 
-  it('keeps each pair in the one spelling that URLs have', () => {
+  it('normalises each pair to the spelling of URLs', () => {
     const text = ' Receiver.Internal:8080,bücher.example.:443,[FD00:0::1]:9000 , 127.1:0080,';
 
     expect(parseAllowHosts(text)).toEqual(new Set(['receiver.internal:8080', 'xn--bcher-kva.example:443', '[fd00::1]:9000', '127.0.0.1:80']));
@@ -239,7 +239,7 @@ describe('parseAllowHosts', () => {
 });
 
 describe('reachableAddresses', () => {
-  const never: NameLookup = () => Promise.reject(new Error('nobody should ask'));
+  const never: NameLookup = () => Promise.reject(new Error('must not be called'));
   const answers =
     (...addresses: string[]): NameLookup =>
     async () =>
@@ -267,7 +267,7 @@ describe('reachableAddresses', () => {
     }
   });
 
-  it('gives all addresses of a public name, asking name servers only', async () => {
+  it('returns all addresses of a public name, from name servers only', async () => {
     const sources: string[] = [];
     const lookup: NameLookup = async (name, source) => {
       sources.push(`${source} ${name}`);
@@ -278,7 +278,7 @@ describe('reachableAddresses', () => {
     expect(sources).toEqual(['dns hooks.example']);
   });
 
-  it('asks the system for an excepted host, and takes what it says', async () => {
+  it('resolves an excepted host by the system, and accepts the result', async () => {
     const sources: string[] = [];
     const lookup: NameLookup = async (name, source) => {
       sources.push(`${source} ${name}`);
@@ -289,7 +289,7 @@ describe('reachableAddresses', () => {
     expect(sources).toEqual(['system receiver.internal']);
   });
 
-  it('gives literals as they are, without a lookup', async () => {
+  it('returns literals unchanged, without a lookup', async () => {
     expect(await reachableAddresses(new URL('http://[fd00::5]:9000/'), rules, never)).toEqual(['fd00::5']);
     expect(await reachableAddresses(new URL('https://8.8.8.8/'), rules, never)).toEqual(['8.8.8.8']);
   });

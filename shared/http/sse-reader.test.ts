@@ -31,7 +31,7 @@ describe('sseReader', () => {
     expect(() => dataOf('data: xxxxxxxxxxxxxxxx\n'.repeat(200), [64])).toThrow(SseOverflow);
   });
 
-  it('gives what came before an event that never ends, and refuses it then', () => {
+  it('returns what came before an event that never ends, and refuses it then', () => {
     const reader = sseReader(LIMIT);
     const [before, endless] = [Buffer.from('data: a\n\n'), Buffer.from(`data: ${'x'.repeat(2_000)}`)];
     expect(reader.read(Buffer.concat([before, endless]))).toEqual([{ event: null, data: 'a' }]);
@@ -39,7 +39,7 @@ describe('sseReader', () => {
     expect(() => reader.end()).toThrow(SseOverflow);
   });
 
-  it('gives all events of a piece as one batch, and an empty batch for a comment', () => {
+  it('returns all events of a piece as one batch, and an empty batch for a comment', () => {
     const reader = sseReader(LIMIT);
     const batches = [': waiting\n\n', 'event: ping\ndata: 1\n\ndata: 2\n\nda', 'ta: 3\n\n'].map((text) =>
       reader.read(Buffer.from(text)).map(({ event, data }) => `${event} ${data}`),
@@ -66,15 +66,15 @@ describe('sseReader', () => {
     expect(read('data: last\n\n')).toEqual(['last']);
   });
 
-  it('gives the last event even when its empty line is missing', () => {
+  it('returns the last event even when its empty line is missing', () => {
     expect(dataOf('data: a\n\ndata: [DONE]')).toEqual(['a', '[DONE]']);
   });
 
-  it('passes over a byte order mark before the first event, however it is cut, and over no other', () => {
+  it('skips a byte order mark before the first event, however it is split, and no other', () => {
     expect(dataOf('\uFEFFdata: a\n\ndata: \uFEFFb\n\n', [1])).toEqual(['a', '\uFEFFb']);
   });
 
-  it('reads the same events however the network cuts the bytes, with any line ending, in any script', () => {
+  it('reads the same events however the network splits the bytes, with any line ending, in any script', () => {
     const values = fc.array(
       fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll(/[\r\n]/g, ' ').trimStart()),
       { maxLength: 8 },

@@ -31,7 +31,7 @@ describe('a boot', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('goes on when it is merely slow, and says every 5 s what it waits for', async () => {
+  it('goes on when it is only slow, and logs every 5 s what it waits for', async () => {
     const waiting: Waiting[] = [];
     let end = () => {};
     const booting = boot(
@@ -67,7 +67,7 @@ describe('a boot', () => {
     await failed;
   });
 
-  it('gives what its start gives', async () => {
+  it('returns the result of its start', async () => {
     expect(await boot(ignore, (step) => step('counting', async () => 3))).toBe(3);
     expect(vi.getTimerCount()).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { countdown } from './countdown.ts';
 
-it('counts from when it is asked first, and never below nothing', () => {
+it('counts from its first read, and never below zero', () => {
   let nowMs = 1_000;
   const leftMs = countdown(100, () => nowMs);
   nowMs = 5_000;

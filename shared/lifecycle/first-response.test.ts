@@ -11,7 +11,7 @@ it('throws the last error of a store that never answers in its time', async () =
   await expect(firstResponse(ask, 2_000)).rejects.toThrow(/^refused ([2-9]|\d{2,})$/);
 });
 
-it('asks again until it is answered', async () => {
+it('retries until it is answered', async () => {
   const answers = [false, false, true];
   await firstResponse(async () => {
     if (answers.shift() === false) throw new Error('not yet');

@@ -23,7 +23,7 @@ function makeObjects(make: (n: number) => unknown, living: unknown[]): number {
   return grown;
 }
 
-it('what is made for a moment is not made among the old, though the same code made what lived long', () => {
+it('short-term objects are not allocated in the old generation, though the same code created long-term ones', () => {
   setUpHeap();
   let grown = 0;
   for (let round = 0; round < 4; round += 1) {
@@ -36,7 +36,7 @@ it('what is made for a moment is not made among the old, though the same code ma
   expect(grown).toBeLessThan(300_000_000);
 }, 60_000);
 
-it('the old generation is collected before it has grown to three times what lives there', () => {
+it('the old generation is collected before it has grown to three times its reachable size', () => {
   setUpHeap();
   const living = Array.from({ length: 150_000 }, (_, n) => ({ n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] }));
   let most = 0;

@@ -49,7 +49,7 @@ describe('LoopWatchdog', () => {
     expect(await counted()).toEqual(['switchyard_event_loop_held_total{work="commands"} 1']);
   });
 
-  it('DESIGN 13: a process that was stopped, or got no CPU, is not taken for one that works', async () => {
+  it('DESIGN 13: a process that was paused, or got no CPU, is not reported as a busy one', async () => {
     const { watchdog, marks, pass, lines, counted } = begin();
     marks.mark('commands');
     pass(200);
@@ -61,7 +61,7 @@ describe('LoopWatchdog', () => {
     expect(await counted()).toEqual([]);
   });
 
-  it('says nothing of much work in many ticks', () => {
+  it('reports nothing for much work in many ticks', () => {
     const { watchdog, marks, pass, lines } = begin();
     for (let look = 0; look < 20; look += 1) {
       marks.mark('commands');
@@ -72,7 +72,7 @@ describe('LoopWatchdog', () => {
     expect(lines).toEqual([]);
   });
 
-  it('calls unmarked what no mark covers', () => {
+  it('reports as unmarked what no mark covers', () => {
     const { watchdog, pass, lines } = begin();
     pass(3_000);
     watchdog.look();

@@ -49,14 +49,14 @@ it('is live from the beginning, and ready once the process is', async () => {
   expect(await get('/live')).toEqual([200, { status: 'ok' }]);
 });
 
-it('DESIGN 2: tells the numbers of its process at /metrics', async () => {
+it('DESIGN 2: serves the metrics of its process at /metrics', async () => {
   const { url } = await open();
   const response = await fetch(`${url}/metrics`);
 
   expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([200, metrics.contentType, await metrics.text()]);
 });
 
-it('stops although somebody holds a connection open', async () => {
+it('stops although a client holds a connection open', async () => {
   const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness: new Readiness(), metrics });
   const socket = connect(Number(new URL(listener.url).port), '127.0.0.1');
   await once(socket, 'connect');

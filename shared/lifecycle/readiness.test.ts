@@ -21,7 +21,7 @@ function counted(answer: () => boolean) {
 
 describe('readiness', () => {
   it.each<[string, Check['ask']]>([
-    ['says no', () => false],
+    ['is not ready', () => false],
     ['throws', () => Promise.reject(new Error('connection lost'))],
     ['does not answer', () => new Promise<boolean>(() => {})],
   ])('is unavailable while something needed %s, and names it', async (_, ask) => {
@@ -35,14 +35,14 @@ describe('readiness', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('stays ready without what is not needed, and says that it is away', async () => {
+  it('stays ready without an optional store, and reports it as away', async () => {
     const readiness = new Readiness();
     readiness.booted([check('bus', () => true), check('cache', () => false, false)]);
 
     expect(await readiness.report()).toEqual({ status: 'ready', checks: { bus: 'ok', cache: 'unavailable' } });
   });
 
-  it('is booting until the boot is over, whatever the stores say', async () => {
+  it('is booting until the boot is over, whatever the state of the stores', async () => {
     const readiness = new Readiness();
 
     expect(await readiness.report()).toEqual({ status: 'booting', checks: {} });
@@ -57,7 +57,7 @@ describe('readiness', () => {
     expect(await readiness.report()).toEqual({ status: 'draining', checks: { bus: 'ok' } });
   });
 
-  it('asks once for all who ask within a second, and again after it', async () => {
+  it('checks once for all requests within a second, and again after it', async () => {
     let isThere = true;
     const { asked, ask } = counted(() => isThere);
     const readiness = new Readiness();

@@ -40,7 +40,7 @@ it('goes on after a release that fails, whether it throws at once or later, and 
   ]);
 });
 
-it('leaves a release that hangs behind when the time is over, and still calls the others', async () => {
+it('abandons a hanging release at the timeout, and still calls the others', async () => {
   const releasers = new Releasers();
   const released: string[] = [];
   releasers.add('folder', () => {

@@ -38,7 +38,7 @@ it('ends the process at once on a signal at least a second after the first', asy
   expect(terminated.exits).toEqual([143]);
 });
 
-it('waits until a signal comes, and gives its name', async () => {
+it('waits for a signal, and returns its name', async () => {
   const { stopped, exits, send } = listening();
   expect(await Promise.race([stopped, Promise.resolve('nothing yet')])).toBe('nothing yet');
 
@@ -53,7 +53,7 @@ it('listens to the process itself by default', async () => {
 
   const stopped = stopSignal();
 
-  // Emitted by hand: the test runner handles the same signals.
+  // Emitted by the test: the test runner handles the same signals.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     const ours = process.listeners(signal).filter((listener) => !known.has(listener));
     expect(ours).toHaveLength(1);

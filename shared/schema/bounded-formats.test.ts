@@ -106,7 +106,7 @@ describe('addBoundedFormats', () => {
 });
 
 describe('isUrl', () => {
-  it('takes what the expression of ajv-formats takes', () => {
+  it('accepts what the expression of ajv-formats accepts', () => {
     const format = addFormats.default.get('url');
     if (!(format instanceof RegExp)) throw new Error('the format url is no expression any more');
     const parts = fc.constantFrom(

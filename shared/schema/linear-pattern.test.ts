@@ -200,7 +200,7 @@ describe('linearPattern', () => {
     expect(stepsFor(4_000)).toBeLessThan(10_000);
   });
 
-  it('counts a step and a half for a character where one look-up tells the next place, and more for each place at once', () => {
+  it('counts a step and a half for a character where one look-up finds the next state, and more for each concurrent state', () => {
     expect(compiled('^[a-z]+(-[a-z]+)*$').stepsFor(1_000_000)).toBeLessThan(1_600_000);
     expect(compiled('^\\S+@\\S+\\.\\S+$').stepsFor(1_000_000)).toBeLessThan(1_600_000);
     expect(compiled('[ab]*a[ab]{900}[cd]').stepsFor(1_000)).toBeGreaterThan(1_000_000);

@@ -118,7 +118,7 @@ function verdictOf(plain: (value: unknown) => unknown, value: unknown): boolean 
   }
 }
 
-it.each(drafts)('gives the verdict that Ajv gives by itself, for schemas of $draft of any shape', ({ create, whole }) => {
+it.each(drafts)('has the same verdict as plain Ajv, for schemas of $draft of any shape', ({ create, whole }) => {
   let compared = 0;
   fc.assert(
     fc.property(whole, fc.array(value, { minLength: 5, maxLength: 10 }), (schema, values) => {

@@ -49,7 +49,7 @@ describe('holdDataFolder', () => {
     return child.pid ?? Number.NaN;
   };
 
-  it('DESIGN 3: a folder that a living process holds is refused, and the process and the folder are named', async () => {
+  it('DESIGN 3: a folder that a running process has locked is refused, and the process and the folder are named', async () => {
     const pid = await liveProcess();
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });
 
@@ -60,33 +60,33 @@ describe('holdDataFolder', () => {
     expect(await readdir(folder)).toEqual(['switchyard.lock']);
   });
 
-  it('refuses a folder whose living holder did not know when it had started', async () => {
+  it('refuses a folder that is locked by a running process without a start time', async () => {
     await leaveLock({ pid: await liveProcess(), startedAtTicks: null });
 
     await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
   });
 
-  it('refuses a folder that this process holds itself', async () => {
+  it('refuses a folder that this process has locked itself', async () => {
     const held = await lockDataFolder(folder);
 
     await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held', details: { pid: process.pid } });
     await held.release();
   });
 
-  it('says clearly that a folder can not be made', async () => {
+  it('reports that a folder can not be created', async () => {
     await writeFile(join(root, 'file'), '');
     const impossible = join(root, 'file', 'data');
 
     await expect(lockDataFolder(impossible)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(impossible) });
   });
 
-  it('says clearly that a folder is a file', async () => {
+  it('reports that a folder is a file', async () => {
     await writeFile(folder, '');
 
     await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
   });
 
-  it('DESIGN 3: a folder is taken over from a process that died', async () => {
+  it('DESIGN 3: a folder is acquired from a process that died', async () => {
     await leaveLock({ pid: await deadProcess(), startedAtTicks: 1 });
 
     await lockDataFolder(folder);
@@ -94,7 +94,7 @@ describe('holdDataFolder', () => {
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid, startedAtTicks: await startOf(process.pid) });
   });
 
-  it('takes a folder over from a process that has ended and was not yet taken note of', async () => {
+  it('acquires a folder from a process that has ended and is not reaped yet', async () => {
     // The shell becomes a `sleep`, which never reaps the child that it inherits.
     const pid = Number(await lineOf(run('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'])));
     await expect.poll(() => stateOf(pid), { timeout: 30_000 }).toBe('Z');
@@ -105,7 +105,7 @@ describe('holdDataFolder', () => {
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
 
-  it('takes a folder over when another program has the number of the process by now', async () => {
+  it('acquires a folder when another program has the process id by now', async () => {
     const pid = await liveProcess();
     await leaveLock({ pid, startedAtTicks: (await startOf(pid)) - 1 });
 
@@ -114,7 +114,7 @@ describe('holdDataFolder', () => {
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
 
-  it.each(['', '{"pid":12', 'null', '{"pid":-1,"startedAtTicks":1,"command":"x"}', '{"pid":"1"}'])('takes a folder over from a torn lock: %j', async (text) => {
+  it.each(['', '{"pid":12', 'null', '{"pid":-1,"startedAtTicks":1,"command":"x"}', '{"pid":"1"}'])('acquires a folder from a torn lock: %j', async (text) => {
     await leaveLock(text);
 
     await lockDataFolder(folder);
@@ -122,7 +122,7 @@ describe('holdDataFolder', () => {
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
 
-  it('takes a folder over when the process that was taking it over died too', async () => {
+  it('acquires a folder when the process that was acquiring it died too', async () => {
     const dead = { pid: await deadProcess(), startedAtTicks: 1 };
     await leaveLock(dead);
     const guard = `${lock}.${createHash('sha256')
@@ -137,7 +137,7 @@ describe('holdDataFolder', () => {
     expect(await readdir(folder)).toEqual(['switchyard.lock']);
   });
 
-  it('gives a dead lock to exactly one of ten who want it at once, every time', async () => {
+  it('assigns a dead lock to exactly one of ten concurrent processes, every time', async () => {
     const dead = { pid: await deadProcess(), startedAtTicks: 1 };
     for (let round = 0; round < 20; round += 1) {
       await leaveLock({ ...dead, nonce: `round ${round}` });
@@ -151,13 +151,13 @@ describe('holdDataFolder', () => {
     }
   });
 
-  it('gives a free folder to exactly one of ten who want it at once', async () => {
+  it('assigns a free folder to exactly one of ten concurrent processes', async () => {
     const takers = await Promise.allSettled(Array.from({ length: 10 }, () => lockDataFolder(folder)));
 
     expect(takers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('makes the folder for its owner alone, and gives it back when it is released', async () => {
+  it('creates the folder with permissions for its owner only, and unlocks it at the release', async () => {
     const first = await lockDataFolder(folder);
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
     await first.release();

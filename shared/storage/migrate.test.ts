@@ -111,7 +111,7 @@ describe('migrate', () => {
     await expect(migrate(database, folder)).rejects.toMatchObject({ code: 'storage.schema_refused', message: expect.stringContaining('not number 1') });
   });
 
-  it('keeps nothing of a file that fails half-way, and everything of those before it', async () => {
+  it('stores nothing of a file that fails half-way, and everything of those before it', async () => {
     const failing = migrate(database, await folderOf({ ...FIRST, '0002-second.sql': 'create table second (b int); select no_such_column;' }));
 
     await expect(failing).rejects.toMatchObject({
@@ -131,7 +131,7 @@ describe('migrate', () => {
     expect((await database.query('select a from first')).rows).toEqual([{ a: 1 }]);
   });
 
-  it('applies only what is new, and takes other line ends for the same text', async () => {
+  it('applies only what is new, and ignores differences of line ends', async () => {
     await migrate(database, await folderOf({ '0001-first.sql': 'create table first (\n  a int\n);\n' }));
 
     const applied = await migrate(database, await folderOf({ '0001-first.sql': 'create table first (\r\n  a int\r\n);\r\n', ...SECOND }));
@@ -139,7 +139,7 @@ describe('migrate', () => {
     expect(applied).toEqual(['0002-second.sql']);
   });
 
-  it('applies the house’s own files by default', async () => {
+  it('applies the product’s own files by default', async () => {
     await migrate(database);
 
     expect(await tables()).toEqual(expect.arrayContaining(['events', 'parts', 'schema_migrations', 'seen', 'sessions']));

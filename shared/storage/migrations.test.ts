@@ -13,7 +13,7 @@ function definitionOf(table: string): string {
 }
 
 describe('the tables', () => {
-  it('DESIGN 3: a migration adds to what is there, so that programs of the release before go on working on it', () => {
+  it('DESIGN 3: a migration only adds, so that programs of the release before go on working', () => {
     expect(files.length).toBeGreaterThan(1);
     expect(sql).not.toMatch(/\b(?:drop|rename|truncate|alter column|set not null)\b/i);
     // A column added to an old table is nullable or has a default, since programs of the release before insert without it.
@@ -25,7 +25,7 @@ describe('the tables', () => {
     expect(sql).not.toMatch(/\bjsonb\b/i);
   });
 
-  it('DESIGN 4: no row of a commit can be refused by another row: no foreign keys, checks or unique keys but the seen key and the addresses', () => {
+  it('DESIGN 4: no row of a commit can be refused by another row: no foreign keys, checks or unique keys but that of processed commands and the addresses', () => {
     expect(sql).not.toMatch(/\b(?:references|foreign key|check\s*\(|exclude|create unique|create trigger)\b/i);
     const keys = committed.map((table) => [table, ...(definitionOf(table).match(/^.*\b(?:primary key|unique)\b.*$/gim) ?? []).map((line) => line.trim())]);
 

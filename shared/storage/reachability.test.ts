@@ -12,7 +12,7 @@ function watched() {
   return { reached: reachability(log, 'Redis at cache:6379/0'), lines };
 }
 
-it('tells each reason of an absence once, and its end once', () => {
+it('logs each reason of an outage once, and its end once', () => {
   const { reached, lines } = watched();
 
   reached.found();
@@ -29,7 +29,7 @@ it('tells each reason of an absence once, and its end once', () => {
   ]);
 });
 
-it('does not fill the log with one reason in ever new words', () => {
+it('does not fill the log with variants of one reason', () => {
   const { reached, lines } = watched();
 
   for (let attempt = 0; attempt < 1_000; attempt += 1) reached.lost(`refused from port ${attempt}`);

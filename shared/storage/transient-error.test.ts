@@ -4,7 +4,7 @@ import { isTransientError, sqlStateOf } from './transient-error.ts';
 
 const withCode = (code: string, message = 'failed') => Object.assign(new Error(message), { code });
 
-describe('a passing fault', () => {
+describe('a transient error', () => {
   it.each([
     ['a repeated key', withCode('23505')],
     ['a text that no column takes', withCode('22021')],
@@ -46,7 +46,7 @@ describe('a passing fault', () => {
     expect(isTransientError(error)).toBe(true);
   });
 
-  it('tells an SQLSTATE from a code of the system', () => {
+  it('distinguishes an SQLSTATE from a code of the system', () => {
     expect(sqlStateOf(withCode('EPIPE'))).toBeNull();
     expect(sqlStateOf(withCode('P0001'))).toBe('P0001');
   });

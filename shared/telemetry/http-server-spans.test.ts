@@ -5,7 +5,7 @@ import { noTracing } from './tracing.ts';
 
 const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-01$/;
 
-it('gives a request one context where nothing is recorded, its caller’s when that is one', async () => {
+it('has one context per request where nothing is recorded, its caller’s when that is valid', async () => {
   const app = fastify();
   traceRequests(app, noTracing);
   app.get('/', async (request) => ({ context: contextOfRequest(request), parent: traceparentOfRequest(request), traceId: traceIdOfRequest(request) }));

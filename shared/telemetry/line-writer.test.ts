@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('drops lines while nobody reads, never blocks, and says afterwards how many', async () => {
+it('drops lines without a reader, never blocks, and reports afterwards how many', async () => {
   const pipe = join(folder, 'pipe');
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);

@@ -89,12 +89,12 @@ it('writes one JSON object a line, with time, service and process', () => {
   ]);
 });
 
-it('says in every line what it is about', () => {
+it('has its context fields in every line', () => {
   const { log, lines } = recording('info');
   logAbout(log, () => ({ call_id: 'gen-1', trace_id: 'abc' })).warn({ attempt: 2 }, 'again');
   expect(lines).toMatchObject([{ level: 'warn', call_id: 'gen-1', trace_id: 'abc', attempt: 2, msg: 'again' }]);
 });
 
-it('has a silent one that can take the place of every other', () => {
+it('has a silent one that can replace every other', () => {
   for (const name of order) expect(silentLog[name]({ err: new Error('unheard') }, 'unheard')).toBeUndefined();
 });

@@ -3,8 +3,8 @@ import { metricTable } from './metrics.ts';
 import { openMetrics } from './open-metrics.ts';
 import { seriesOf } from './series-of.ts';
 
-describe('the numbers of a process', () => {
-  it('leave out what can not be told, and show the rest', async () => {
+describe('the metrics of a process', () => {
+  it('leave out what can not be read, and show the rest', async () => {
     const metrics = openMetrics();
     let isAway = false;
     metrics.watch('partitionsOwned', () => {
@@ -20,7 +20,7 @@ describe('the numbers of a process', () => {
     expect(seriesOf(text, metricTable.effectsOpen.name)).toEqual(['3']);
   });
 
-  it('do not wait for one that is never told', async () => {
+  it('do not wait for one that is never read', async () => {
     const metrics = openMetrics();
     metrics.watch('queueDepth', () => new Promise(() => {}));
     metrics.watch('queueDepth', () => [{ labels: { kind: 'tool' }, value: 5 }]);
@@ -28,7 +28,7 @@ describe('the numbers of a process', () => {
     expect(seriesOf(await metrics.text(), metricTable.queueDepth.name)).toEqual(['{kind="tool"} 5']);
   });
 
-  it('are asked for once for all who look at the same time', async () => {
+  it('are read once for concurrent requests', async () => {
     const metrics = openMetrics();
     let asked = 0;
     const unwatch = metrics.watch('partitionsOwned', () => {
@@ -59,7 +59,7 @@ describe('the numbers of a process', () => {
     expect(seriesOf(text, `${metricTable.commitCommands.name}_sum`)).toEqual(['3']);
   });
 
-  it('are left as they are by what is no number: whoever counts is never hurt by it', async () => {
+  it('ignore what is not a number, without an error for the caller', async () => {
     const metrics = openMetrics();
     for (const count of [Number.NaN, Number.POSITIVE_INFINITY]) {
       metrics.add('tokens', { provider: 'p', kind: 'prompt' }, count);
@@ -75,7 +75,7 @@ describe('the numbers of a process', () => {
     expect(seriesOf(text, metricTable.partitionsOwned.name)).toEqual(['64']);
   });
 
-  it('are there from the start where all their labels are known, so that the first of them is seen as a rise', async () => {
+  it('exist from the start where all their labels are known, so that the first one is an increase', async () => {
     const text = await openMetrics().text();
 
     expect(seriesOf(text, metricTable.deadLetters.name)).toEqual(['{source="command"} 0', '{source="delivery"} 0', '{source="tool"} 0', '{source="call"} 0']);
@@ -83,7 +83,7 @@ describe('the numbers of a process', () => {
     expect(seriesOf(text, metricTable.partitionsOwned.name)).toEqual([]);
   });
 
-  it('stand beside those of the process itself, in a registry of their own', async () => {
+  it('are beside those of the process itself, in a separate registry', async () => {
     const [one, other] = [openMetrics(), openMetrics()];
     one.add('fences', {});
 

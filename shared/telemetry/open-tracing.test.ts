@@ -41,7 +41,7 @@ async function open(take: () => 0 | 1 | null = () => 0, changes: Partial<Tracing
 }
 
 describe('a span', () => {
-  it('stands below its parent, in the same trace, with its attributes, its links and how it failed', async () => {
+  it('is below its parent, in the same trace, with its attributes, its links and its error', async () => {
     const { tracing, spans } = await open();
     const span = tracing.begin('work', {
       kind: 'client',
@@ -72,7 +72,7 @@ describe('a span', () => {
     expect(spans[0]?.resource.attributes).toMatchObject({ 'service.name': 'test', 'deployment.environment.name': 'staging' });
   });
 
-  it('DESIGN 12: what outlives a process is recorded whole by whoever ends it, under an id that all can derive', async () => {
+  it('DESIGN 12: work that spans processes is recorded whole by the process that ends it, under an id that all can derive', async () => {
     const { tracing, spans } = await open();
     tracing.record({ name: 'invoke_agent', kind: 'internal', parent: PARENT, spanId: spanIdOf('trn_1'), startMs: 1_000, endMs: 3_250 });
     await tracing.stop();
@@ -94,7 +94,7 @@ describe('a span', () => {
 });
 
 describe('sampling', () => {
-  it('follows the parent, and hands on what is not recorded', async () => {
+  it('follows the parent, and propagates what is not recorded', async () => {
     const { tracing, spans } = await open();
     const span = tracing.begin('work', { kind: 'internal', parent: UNSAMPLED });
     span.end();
@@ -105,7 +105,7 @@ describe('sampling', () => {
     expect(spans).toEqual([]);
   });
 
-  it('chooses among the traces that begin here by the ratio, the same ones everywhere', async () => {
+  it('samples the traces that begin here by the ratio, the same ones in every process', async () => {
     const { tracing, spans } = await open(() => 0, { sampleRatio: 0.5 });
     const begun = Array.from({ length: 400 }, () => tracing.begin('work', { kind: 'internal', parent: null }));
     for (const span of begun) span.end();
@@ -120,20 +120,20 @@ describe('sampling', () => {
   });
 });
 
-describe('what can not be sent', () => {
+describe('spans that can not be sent', () => {
   it('DESIGN 12: telemetry never blocks: past the bound of its queue spans are dropped and counted', async () => {
-    let told = 0;
+    let reported = 0;
     const { tracing } = await open(
       () => null,
       {},
       (count) => {
-        told += count;
+        reported += count;
       },
     );
     for (let index = 0; index < 10_000; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
 
     expect(tracing.dropped).toBe(10_000 - 8_192);
-    expect(told).toBe(tracing.dropped);
+    expect(reported).toBe(tracing.dropped);
 
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const onStopped = vi.fn();
@@ -144,7 +144,7 @@ describe('what can not be sent', () => {
     expect(onStopped).toHaveBeenCalledOnce();
   });
 
-  it('takes its place no longer than it is tried, also when the exporter breaks over it', async () => {
+  it('occupy the queue no longer than they are tried, also when the exporter throws', async () => {
     let isBroken = true;
     const { tracing, spans } = await open(() => {
       if (isBroken) throw new RangeError('a number that is none');
@@ -160,7 +160,7 @@ describe('what can not be sent', () => {
     expect(tracing.dropped).toBe(8_192);
   });
 
-  it('waits within a bound of memory also when it shows what was said, and goes in batches that collectors take', async () => {
+  it('wait within a memory bound also with content, and are sent in batches that collectors accept', async () => {
     const { tracing, batches } = await open(() => null, { content: 'full' });
     const attributes = { 'gen_ai.input.messages': 'x'.repeat(100_000), 'gen_ai.output.messages': 'y'.repeat(100_000) };
     for (let index = 0; index < 1_000; index += 1) tracing.begin('chat', { kind: 'client', parent: PARENT, attributes }).end();
@@ -171,7 +171,7 @@ describe('what can not be sent', () => {
     expect(Math.max(...batches)).toBeLessThanOrEqual(32);
   });
 
-  it('counts what the collector refuses', async () => {
+  it('are counted when the collector refuses them', async () => {
     const { tracing } = await open(() => 1);
     for (let index = 0; index < 3; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
     await tracing.stop();
@@ -182,10 +182,10 @@ describe('what can not be sent', () => {
   });
 });
 
-describe('where spans go', () => {
+describe('the address of the collector', () => {
   const backend = { url: 'https://traces.example/base/', authorization: 'Bearer x' };
 
-  it('is nowhere unless it is said', async () => {
+  it('is none by default', async () => {
     expect(await openTracing({ config, service: 'test', log: silentLog })).toBe(noTracing);
   });
 
@@ -193,7 +193,7 @@ describe('where spans go', () => {
     [{}, 'https://traces.example/base/v1/traces'],
     [{ endpoint: 'http://collector:4318' }, 'http://collector:4318/v1/traces'],
     [{ endpoint: 'http://collector:4318', tracesEndpoint: 'http://other/in' }, 'http://other/in'],
-  ])('is what the environment says before what the manifest does: %j', (changes, url) => {
+  ])('is that of the environment before that of the manifest: %j', (changes, url) => {
     expect(tracesUrlOf({ ...config, ...changes }, backend)).toBe(url);
   });
 });
@@ -201,9 +201,9 @@ describe('where spans go', () => {
 describe('the headers of the environment', () => {
   /** The requests that a process with this environment sends to the collector. */
   async function sentTo(reference: 'environment' | 'manifest'): Promise<IncomingHttpHeaders> {
-    let heard: IncomingHttpHeaders = {};
+    let received: IncomingHttpHeaders = {};
     const server = createServer((request, response) => {
-      heard = request.headers;
+      received = request.headers;
       request.resume().on('end', () => response.end());
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -218,10 +218,10 @@ describe('the headers of the environment', () => {
     vi.unstubAllEnvs();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    return heard;
+    return received;
   }
 
-  it('are for its own collector: that of the manifest, or a platform, is sent none of them', async () => {
+  it('are for its own collector: that of the manifest, or a platform, gets none of them', async () => {
     expect(await sentTo('environment')).toMatchObject({ 'x-team': 'hush' });
     const headers = await sentTo('manifest');
     expect(headers).toMatchObject({ authorization: 'Bearer own', 'content-type': 'application/x-protobuf' });
@@ -230,7 +230,7 @@ describe('the headers of the environment', () => {
 });
 
 describe('without a collector', () => {
-  it('every context is handed on as it came, and a trace that has a name has it all the same', () => {
+  it('every context is forwarded unchanged, and a named trace still has its name', () => {
     expect(noTracing.begin('work', { kind: 'internal', parent: PARENT }).traceparent).toBe(PARENT);
     expect(spanReferenceIn(noTracing.begin('work', { kind: 'internal', parent: null, traceId: TRACE }).traceparent)?.traceId).toBe(TRACE);
     expect(spanReferenceIn(noTracing.begin('work', { kind: 'internal', parent: null }).traceparent)).not.toBeNull();

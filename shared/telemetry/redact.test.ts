@@ -63,7 +63,7 @@ describe('redactSecrets', () => {
     expect(JSON.stringify(shown)).not.toContain('hush');
   });
 
-  it('shows causes that are no errors, the errors of an aggregate, and not the other fields of an error', () => {
+  it('shows causes that are not errors, the errors of an aggregate, and not the other fields of an error', () => {
     const error = Object.assign(new AggregateError([new TypeError('one')], 'all failed', { cause: 'a text' }), { request: { body: 'private' } });
 
     const shown = redactSecrets(error);
@@ -94,7 +94,7 @@ describe('redactSecrets', () => {
     expect(shown).not.toContain('hush');
   });
 
-  it('cuts circles, chains of causes without an end, depth, size and length', () => {
+  it('truncates cycles, endless chains of causes, depth, size and length', () => {
     const circle: Record<string, unknown> = { name: 'circle' };
     circle.self = circle;
     const first = new Error('first');
@@ -114,7 +114,7 @@ describe('redactSecrets', () => {
     expect(redactSecrets([shared, shared])).toEqual([{ a: 1 }, { a: 1 }]);
   });
 
-  it('makes of everything something that JSON can hold, and leaves the original alone', () => {
+  it('converts everything to what JSON can hold, and leaves the original unchanged', () => {
     const value = {
       at: new Date(0),
       never: new Date(Number.NaN),

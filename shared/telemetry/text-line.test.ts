@@ -12,7 +12,7 @@ describe('a line of the log as text', () => {
     );
   });
 
-  it('has an error on lines of its own, with its causes and the beginning of its stack', () => {
+  it('has an error on separate lines, with its causes and the beginning of its stack', () => {
     const stack = ['TypeError: broken', ...Array.from({ length: 40 }, (_, at) => `    at f${at} (file.ts:1:1)`)].join('\n');
     const err = { name: 'SwitchyardError', code: 'bus.full', message: 'no room', details: { kind: 'x' }, stack, causes: [{ name: 'Error', message: 'deep' }] };
     const lines = textOf({ err }).trimEnd().split('\n');
@@ -46,7 +46,7 @@ describe('a line of the log as text', () => {
     }
   });
 
-  it('is cut where a value is long, and shows what is no line of the log as it is', () => {
+  it('is truncated where a value is long, and shows what is not a log line unchanged', () => {
     expect(textOf({ value: 'x'.repeat(10_000) }).length).toBeLessThan(700);
     expect(textLine('not\u001b JSON\n')).toBe('not\\u001b JSON\n');
   });
@@ -66,7 +66,7 @@ describe('the form of a log', () => {
     expect(write('text')).not.toContain('hush');
   });
 
-  it('is JSON where nothing is asked and no terminal reads', () => {
+  it('is JSON by default without a terminal', () => {
     expect(JSON.parse(write(null))).toMatchObject({ level: 'warn' });
   });
 

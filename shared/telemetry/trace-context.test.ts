@@ -24,15 +24,15 @@ describe('the trace of a request', () => {
     expect(traceContextOf(PARENT)).toEqual({ traceId: TRACE, traceparent: PARENT });
   });
 
-  it('is read from what travelled', () => {
+  it('is read from a message', () => {
     expect(traceIdIn(PARENT)).toBe(TRACE);
     expect(traceIdIn(null)).toBeNull();
     expect(traceIdIn('nonsense')).toBeNull();
   });
 });
 
-describe('what is derived', () => {
-  it('stands below its parent under an id that is always the same, and nowhere without one', () => {
+describe('a derived context', () => {
+  it('is below its parent under an id that is always the same, and absent without one', () => {
     const below = contextBelow(PARENT, 'trn_1');
     expect(below).toBe(`00-${TRACE}-${spanIdOf('trn_1')}-01`);
     expect(contextBelow(PARENT, 'trn_2')).not.toBe(below);

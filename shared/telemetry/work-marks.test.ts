@@ -13,7 +13,7 @@ function begin() {
 
 const nextCallback = () => new Promise((resolve) => setImmediate(resolve));
 
-it('names what took longest in all since the last look, and begins anew', async () => {
+it('names what took longest in total since the last read, and restarts', async () => {
   const { marks, work } = begin();
   for (const [kind, ms] of [
     ['a', 300],
@@ -45,7 +45,7 @@ it('holds over the promise continuations of its callback, and no further', async
   expect(marks.take()).toEqual({ kind: 'a', ms: 700, lastMarked: 'a' });
 });
 
-it('calls unmarked what runs without a mark, and says what was marked before it', async () => {
+it('reports as unmarked what runs without a mark, and names the last mark before it', async () => {
   const { marks, work } = begin();
   setImmediate(() => marks.mark('a'));
   await nextCallback();

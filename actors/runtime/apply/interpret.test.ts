@@ -11,163 +11,163 @@ const COALESCE_MS = 150;
 
 describe('a session', () => {
   it('refuses a message to a session that does not exist, and stores nothing', () => {
-    const world = new World();
+    const driven = new DrivenSession();
 
-    expect(world.apply(post('hello'))).toEqual({ ok: false, code: 'session.not_found', message: 'there is no such session' });
-    expect(world.state).toBeNull();
+    expect(driven.apply(post('hello'))).toEqual({ ok: false, code: 'session.not_found', message: 'there is no such session' });
+    expect(driven.state).toBeNull();
   });
 
   it('refuses to be created twice', () => {
-    const world = new World();
-    world.apply(create());
+    const driven = new DrivenSession();
+    driven.apply(create());
 
-    expect(world.apply(create())).toMatchObject({ ok: false, code: 'session.exists' });
+    expect(driven.apply(create())).toMatchObject({ ok: false, code: 'session.exists' });
   });
 
   it('begins with an empty log and replies with its record', () => {
-    const world = new World();
+    const driven = new DrivenSession();
 
-    expect(world.apply(create())).toMatchObject({ ok: true, value: { session: { id: 'ses_1', status: 'ready', last_offset: -1, customer_id: 'cus_1' } } });
-    expect(world.log).toEqual([]);
+    expect(driven.apply(create())).toMatchObject({ ok: true, value: { session: { id: 'ses_1', status: 'ready', last_offset: -1, customer_id: 'cus_1' } } });
+    expect(driven.log).toEqual([]);
   });
 
   it('greets at offset 0, then is ready, when its configuration has a greeting', () => {
-    const world = new World({ greeting: 'Welcome!' });
-    const reply = world.apply(create());
+    const driven = new DrivenSession({ greeting: 'Welcome!' });
+    const reply = driven.apply(create());
 
-    expect(world.lines).toEqual(['assistant_message Welcome!', 'ready']);
-    expect(world.log[1]?.trace_id).toBe(world.log[0]?.trace_id);
+    expect(driven.lines).toEqual(['assistant_message Welcome!', 'ready']);
+    expect(driven.log[1]?.trace_id).toBe(driven.log[0]?.trace_id);
     expect(reply).toMatchObject({ ok: true, value: { session: { last_offset: 1 } } });
   });
 
   it('does not greet when the request says so', () => {
-    const world = new World({ greeting: 'Welcome!' });
-    world.apply({ ...create(), allowGreeting: false });
+    const driven = new DrivenSession({ greeting: 'Welcome!' });
+    driven.apply({ ...create(), allowGreeting: false });
 
-    expect(world.lines).toEqual([]);
+    expect(driven.lines).toEqual([]);
   });
 
   it('appends message, statuses, reply and ready in the canonical order, at dense offsets, under one trace', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('How long is the warranty?'));
-    world.apply(world.resultOf('Two years.'));
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('How long is the warranty?'));
+    driven.apply(driven.resultOf('Two years.'));
 
-    expect(world.lines).toEqual(['user_message How long is the warranty?', 'acknowledged', 'typing', 'assistant_message Two years.', 'ready']);
-    expect(world.log.map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
-    expect(new Set(world.log.map((event) => event.trace_id)).size).toBe(1);
-    expect(world.log[3]).toMatchObject({ source: 'ai_agent', metadata: { model: 'scripted/assistant' } });
-    expect(world.state?.turn).toBeNull();
+    expect(driven.lines).toEqual(['user_message How long is the warranty?', 'acknowledged', 'typing', 'assistant_message Two years.', 'ready']);
+    expect(driven.log.map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
+    expect(new Set(driven.log.map((event) => event.trace_id)).size).toBe(1);
+    expect(driven.log[3]).toMatchObject({ source: 'ai_agent', metadata: { model: 'scripted/assistant' } });
+    expect(driven.state?.turn).toBeNull();
   });
 
   it('replies to a post with the stored event', () => {
-    const world = new World();
-    world.apply(create());
-    const reply = world.apply(post('hello'));
+    const driven = new DrivenSession();
+    driven.apply(create());
+    const reply = driven.apply(post('hello'));
 
-    expect(reply).toEqual({ ok: true, value: { event: world.log[0] } });
+    expect(reply).toEqual({ ok: true, value: { event: driven.log[0] } });
   });
 
   it('DESIGN 5: a later message cancels the turn: cancelled and ready of the old trace stand before the new message', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    world.wait(COALESCE_MS + 1);
-    world.apply(post('two'));
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    driven.wait(COALESCE_MS + 1);
+    driven.apply(post('two'));
 
-    expect(world.lines.slice(3)).toEqual(['cancelled', 'ready', 'user_message two', 'acknowledged', 'typing']);
-    expect(world.log[4]?.trace_id).toBe(world.log[0]?.trace_id);
-    expect(world.log[5]?.trace_id).not.toBe(world.log[0]?.trace_id);
-    expect(world.aborted).toHaveLength(1);
+    expect(driven.lines.slice(3)).toEqual(['cancelled', 'ready', 'user_message two', 'acknowledged', 'typing']);
+    expect(driven.log[4]?.trace_id).toBe(driven.log[0]?.trace_id);
+    expect(driven.log[5]?.trace_id).not.toBe(driven.log[0]?.trace_id);
+    expect(driven.aborted).toHaveLength(1);
   });
 
   it('adds a message within the coalescing window to the turn: one call superseded, one issued on the longer log, no cancelled', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    const first = world.openCall;
-    world.wait(COALESCE_MS);
-    world.apply(post('two'));
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    const first = driven.openCall;
+    driven.wait(COALESCE_MS);
+    driven.apply(post('two'));
 
-    expect(world.lines).toEqual(['user_message one', 'acknowledged', 'typing', 'user_message two']);
-    expect(world.aborted).toEqual([first]);
-    expect(world.openCall).not.toBe(first);
-    expect(world.upToOffset).toBe(3);
-    expect(world.timers.size).toBe(1);
-    world.apply(world.resultOf('both answered'));
-    expect(world.lines.slice(4)).toEqual(['assistant_message both answered', 'ready']);
-    expect(world.timers.size).toBe(0);
+    expect(driven.lines).toEqual(['user_message one', 'acknowledged', 'typing', 'user_message two']);
+    expect(driven.aborted).toEqual([first]);
+    expect(driven.openCall).not.toBe(first);
+    expect(driven.upToOffset).toBe(3);
+    expect(driven.timers.size).toBe(1);
+    driven.apply(driven.resultOf('both answered'));
+    expect(driven.lines.slice(4)).toEqual(['assistant_message both answered', 'ready']);
+    expect(driven.timers.size).toBe(0);
   });
 
   it('DESIGN 5: the late result of a superseded call changes nothing', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    const late = world.resultOf('too late');
-    world.wait(COALESCE_MS + 1);
-    world.apply(post('two'));
-    const before = world.log.length;
-    world.apply(late);
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    const late = driven.resultOf('too late');
+    driven.wait(COALESCE_MS + 1);
+    driven.apply(post('two'));
+    const before = driven.log.length;
+    driven.apply(late);
 
-    expect(world.log).toHaveLength(before);
-    expect(world.openCall).not.toBeNull();
+    expect(driven.log).toHaveLength(before);
+    expect(driven.openCall).not.toBeNull();
   });
 
   it('appends a human agent’s message without starting a turn', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply({ ...post('A colleague here.'), source: 'human_agent', triggersTurn: false });
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply({ ...post('A colleague here.'), source: 'human_agent', triggersTurn: false });
 
-    expect(world.lines).toEqual(['assistant_message A colleague here.']);
-    expect(world.openCall).toBeNull();
+    expect(driven.lines).toEqual(['assistant_message A colleague here.']);
+    expect(driven.openCall).toBeNull();
   });
 
   it('runs no turn in manual mode', () => {
-    const world = new World();
-    world.apply({ ...create(), mode: 'manual' });
-    world.apply(post('anybody there?'));
+    const driven = new DrivenSession();
+    driven.apply({ ...create(), mode: 'manual' });
+    driven.apply(post('anybody there?'));
 
-    expect(world.lines).toEqual(['user_message anybody there?']);
+    expect(driven.lines).toEqual(['user_message anybody there?']);
   });
 
   it('ends the turn as an error when its deadline fires, and only once', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    const deadline = world.deadline();
-    world.apply(deadline);
-    world.apply(deadline);
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    const deadline = driven.deadline();
+    driven.apply(deadline);
+    driven.apply(deadline);
 
-    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
-    expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
+    expect(driven.lines.slice(3)).toEqual(['error', 'ready']);
+    expect(driven.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
   it('DESIGN 5: a model call that ran into the deadline of its turn is a timeout, though its result comes first', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    const [callId, deadline] = [world.openCall ?? '', world.deadline()];
-    world.wait(world.transitionInputs().turnTimeoutMs);
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    const [callId, deadline] = [driven.openCall ?? '', driven.deadline()];
+    driven.wait(driven.transitionInputs().turnTimeoutMs);
     const failure = { code: 'router.provider_unavailable', message: '', details: {} };
-    world.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
-    world.apply(deadline);
+    driven.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
+    driven.apply(deadline);
 
-    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
-    expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
+    expect(driven.lines.slice(3)).toEqual(['error', 'ready']);
+    expect(driven.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
   it('DESIGN 4: a turn with an unprocessable command ends as an error, then ready', () => {
-    const world = new World();
-    world.apply(create());
-    world.apply(post('one'));
-    world.poison();
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.apply(post('one'));
+    driven.poison();
 
-    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
+    expect(driven.lines.slice(3)).toEqual(['error', 'ready']);
   });
 
   it('leaves the plan unchanged when a transition throws', () => {
-    const world = new World();
-    world.apply(create());
+    const driven = new DrivenSession();
+    driven.apply(create());
     const plan = new CommitPlan();
     const broken = {
       ...post('x'),
@@ -176,18 +176,18 @@ describe('a session', () => {
       },
     };
 
-    expect(() => applyCommand(plan, 1, world.state, broken, world.transitionInputs())).toThrow('broken');
+    expect(() => applyCommand(plan, 1, driven.state, broken, driven.transitionInputs())).toThrow('broken');
     expect(plan.events).toEqual([]);
     expect(plan.sessions.size).toBe(0);
   });
 
   it('never appends decreasing times to a log', () => {
-    const world = new World();
-    world.apply(create());
-    world.wait(-60_000);
-    world.apply(post('one'));
+    const driven = new DrivenSession();
+    driven.apply(create());
+    driven.wait(-60_000);
+    driven.apply(post('one'));
 
-    expect(Date.parse(world.log[0]?.created_at ?? '')).toBe(START_MS);
+    expect(Date.parse(driven.log[0]?.created_at ?? '')).toBe(START_MS);
   });
 
   it('fulfils every promise of the log under any sequence of messages, results, failures, deadlines and pauses', () => {
@@ -207,11 +207,11 @@ describe('a session', () => {
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const world = new World();
-        world.apply(create());
-        for (const each of steps) world.play(each);
-        world.finish();
-        expectWholeTurns(world.log);
+        const driven = new DrivenSession();
+        driven.apply(create());
+        for (const each of steps) driven.play(each);
+        driven.finish();
+        expectWholeTurns(driven.log);
       }),
       { numRuns: 300 },
     );
@@ -255,7 +255,7 @@ function post(text: string): CommandOf<'message.post'> {
 }
 
 /** One session with the rows that a store would have, driven command by command. */
-class World {
+class DrivenSession {
   state: SessionState | null = null;
   readonly log: ConversationEvent[] = [];
   readonly aborted: string[] = [];

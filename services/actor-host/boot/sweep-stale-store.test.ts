@@ -25,7 +25,7 @@ async function storeTombstone(cluster: TestCluster, id: string, days: number, se
 sweepCases(open);
 
 describe('a sweep', () => {
-  it('takes away settled runs that are older than they are kept, with their steps and callbacks, and nothing that is younger or open', async () => {
+  it('deletes settled runs past their retention, with their steps and callbacks, and nothing that is younger or open', async () => {
     const cluster = await open();
     await storeOldRuns(cluster, 'old', 2, 31);
     await storeOldRuns(cluster, 'open', 1, 31);
@@ -62,7 +62,7 @@ describe('a sweep', () => {
     expect((await cluster.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
   });
 
-  it('leaves a session alone in which another run begins before its owner hears of the deletion', async () => {
+  it('leaves a session in which another run begins before its owner gets the deletion', async () => {
     const cluster = await open();
     await cluster.host();
     await orphanSession(cluster, 'run_first', 'ses_shared');
@@ -81,7 +81,7 @@ describe('a sweep', () => {
     expect(await cluster.count('sessions', 'deleted_at is not null')).toBe(0);
   });
 
-  it('takes away what deleted sessions have left, however many answers, unless something is on its way for them', async () => {
+  it('deletes the rows of deleted sessions, however many processed commands, unless something is in flight for them', async () => {
     const cluster = await open();
     await storeTombstone(cluster, 'old', 31, 12_000);
     await storeTombstone(cluster, 'young', 29, 3);
@@ -100,7 +100,7 @@ describe('a sweep', () => {
     ]);
   });
 
-  it('takes away dead letters that are older than they are kept', async () => {
+  it('deletes dead letters past their retention', async () => {
     const cluster = await open();
     for (const days of [29, 31, 31])
       await cluster.rows(
@@ -112,7 +112,7 @@ describe('a sweep', () => {
     expect(await idsIn(cluster, 'dead_letters')).toEqual(['29']);
   });
 
-  it('takes 500 at a time, until nothing is left', async () => {
+  it('deletes 500 at a time, until nothing is left', async () => {
     const cluster = await open();
     await storeOldRuns(cluster, 'old', 1_100, 31);
     const taken: number[] = [];
@@ -130,7 +130,7 @@ describe('a sweep', () => {
     expect(taken).toEqual([500, 500, 100]);
   });
 
-  it('is made by one of those that begin together, and by the next once that one is done or has long said nothing', async () => {
+  it('is made by one of the hosts that begin together, and by the next once that one is done or has long been silent', async () => {
     const cluster = await open();
     await storeOldRuns(cluster, 'old', 1_100, 31);
     const together = [sweepOf(cluster, { pauseMs: 100 }), sweepOf(cluster, { pauseMs: 100 }), sweepOf(cluster, { pauseMs: 100 })];
@@ -167,7 +167,7 @@ describe('a sweep', () => {
     expect(await cluster.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
   });
 
-  it('sends nothing while the bus has no room, and goes on when it has', async () => {
+  it('sends nothing while the bus has no capacity, and goes on when it has', async () => {
     const cluster = await open();
     await cluster.acceptRun({ id: 'run_a', sessionId: 'ses_a', expiresInMs: -120_000 });
     let looks = 0;

@@ -52,7 +52,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('sessions', 'deleted_at is not null')).toBe(1);
     });
 
-    it('DESIGN 6 rule 5: a delivery whose item was lost with its stream is published again by its timer', async () => {
+    it('DESIGN 6 rule 5: a delivery whose item was lost with its stream is republished by its timer', async () => {
       const cluster = await open();
       await cluster.host();
       const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
@@ -82,7 +82,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.log('ses_run')).toEqual([]);
     });
 
-    it('leaves one dead letter of a delivery, though two rounds of it report the end', async () => {
+    it('stores one dead letter of a delivery, though two rounds of it report the end', async () => {
       const cluster = await open();
       await cluster.host();
       const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
@@ -97,7 +97,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('dead_letters')).toBe(1);
     });
 
-    it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {
+    it('makes no callback for a run without an address, and deletes its session when it is settled', async () => {
       const cluster = await open();
       await cluster.host();
       const next = cluster.nextCall();
@@ -108,7 +108,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
     });
 
-    it('does what is left of a delivery for a session that is gone, as a replay needs it', async () => {
+    it('executes the rest of a delivery for a deleted session, as a replay needs it', async () => {
       const cluster = await open();
       await cluster.host();
       const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
@@ -162,7 +162,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(leftBy(cluster)).toEqual([{ callbacks: 1, in_flight: 1, receivers: ['example.com'] }]);
     });
 
-    it('DESIGN 5: a host beside others leaves callbacks that wait to these at once, and counts none as left', async () => {
+    it('DESIGN 5: a host with others leaves waiting callbacks to them at once, and counts none as left', async () => {
       const cluster = await open();
       const { owner, first } = await waitingBesideAnother(cluster, { drainTimeoutMs: 10_000 }, 5_000);
       const second = nextDelivery(cluster);
@@ -173,7 +173,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       await cluster.send(report(again.effectId, 'delivered', 2));
     });
 
-    it.each(['first', 'last'])('DESIGN 5: of hosts that stop together one posts callbacks again whose retry is due: those of the %s to stop', async (index) => {
+    it.each(['first', 'last'])('DESIGN 5: of hosts that stop together one retries due callbacks: those of the %s to stop', async (index) => {
       const cluster = await open();
       const { owner, other, first } = await waitingBesideAnother(cluster, { drainTimeoutMs: 60_000 }, 2_000);
       const second = nextDelivery(cluster);
@@ -188,7 +188,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select id from hosts')).toEqual([]);
     });
 
-    it('DESIGN 5: a host that stops goes on with what one hands over that began to stop before it', async () => {
+    it('DESIGN 5: a stopping host continues what a host releases that began to stop before it', async () => {
       const cluster = await open();
       const host = await cluster.host({ drainTimeoutMs: 60_000 });
       const first = await failedOnce(cluster, { retryAfterMs: 2_000 });
@@ -210,7 +210,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(leftBy(cluster)).toEqual([]);
     });
 
-    it('DESIGN 5: callbacks that hosts leave which stop together are counted in the log', async () => {
+    it('DESIGN 5: callbacks that are left by hosts that stop together are counted in the log', async () => {
       const cluster = await open();
       const { owner, other } = await waitingBesideAnother(cluster, { drainTimeoutMs: 10_000 }, 600_000);
       await Promise.all([owner, other].map(stopOf));

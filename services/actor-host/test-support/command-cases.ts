@@ -8,7 +8,7 @@ import { eventually, type TestCluster } from './test-cluster.ts';
 /** Cases of one host and its sessions' commands, for any driver. */
 export function commandCases(open: () => Promise<TestCluster>): void {
   describe('the actor host', () => {
-    it('DESIGN 4: what follows from a command is stored in one commit; then it is answered, readers are told and the call is published', async () => {
+    it('DESIGN 4: everything that follows from a command is stored in one commit; then the reply, the notice and the call are published', async () => {
       const cluster = await open();
       await cluster.host();
       const next = cluster.nextCall();
@@ -30,7 +30,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       await eventually(async () => (await cluster.count('outbox')) === 0);
     });
 
-    it('DESIGN 4: a command that was applied before is answered like the first time, and changes nothing', async () => {
+    it('DESIGN 4: a repeated command gets the reply of the first, and changes nothing', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_a'));
@@ -54,7 +54,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.log('ses_a')).toMatchObject([{ kind: 'assistant_message', text: 'Welcome to Acme ${shop}!' }, { status: 'ready' }]);
     });
 
-    it('applies a command once that comes twice in one batch', async () => {
+    it('applies a command once that is twice in one batch', async () => {
       const cluster = await open();
       const command = { ...post('ses_a', 'once'), triggersTurn: false };
       await cluster.send(create('ses_a'));
@@ -67,7 +67,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.log('ses_a')).toHaveLength(1);
     });
 
-    it('DESIGN 4: a partition that another host has taken is given up, nothing is stored there, and the others are served', async () => {
+    it('DESIGN 4: a partition that another host has acquired is dropped, nothing is stored there, and the others are served', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_a'));
@@ -85,7 +85,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
     });
 
-    it('DESIGN 4: a command that can not be stored is isolated: a dead letter, an answer, and its neighbours go on', async () => {
+    it('DESIGN 4: a command that can not be stored is isolated: a dead letter, a reply, and the other commands are applied', async () => {
       const cluster = await open();
       await cluster.send(create('ses_a'));
       // Not a W3C trace id: a text column refuses the character.
@@ -99,7 +99,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('dead_letters')).toBe(1);
     });
 
-    it('DESIGN 3: a dead letter copies the bytes: what is not a command is buried, and its partition goes on behind it', async () => {
+    it('DESIGN 3: a dead letter copies the bytes: what is not a command becomes one, and its partition goes on behind it', async () => {
       const cluster = await open();
       await cluster.bus.commands.append(partitionOf('ses_a'), 'nonsense', 'not json');
       await cluster.send(create('ses_a'));
@@ -109,7 +109,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select id, source, body from dead_letters')).toEqual([{ id: 'nonsense', source: 'command', body: 'not json' }]);
     });
 
-    it('buries what is not for a session of the partition, and what no session can be called, and harms nobody else', async () => {
+    it('dead-letters what is not for a session of the partition, and what has an impossible session id, without effect on others', async () => {
       const cluster = await open();
       await cluster.host();
       const partition = partitionOf('ses_a');
@@ -123,7 +123,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
-    it('stores a command whose sender can not be answered, and harms nobody else', async () => {
+    it('stores a command whose sender can not get a reply, without effect on others', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send({ ...create('ses_a'), answerTo: 'no token' });
@@ -134,7 +134,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
-    it('publishes the calls of others while many can not be made', async () => {
+    it('publishes the calls of other sessions while many can not be made', async () => {
       const cluster = await open();
       await cluster.host();
       const ids = Array.from({ length: 60 }, (_, index) => `ses_${index}`);
@@ -153,7 +153,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       await eventually(() => origin === 'ses_good');
     });
 
-    it('DESIGN 3: a partition whose snapshots are of a newer version is given up, and no command of it is lost', async () => {
+    it('DESIGN 3: a partition whose snapshots are of a newer version is released, and no command of it is lost', async () => {
       const cluster = await open();
       const host = await cluster.host();
       await cluster.send(create('ses_a'));
@@ -204,7 +204,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect((await cluster.log('ses_a')).map((event) => event.offset)).toEqual([0, 1]);
     });
 
-    it('DESIGN 4: a commit that never reached the database is tried again', async () => {
+    it('DESIGN 4: a commit that never reached the database is retried', async () => {
       const cluster = await open();
       const host = await cluster.host();
       host.faults.push('before', 'before');
@@ -228,7 +228,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('timers')).toBe(0);
     });
 
-    it('waits at its stop for the turn in progress', async () => {
+    it('waits for the turn in progress at its stop', async () => {
       const cluster = await open();
       const host = await cluster.host({ drainTimeoutMs: 5_000 });
       const next = cluster.nextCall();
@@ -252,7 +252,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       await eventually(async () => (await cluster.bus.commands.state()).firstSequence >= lastSequence);
       await host.stop();
 
-      // These are never applied, however often another host passes over them.
+      // These are never applied, however often another host skips them.
       await cluster.send({ ...post('ses_a', 'one'), triggersTurn: false });
       await cluster.send({ ...post('ses_b', 'two'), triggersTurn: false });
       await cluster.host({ purgeEveryMs: 20 });
@@ -261,14 +261,14 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.log('ses_b')).toHaveLength(1);
     });
 
-    it('DESIGN 4: a store that was laid out for another number of partitions is refused', async () => {
+    it('DESIGN 4: a store with another number of partitions is refused', async () => {
       const cluster = await open();
       await cluster.rows(`insert into meta (key, value) values ('partition_count', '16') on conflict (key) do update set value = '16'`);
 
       await expect(cluster.host()).rejects.toMatchObject({ code: 'storage.schema_refused' });
     });
 
-    it('keeps hundreds of sessions apart: dense offsets, one ready a turn, no message lost', async () => {
+    it('serves hundreds of sessions independently: dense offsets, one ready a turn, no message lost', async () => {
       const cluster = await open();
       await cluster.host();
       cluster.answerAllCalls();

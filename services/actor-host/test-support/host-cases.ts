@@ -29,7 +29,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
   };
 
   describe('hosts together', () => {
-    it('DESIGN 4: hosts share the partitions, and a host that joins gets its share without anybody waiting', async () => {
+    it('DESIGN 4: hosts share the partitions, and a host that joins gets its share without a wait for clients', async () => {
       const cluster = await open();
       const first = await cluster.host();
       expect((await ownersIn(cluster)).get(first.id)).toBe(PARTITION_COUNT);
@@ -39,7 +39,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, first, second, third));
     });
 
-    it('a host takes again what it has lost without noticing, though no command comes to tell it', async () => {
+    it('a host acquires again what it has lost unnoticed, though no command shows the loss', async () => {
       const cluster = await open();
       const host = await cluster.host();
       const [before] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = 5');
@@ -90,7 +90,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect((await cluster.log('ses_1'))[0]).toMatchObject({ kind: 'user_message', offset: 0 });
     });
 
-    it('DESIGN 4: a dead host is replaced when its heartbeat is five seconds old, and what it had taken in is not lost', async () => {
+    it('DESIGN 4: a dead host is replaced when its heartbeat is five seconds old, and what it had accepted is not lost', async () => {
       const cluster = await open();
       const [first, second] = [await cluster.host(), await cluster.host()];
       await eventually(() => areSharedBy(cluster, first, second));
@@ -105,7 +105,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect((await ownersIn(cluster)).get(first.id)).toBe(PARTITION_COUNT);
     });
 
-    it('DESIGN 4: a partition whose owner is alive is not taken', async () => {
+    it('DESIGN 4: a partition with a running owner is not acquired', async () => {
       const cluster = await open();
       await (await cluster.host()).stop();
       await cluster.rows(`update parts set owner = 'stubborn' where p < 8`);
@@ -121,7 +121,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, host));
     });
 
-    it('DESIGN 4: the epoch fences a host that slept while another took over: nothing that it still writes arrives', async () => {
+    it('DESIGN 4: the epoch fences a host that was paused during a take-over: none of its later writes is stored', async () => {
       const cluster = await open();
       const pausedHost = await cluster.host();
       await cluster.send(create('ses_a'));
@@ -156,7 +156,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(row?.epoch).toBeGreaterThan(1);
     });
 
-    it('DESIGN 4: no host takes a partition above its own version, and a newer one gets all', async () => {
+    it('DESIGN 4: no host acquires a partition above its own version, and a newer one gets all', async () => {
       const cluster = await open();
       const old = await cluster.host();
       const newer = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
@@ -171,7 +171,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect((await ownersIn(cluster)).has(old.id)).toBe(false);
     });
 
-    it('DESIGN 3: a command of a newer version is left to a newer host, and neither applied nor buried', async () => {
+    it('DESIGN 3: a command of a newer version is left to a newer host, neither applied nor dead-lettered', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_a'));
@@ -181,13 +181,13 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       const before = await epochOf();
       // It is released and acquired again, round after round; the other partitions are served meanwhile.
       await eventually(async () => (await epochOf()) >= before + 2);
-      const neighbour = partitionOf('ses_b') === partitionOf('ses_a') ? 'ses_c' : 'ses_b';
-      await cluster.send(create(neighbour));
+      const otherPartition = partitionOf('ses_b') === partitionOf('ses_a') ? 'ses_c' : 'ses_b';
+      await cluster.send(create(otherPartition));
       await eventually(() => cluster.replies.length === 2);
       expect(await cluster.count('dead_letters')).toBe(0);
     });
 
-    it('DESIGN 4: what an older host had to give up is free for the newer one that comes', async () => {
+    it('DESIGN 4: what an older host had to release is acquired by the newer one that starts', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_a'));
@@ -198,7 +198,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, newer));
     });
 
-    it('takes each partition once, however much is heard of other hosts while it starts', async () => {
+    it('acquires each partition once, however many notices of other hosts come while it starts', async () => {
       const cluster = await open();
       let [goOn, isAsked] = [() => {}, false];
       const opening = cluster.host({}, { stalled: { until: new Promise<void>((resolve) => (goOn = resolve)), onAsked: () => (isAsked = true) } });
@@ -211,7 +211,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
-    it('DESIGN 4: a host that the broker does not answer keeps what it has while no other host has the broker', async () => {
+    it('DESIGN 4: a host without replies of the broker retains its partitions while no other host has the broker', async () => {
       const cluster = await open();
       const [first, second] = [await cluster.host(), await cluster.host()];
       await eventually(() => areSharedBy(cluster, first, second));
@@ -235,7 +235,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(await owned()).toEqual(before);
     });
 
-    it('DESIGN 4: a host that the broker does not answer releases its partitions to those that have it, and has its share again behind that', async () => {
+    it('DESIGN 4: a host without replies of the broker releases its partitions to hosts that have them, and gets its share again afterwards', async () => {
       const cluster = await open();
       const [first, second] = [await cluster.host(), await cluster.host()];
       await eventually(() => areSharedBy(cluster, first, second));
@@ -279,7 +279,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(announced).toContain(`part.${partitionOf('ses_a')} ${JSON.stringify({ v: 1, epoch: 2 })}`);
     });
 
-    it('DESIGN 4: the message at the cursor tells a log that was lost: what the new one holds is applied, though its sequences are lower', async () => {
+    it('DESIGN 4: the message at the cursor shows that a log was lost: the commands of the new one are applied, though its sequences are lower', async () => {
       const cluster = await open();
       const host = await cluster.host();
       for (let n = 0; n < 20; n += 1) await cluster.send({ ...post('ses_a', String(n)), triggersTurn: false });
@@ -339,7 +339,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('effects', `state = 'open'`)).toBe(0);
     });
 
-    it('DESIGN 5: an effect names its inputs and holds no text of the conversation', async () => {
+    it('DESIGN 5: an effect refers to its inputs and holds no text of the conversation', async () => {
       const cluster = await open();
       await cluster.host();
       const next = cluster.nextCall();
@@ -351,7 +351,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(JSON.stringify(await cluster.rows('select * from outbox'))).not.toContain('a sentence');
     });
 
-    it('keeps sessions whole while hosts join, leave, die and sleep under load', async () => {
+    it('loses nothing of sessions while hosts join, leave, die and are paused under load', async () => {
       const cluster = await open();
       cluster.answerAllCalls();
       const ids = Array.from({ length: 60 }, (_, index) => `ses_${index}`);

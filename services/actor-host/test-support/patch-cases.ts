@@ -9,7 +9,7 @@ export function patchCases(open: () => Promise<TestCluster>): void {
     (await cluster.rows<{ record: SessionRecord }>('select record from sessions where id = $1', [id]))[0]?.record ?? null;
 
   describe('a session that is changed', () => {
-    it('is not there for what was never made or is deleted, and nothing comes of the change', async () => {
+    it('is not found when it was never created or is deleted, and the change has no effect', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(patch('ses_b', 'early', { title: 'T' }));
@@ -24,7 +24,7 @@ export function patchCases(open: () => Promise<TestCluster>): void {
       expect(await recordOf(cluster, 'ses_b')).toBeNull();
     });
 
-    it('stays as it is when it can not become what is wanted', async () => {
+    it('is unchanged when the change is refused', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_a'));
@@ -37,7 +37,7 @@ export function patchCases(open: () => Promise<TestCluster>): void {
       expect(await recordOf(cluster, 'ses_a')).toEqual(before);
     });
 
-    it('DESIGN 4: a change of a session is a command: stored and answered once, in its place among the others, and kept by the next owner', async () => {
+    it('DESIGN 4: a change of a session is a command: stored and answered once, in order with the others, and read by the next owner', async () => {
       const cluster = await open();
       const first = await cluster.host();
       await cluster.send({ ...create('ses_a'), metadata: { plan: 'gold', region: 'eu' }, labels: ['open'] });
@@ -65,7 +65,7 @@ export function patchCases(open: () => Promise<TestCluster>): void {
       expect(await recordOf(cluster, 'ses_a')).toMatchObject({ ...changed, title: null });
     });
 
-    it('keeps the turn in progress when it becomes a human’s; later messages follow its mode', async () => {
+    it('finishes the turn in progress when it switches to manual mode; later messages follow the mode', async () => {
       const cluster = await open();
       await cluster.host();
       const next = cluster.nextCall();

@@ -50,7 +50,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
     });
 
-    it('runs tools in parallel, puts the batch into the log as one event, and shows the model what came of it', async () => {
+    it('runs tools in parallel, appends the batch to the log as one event, and shows the model the results', async () => {
       const cluster = await open();
       await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
@@ -93,7 +93,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       });
     });
 
-    it('keeps how each of its calls ended and when, also when its session is gone, and nothing that was said', async () => {
+    it('stores how and when each of its calls ended, also after its session is deleted, and no text of them', async () => {
       const cluster = await open();
       await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
@@ -142,7 +142,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('effects', `kind = 'run-call'`)).toBe(1);
     });
 
-    it('DESIGN 5: rows that are accepted and whose command never came are started by the owner, at take-over and later', async () => {
+    it('DESIGN 5: accepted rows whose command never came are started by the owner, at take-over and later', async () => {
       const cluster = await open();
       await cluster.acceptRun({ id: 'run_1' });
       const next = cluster.nextCall();
@@ -154,7 +154,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       expect((await late).callId).toBe('run_2-1');
     });
 
-    it('starts a run once, however often its command comes', async () => {
+    it('starts a run once, however often its command is delivered', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.startRun({ id: 'run_1' });
@@ -194,7 +194,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
     });
 
-    it('fails a run at its start when a hundred wait for the session already, and starts those', async () => {
+    it('fails a run at its start when a hundred already wait for the session, and starts those', async () => {
       const cluster = await open();
       await cluster.host();
       await cluster.send(create('ses_run'));
@@ -272,7 +272,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       }
     });
 
-    it('calls tools that a message asked for whose text the database can not take apart', async () => {
+    it('calls tools of a message whose text the database can not parse', async () => {
       const cluster = await open();
       await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
@@ -292,7 +292,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
     it.each([
       ['a tool list that can not be read', 'succeeded', `insert into tool_lists (hash, tools) values ('h1', '[{"name":7}]')`],
       ['a schema that this version refuses', 'failed', `update bundles set body = replace(body::text, '"claim":{', '"claim":{"pattern":"(a+)+$",')::json`],
-    ])('costs a run its life and nobody else: %s', async (_, state, damage) => {
+    ])('fails one run and no other: %s', async (_, state, damage) => {
       const cluster = await open();
       expect(await cluster.rows(`${damage} returning 1`)).toHaveLength(1);
       await cluster.host();
@@ -315,7 +315,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
     it.each([
       ['with a callback', 'https://example.com/callback'],
       ['without one', null],
-    ])('keeps the session of a run %s until the turn has ended that was in progress when nothing else was left to do', async (_, callbackUrl) => {
+    ])('retains the session of a run %s until the end of the turn that was in progress when nothing else was left to do', async (_, callbackUrl) => {
       const cluster = await open();
       await cluster.host();
       const [runCall, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
@@ -338,7 +338,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
     it.each([
       ['in an earlier commit', true],
       ['just before', false],
-    ])('opens no second chain of rounds for the late failure of a round that was given up %s', async (_, waits) => {
+    ])('opens no second chain of rounds for the late failure of a superseded round %s', async (_, waits) => {
       const cluster = await open();
       const host = await cluster.host();
       const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];

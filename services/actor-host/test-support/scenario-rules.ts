@@ -54,7 +54,7 @@ function checkLog({ id, head, isDeleted, mode }: SessionRow, log: readonly Conve
   if (mode === 'manual')
     expect(
       [...traces.keys()].filter((trace) => !trace.startsWith('f')),
-      `outcome d: nobody answers in ${id}, which is manual`,
+      `outcome d: there is no answer in ${id}, which is manual`,
     ).toEqual([]);
 }
 
@@ -102,7 +102,7 @@ async function checkRuns(cluster: TestCluster, runs: Trace['runs'], logs: Readon
     ).toEqual(hasCallback ? [row?.state] : []);
     const words = (logs.get(sessionId) ?? []).flatMap((event) => (event.kind === 'status' && event.trace_id === row?.trace_id ? [event.status] : []));
     if (words.length > 0) expect(words.includes('error') ? 'failed' : 'succeeded', `outcome d: the log of ${id} says the same as its row`).toBe(row?.state);
-    if (ephemeral) expect(await cluster.count('sessions', `id = '${sessionId}' and deleted_at is null`), `${sessionId} lives on`).toBe(0);
+    if (ephemeral) expect(await cluster.count('sessions', `id = '${sessionId}' and deleted_at is null`), `${sessionId} still exists`).toBe(0);
   }
   const steps = await cluster.rows<{ run_id: string; n: number; last: number }>(
     'select run_id, count(*) as n, max(seq) as last from steps group by run_id having count(*) <> max(seq) + 1 or count(distinct seq) <> count(*)',

@@ -49,7 +49,7 @@ export const idsIn = async (cluster: TestCluster, table: string) =>
 
 /** Cases of sweeps: commands to owners, and rows deleted by `ctid`, for any driver. */
 export function sweepCases(open: () => Promise<TestCluster>): void {
-  it('DESIGN 4: a sweep has sessions deleted by their owners: those of ephemeral runs that are over, with nothing left to deliver', async () => {
+  it('DESIGN 4: a sweep has sessions deleted by their owners: those of settled ephemeral runs, with nothing left to deliver', async () => {
     const cluster = await open();
     await cluster.host();
     await orphanSession(cluster, 'run_stale', 'ses_stale');
@@ -74,7 +74,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
     expect(await sweepOf(cluster).swept).toMatchObject({ orphaned_sessions: 0 });
   });
 
-  it('DESIGN 4: a sweep has runs settled by their owners that are past their hard deadline, once, and their callers told', async () => {
+  it('DESIGN 4: a sweep has runs past their hard deadline settled by their owners, once, with their callbacks', async () => {
     const cluster = await open();
     // Their start was applied, then everything but the rows was lost: the owner does not start them again, and has no timer.
     for (const [id, expiresInMs] of [
@@ -98,7 +98,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
     expect(await sweepOf(cluster).swept).toMatchObject({ overdue_runs: 0 });
   });
 
-  it('leaves a run as it is that has settled before its owner hears that its time is over', async () => {
+  it('does not change a run that has settled before its owner gets the command of the sweep', async () => {
     const cluster = await open();
     await cluster.host();
     // The input breaks the schema: the run settles at once.
@@ -121,7 +121,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
     expect(await cluster.count('deliveries')).toBe(1);
   });
 
-  it('a sweep takes away what nobody waits for any more, wherever in its table it stands, and nothing that is younger, open, or of what goes on', async () => {
+  it('a sweep deletes rows that nothing waits for any more, wherever in their table, and none that is younger, open, or of active work', async () => {
     const cluster = await open();
     const store = (ids: string, state: string, days: number, of: string, count = 1) =>
       cluster.rows(

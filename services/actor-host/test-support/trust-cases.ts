@@ -18,7 +18,7 @@ function sendTagged(cluster: TestCluster, command: SessionCommand): Promise<{ se
 /** Cases of command tags: which senders an owner trusts. */
 export function trustCases(open: () => Promise<TestCluster>): void {
   describe('an owner that requires tags', () => {
-    it('DESIGN 11: passes over requests without a valid tag and keeps nothing of them, and applies what workers report without one', async () => {
+    it('DESIGN 11: skips requests without a valid tag and stores nothing of them, and applies results of workers without one', async () => {
       const cluster = await open();
       // A long expiry: on a busy machine a slow host would otherwise lose its partitions.
       await cluster.host({ times: { beatMs: 100, expiresAfterMs: 60_000, dropAfterMs: 50_000 } }, { check: commandCheck(tags, 0) });
@@ -45,7 +45,7 @@ export function trustCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
-    it('DESIGN 11: takes requests without a tag that the log held before tags were required, as of a release before', async () => {
+    it('DESIGN 11: accepts requests without a tag that the log held before tags were required, as of an earlier release', async () => {
       const cluster = await open();
       await cluster.host({}, { check: commandCheck(tags, LATER_MS) });
       await cluster.send(create('ses_a'));

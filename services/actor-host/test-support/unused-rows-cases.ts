@@ -3,7 +3,7 @@ import { eventually, type TestCluster } from './test-cluster.ts';
 
 /** Rows that hosts delete while they run, because no open effect, run or bundle refers to them any more. */
 export function unusedRowsCases(open: () => Promise<TestCluster>): void {
-  it('claims, tool lists and their servers that nothing needs any more are swept, and those that something needs stay', async () => {
+  it('unused claims, tool lists and their servers are swept, and used ones stay', async () => {
     const cluster = await open();
     await cluster.rows(`insert into claims (effect_id, claimed_at) values ('old', now() - interval '3 days'), ('young', now() - interval '25 hours')`);
     const lists = { dropped: 2, used: 2, young: null, fresh: 0.5, returned: 2 };

@@ -27,7 +27,7 @@ afterEach(() => {
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 
 describe('lost notices', () => {
-  it('are made up for by the next one', async () => {
+  it('are recovered by the next one', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -35,12 +35,12 @@ describe('lost notices', () => {
     await deployment.owner.append(sessionId, SAY('lost'));
     deployment.owner.silent.notices = false;
 
-    await deployment.owner.append(sessionId, SAY('heard'));
+    await deployment.owner.append(sessionId, SAY('received'));
 
     expect(offsetsOf(await waiting)).toEqual([0, 1]);
   });
 
-  it('are made up for when another host takes the partition', async () => {
+  it('are recovered when another host acquires the partition', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -52,7 +52,7 @@ describe('lost notices', () => {
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
-  it('are made up for by a comparison now and then', async () => {
+  it('are recovered by a periodic comparison', async () => {
     const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const sessionId = await newSession(app);
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -63,10 +63,10 @@ describe('lost notices', () => {
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
-  it.each(['wait_for_data=60', 'wait_for_data=0'])('are made up for when another reader of the session sees more, with %s', async (query) => {
+  it.each(['wait_for_data=60', 'wait_for_data=0'])('are recovered when another reader of the session reads more, with %s', async (query) => {
     const app = deployment.app();
     const sessionId = await newSession(app);
-    await deployment.owner.append(sessionId, SAY('heard'));
+    await deployment.owner.append(sessionId, SAY('received'));
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=1'));
     deployment.owner.silent.notices = true;
     await deployment.owner.append(sessionId, SAY('lost'));
@@ -76,7 +76,7 @@ describe('lost notices', () => {
     expect(offsetsOf(await waiting)).toEqual([1]);
   });
 
-  it('ask for many sessions in one query when many partitions change hands', async () => {
+  it('cost one query for many sessions when many partitions change owners', async () => {
     const app = deployment.app();
     const sessions: string[] = [];
     for (let n = 0; n < 20; n += 1) sessions.push(await newSession(app));
@@ -92,8 +92,8 @@ describe('lost notices', () => {
   });
 });
 
-describe('what polls cost', () => {
-  it('is one query each at most while they wait, however many, and none while nothing happens', async () => {
+describe('the queries of polls', () => {
+  it('are at most one each while they wait, however many, and none without events', async () => {
     const app = deployment.app();
     const sessions: string[] = [];
     for (let n = 0; n < 50; n += 1) sessions.push(await newSession(app));
@@ -109,7 +109,7 @@ describe('what polls cost', () => {
     expect(deployment.queries).toEqual([]);
   });
 
-  it('is nothing for a poll that follows the one before', async () => {
+  it('are none for a poll that follows the one before', async () => {
     const { bus, listening } = countedBus(deployment.bus);
     const app = deployment.app({ bus });
     const sessionId = await newSession(app);
@@ -126,22 +126,22 @@ describe('what polls cost', () => {
   });
 
   it.each([
-    { what: 'nothing for a poll that asks for what was told a moment before', text: 'short', queries: [] },
-    { what: 'one query when it was too much to keep in mind', text: 'x'.repeat(5_000), queries: ['agent-gateway-page'] },
+    { what: 'none for a poll for recent events', text: 'short', queries: [] },
+    { what: 'one when the events were too large for the cache', text: 'x'.repeat(5_000), queries: ['agent-gateway-page'] },
   ])('is $what', async ({ text, queries }) => {
     const app = deployment.app();
     const sessionId = await newSession(app);
-    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept
-    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    await read(app, sessionId, 'wait_for_data=0.001'); // the feed stays
+    const received = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     await deployment.owner.append(sessionId, SAY(text), SAY('b'), SAY('c'));
-    await heard;
+    await received;
     deployment.queries.length = 0;
 
     expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=0&kinds=status,assistant_message&limit=2'))).toEqual([0, 1]);
     expect(deployment.queries).toEqual(queries);
   });
 
-  it('is no subscription any more some time after the last reader', async () => {
+  it('include no subscription any more some time after the last reader', async () => {
     const { bus, listening } = countedBus(deployment.bus);
     const app = deployment.app({ bus, waits: { idleFeedMs: 20 } });
     const sessionId = await newSession(app);
@@ -151,7 +151,7 @@ describe('what polls cost', () => {
     await until(() => listening(`evt.${sessionId}`) === 0, 'the end of the subscription');
   });
 
-  it('is no subscription for a poll that does not wait', async () => {
+  it('include no subscription for a poll that does not wait', async () => {
     const { bus, listening } = countedBus(deployment.bus);
     const app = deployment.app({ bus });
     const sessionId = await newSession(app);
@@ -162,7 +162,7 @@ describe('what polls cost', () => {
   });
 });
 
-describe('a log that is shorter than it was said to be', () => {
+describe('a log that is shorter than its notices', () => {
   /** A notice from before the database was restored to an earlier state. */
   const overstate = (sessionId: string, last: number) =>
     deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: last, last, events: null }));
@@ -170,10 +170,10 @@ describe('a log that is shorter than it was said to be', () => {
   it('is read twice by a poll that waits, which gets the next event', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
-    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept and trusts notices
-    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    await read(app, sessionId, 'wait_for_data=0.001'); // the feed stays and trusts notices
+    const received = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     overstate(sessionId, 7);
-    await heard;
+    await received;
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
 
     await deployment.owner.append(sessionId, SAY('a'));
@@ -182,13 +182,13 @@ describe('a log that is shorter than it was said to be', () => {
     expect(deployment.queries.length).toBeLessThan(3);
   });
 
-  it('is found out by the comparison, so that nothing is missed by who polls at its end', async () => {
+  it('is detected by the comparison, so that a poll at its end misses nothing', async () => {
     const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const sessionId = await newSession(app);
     await read(app, sessionId, 'wait_for_data=0.001');
-    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    const received = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     overstate(sessionId, 7);
-    await heard;
+    await received;
     deployment.queries.length = 0;
     await until(() => deployment.queries.includes('agent-gateway-heads'), 'the comparison');
     const waiting = read(app, sessionId, 'wait_for_data=60&min_offset=0');
@@ -198,7 +198,7 @@ describe('a log that is shorter than it was said to be', () => {
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
-  it('is not read again and again for one who listens, and who gets the next event', async () => {
+  it('is not read repeatedly for a stream, which gets the next event', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -212,7 +212,7 @@ describe('a log that is shorter than it was said to be', () => {
   });
 });
 
-it('takes no notice that is none', async () => {
+it('ignores invalid notices', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
@@ -225,7 +225,7 @@ it('takes no notice that is none', async () => {
   expect(offsetsOf(await waiting)).toEqual([0]);
 });
 
-it('gives what comes twice, or late, or with holes, once and in order', async () => {
+it('delivers repeated, late and incomplete notices once and in order', async () => {
   const app = deployment.app();
   const sessionId = await newSession(app);
   deployment.owner.silent.notices = true;

@@ -5,7 +5,7 @@ import type { LoggedEvent } from './session-log.ts';
 const event = (offset: number, text = `{"offset":${offset}}`): LoggedEvent => ({ offset, id: `evt_${offset}`, kind: 'status', source: '', traceId: '', text });
 const offsets = (events: readonly LoggedEvent[] | null) => events?.map(({ offset }) => offset) ?? null;
 
-it('does not answer for what lies before the oldest event that it keeps, nor for anything while it keeps none', () => {
+it('does not answer before its oldest event, nor while it is empty', () => {
   const newest = new NewestEvents();
   expect(newest.from(0)).toBeNull();
 
@@ -24,7 +24,7 @@ it('begins anew behind a gap', () => {
   expect(offsets(newest.from(3))).toEqual([3]);
 });
 
-it('lets the oldest go when there is too much, and keeps nothing of what is too long by itself', () => {
+it('drops the oldest beyond its limit, and stores no event that is too large by itself', () => {
   const newest = new NewestEvents();
   newest.add([event(0, 'x'.repeat(2_000)), event(1, 'x'.repeat(2_000)), event(2, 'x'.repeat(2_000))]);
   expect(newest.from(0)).toBeNull();
@@ -36,7 +36,7 @@ it('lets the oldest go when there is too much, and keeps nothing of what is too 
   expect(offsets(newest.from(4))).toEqual([4]);
 });
 
-it('gives all from an offset on, and nothing behind the newest', () => {
+it('returns all from an offset on, and nothing behind the newest', () => {
   const newest = new NewestEvents();
   newest.add([event(5), event(6)]);
   newest.add([event(7)]);

@@ -48,7 +48,7 @@ function beginPost(url: URL): UnfinishedPost {
   return client;
 }
 
-it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses those beyond its limit with 503, and counts none of a client that left', async () => {
+it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses those beyond its limit with 503, and counts none of a disconnected client', async () => {
   const gateway = await gateways.start();
   const url = new URL(gateway.url);
 

@@ -4,7 +4,7 @@ import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { countRequests } from './count-requests.ts';
 
-it('DESIGN 12: counts requests by the pattern of their route, one for all that is not there, and no probes', async () => {
+it('DESIGN 12: counts requests by the pattern of their route, one for all unknown paths, and no probes', async () => {
   const metrics = openMetrics();
   const app = fastify();
   onTestFinished(() => app.close());

@@ -4,7 +4,7 @@ import { acceptJsonOnly } from './json-body.ts';
 
 const CLIENTS = 20;
 
-it('DESIGN 13: large bodies that are complete at once are handled one in a turn of the event loop, and small ones do not wait for them', async () => {
+it('DESIGN 13: large bodies that complete together are handled one per tick, and small ones do not wait for them', async () => {
   const app = fastify({ bodyLimit: 1_048_576 });
   acceptJsonOnly(app);
   let turn = 0;

@@ -38,7 +38,7 @@ describe('x-polling-backoff', () => {
     };
   }
 
-  it('doubles up to 30 for a client that asks again and again without waiting', async () => {
+  it('doubles up to 30 for a client that polls repeatedly without waiting', async () => {
     const { app } = appWithClock();
     const sessionId = await newSession(app);
 
@@ -49,7 +49,7 @@ describe('x-polling-backoff', () => {
     await app.close();
   });
 
-  it('starts anew for a client that has waited, and for one that got something', async () => {
+  it('starts anew for a client that has waited, and for one that got events', async () => {
     const { app, pass } = appWithClock();
     const sessionId = await newSession(app);
     const ask = () => backoffOf(read(app, sessionId, 'wait_for_data=0&min_offset=0&kinds=assistant_message'));
@@ -97,7 +97,7 @@ describe('x-polling-backoff', () => {
     await app.close();
   });
 
-  it('is there, at its least, when the cache is away', async () => {
+  it('has its minimum when the cache is away', async () => {
     const cache: Cache = { ...deployment.cache, get: () => Promise.reject(new Error('no cache')), delete: () => Promise.reject(new Error('no cache')) };
     const app = buildApp({ ...deployment.deps(), cache });
     const sessionId = await newSession(app);
@@ -108,7 +108,7 @@ describe('x-polling-backoff', () => {
     await app.close();
   });
 
-  it('is a whole number whatever the cache holds', async () => {
+  it('is an integer whatever the cache holds', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     for (const text of ['soon', '-4', '0.5', '']) {
@@ -119,7 +119,7 @@ describe('x-polling-backoff', () => {
     }
   });
 
-  it('comes with a refused key as little as anything else', async () => {
+  it('is not sent with a refused key', async () => {
     const reply = await deployment.app().inject({ url: '/sessions/ses_1/events', headers: { authorization: `Bearer ${API_KEY}x` } });
 
     expect(reply.statusCode).toBe(401);

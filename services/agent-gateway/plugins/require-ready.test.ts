@@ -17,7 +17,7 @@ afterEach(() => deployment.closeApps());
 afterAll(() => deployment.close());
 
 describe('a bus that is nearly full', () => {
-  it('DESIGN 4: a bus that is nearly full refuses whatever brings work with 503 and a time to come again, and nothing else', async () => {
+  it('DESIGN 4: a bus that is nearly full refuses every request that adds work with 503 and Retry-After, and no other', async () => {
     let hasCapacity = true;
     const app = deployment.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...deployment.bus, hasCapacity: () => hasCapacity } });
     const sessionId = await newSession(app);
@@ -33,7 +33,7 @@ describe('a bus that is nearly full', () => {
       ['PATCH', `/sessions/${sessionId}`],
       ['DELETE', `/sessions/${sessionId}`],
       ['POST', '/routines/triage/trigger'],
-      ['POST', '/routines/nobody/trigger'],
+      ['POST', '/routines/unknown/trigger'],
     ] as const;
     for (const [method, url] of refused) {
       const reply = await app.inject({ method, url, headers: BEARER });
@@ -51,7 +51,7 @@ describe('a bus that is nearly full', () => {
 });
 
 describe('a database that goes away', () => {
-  it('is shown by the first statement that fails; all are refused at once until it is back', async () => {
+  it('is detected by the first statement that fails; all are refused at once until it is back', async () => {
     let isAway = false;
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const database: Database = {

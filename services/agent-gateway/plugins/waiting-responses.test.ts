@@ -54,7 +54,7 @@ async function listening(changes: Parameters<TestDeployment['deps']>[0] = {}, kn
   return { parts, inFlight, pipeline, sessionId };
 }
 
-it('lets go of polls and streams that were pipelined behind others when their client leaves', async () => {
+it('releases polls and streams that were pipelined behind others when their client disconnects', async () => {
   const { parts, inFlight, pipeline } = await listening();
   const socket = pipeline({ accept: 'application/json' }, { accept: 'application/json' }, { accept: 'text/event-stream' }, { accept: 'text/event-stream' });
   await until(() => parts.polls.size === 2 && parts.streams.size === 2, 'all readers');
@@ -65,7 +65,7 @@ it('lets go of polls and streams that were pipelined behind others when their cl
   await inFlight.none(600_000); // nothing is left to drain
 });
 
-it('drops a pipelined stream that piles up behind a poll', async () => {
+it('drops a pipelined stream whose output accumulates behind a poll', async () => {
   const { parts, pipeline, sessionId } = await listening();
   const socket = pipeline({ accept: 'application/json', query: 'wait_for_data=60&kinds=tool' }, { accept: 'text/event-stream' });
   await until(() => parts.polls.size === 1 && parts.streams.size === 1, 'both readers');
@@ -95,7 +95,7 @@ it('refuses requests when too many of one connection are open', async () => {
   socket.destroy();
 });
 
-it('holds no place for a client that left before its request was let in', async () => {
+it('reserves no slot for a client that disconnected before its request was admitted', async () => {
   let admit = () => {};
   const asked = new Promise<void>((resolve) => {
     admit = resolve;

@@ -34,7 +34,7 @@ describe('deltas', () => {
   const partsOf = (client: EventClient) =>
     client.events.filter(({ id }) => id === undefined).map(({ event, data }) => ({ event, data: JSON.parse(data) as Record<string, unknown> }));
 
-  it('do not exist where replies are shown whole', async () => {
+  it('are not sent where replies are shown whole', async () => {
     const gateway = await start({ streaming: false });
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
@@ -46,7 +46,7 @@ describe('deltas', () => {
     expect(partsOf(client)).toEqual([]);
   });
 
-  it('are not missed by a client that posts as soon as it is connected: the answer begins once the broker has the subscription', async () => {
+  it('are not missed by a client that posts as soon as it is connected: the response begins once the broker has the subscription', async () => {
     let arrive = () => {};
     const isThere = new Promise<void>((resolve) => {
       arrive = resolve;
@@ -77,7 +77,7 @@ describe('deltas', () => {
     expect((await connecting).status).toBe(200);
   });
 
-  it('hold up no stream when the broker does not say that it has the subscription', async () => {
+  it('delay no stream when the broker does not confirm the subscription', async () => {
     const never = new Promise<void>(() => {});
     const subscribe = () => ({ ready: () => never, stop: async () => {} });
     const bus = { ...deployment.bus, tokens: { ...deployment.bus.tokens, subscribe } };
@@ -86,7 +86,7 @@ describe('deltas', () => {
     expect((await stream(gateway, await newSession(gateway))).status).toBe(200);
   });
 
-  it('DESIGN 7: deltas show a reply while it is made, until it is in the log', async () => {
+  it('DESIGN 7: deltas show a reply while it is generated, until it is in the log', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
@@ -109,7 +109,7 @@ describe('deltas', () => {
     expect(idsOf(client)).toEqual([0, 1, 2]);
   });
 
-  it('end with a word when the reply is cancelled, before the status says so', async () => {
+  it('end with an event when the reply is cancelled, before the status', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
@@ -125,7 +125,7 @@ describe('deltas', () => {
     expect(partsOf(client)[1]?.data).toEqual({ message_id: messageId, seq: 2, cancelled: true });
   });
 
-  it('begin with the text so far for a reader who comes in the middle', async () => {
+  it('begin with the text so far for a reader that connects in the middle', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     await deployment.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
@@ -152,7 +152,7 @@ describe('deltas', () => {
     }
   });
 
-  it('are left out for a reader who filters messages out', async () => {
+  it('are left out for a reader that filters messages out', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId, 'kinds=status');

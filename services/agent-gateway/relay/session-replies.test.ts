@@ -62,7 +62,7 @@ describe('tokens that are not shown', () => {
     expect(shown).toEqual([]);
   });
 
-  it('DESIGN 7: tokens that come after their message is in the log are dropped', () => {
+  it('DESIGN 7: tokens behind the stored message of their reply are dropped', () => {
     replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), true);
     replies.onFrame(CALL, content(2, 'lo'));
@@ -92,15 +92,15 @@ describe('tokens that are not shown', () => {
     expect(shown).toEqual([delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
   });
 
-  it('drops repeated frames and those of a worker that was given up', () => {
+  it('drops repeated frames and those of a superseded worker', () => {
     replies.onFrame(CALL, content(1, 'a', { attempt: 2 }));
     replies.onFrame(CALL, content(1, 'a', { attempt: 2 }));
-    replies.onFrame(CALL, content(2, 'zombie', { attempt: 1 }));
+    replies.onFrame(CALL, content(2, 'late', { attempt: 1 }));
 
     expect(shown).toEqual([delta(1, 'a')]);
   });
 
-  it('stops at a text that is too long, and shows nothing of that reply again', () => {
+  it('stops at a text that is too long, and sends nothing more of that reply', () => {
     replies.onFrame(CALL, content(1, 'x'.repeat(limits.replyCharacters)));
     replies.onFrame(CALL, content(2, 'y'));
     replies.onFrame(CALL, content(3, 'z'));
@@ -108,7 +108,7 @@ describe('tokens that are not shown', () => {
     expect(shown).toHaveLength(1);
   });
 
-  it('remembers only the latest replies that have ended', () => {
+  it('stores only the latest replies that have ended', () => {
     const ended = Array.from({ length: limits.endedReplies + 1 }, (_, n) => `trn_${n}-1`);
     for (const callId of ended) replies.observe(logged({ kind: 'assistant_message', id: callId.replace('trn_', 'evt_') }), true);
 
@@ -118,7 +118,7 @@ describe('tokens that are not shown', () => {
   });
 });
 
-describe('a reply in the making', () => {
+describe('a reply in progress', () => {
   it('is shown piece by piece, numbered from 1', () => {
     replies.onFrame(CALL, opening());
     replies.onFrame(CALL, content(2, 'Hel'));
@@ -135,21 +135,21 @@ describe('a reply in the making', () => {
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo "\u{1f600}"\n')]);
   });
 
-  it('takes all chunks of a frame together', () => {
+  it('sends all chunks of a frame together', () => {
     const chunk = (text: string) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`;
     replies.onFrame(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
 
     expect(shown).toEqual([delta(1, 'ab')]);
   });
 
-  it('is given to who comes later as the text so far', () => {
+  it('is sent to a later reader as the text so far', () => {
     replies.onFrame(CALL, content(1, 'Hel'));
     replies.onFrame(CALL, content(2, 'lo'));
 
     expect(replies.snapshots().map(parsed)).toEqual([snapshot(2, 'Hello')]);
   });
 
-  it('DESIGN 7: a text that was shown is replaced when another worker begins its reply anew', () => {
+  it('DESIGN 7: a text that was sent is replaced when another worker begins its reply anew', () => {
     replies.onFrame(CALL, content(1, 'Hello wor'));
     replies.onFrame(CALL, opening({ attempt: 2 }));
     replies.onFrame(CALL, content(2, 'Good', { attempt: 2 }));
@@ -158,7 +158,7 @@ describe('a reply in the making', () => {
     expect(shown).toEqual([delta(1, 'Hello wor'), snapshot(2, 'Good'), delta(3, ' day')]);
   });
 
-  it.each(['cancelled', 'error', 'ready'])('ends with a word to its readers when the turn ends as %s without a message', (status) => {
+  it.each(['cancelled', 'error', 'ready'])('ends with an event to its readers when the turn ends as %s without a message', (status) => {
     replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'status', status }), true);
     replies.onFrame(CALL, content(2, 'lo'));
@@ -166,21 +166,21 @@ describe('a reply in the making', () => {
     expect(shown).toEqual([delta(1, 'Hel'), cancelled(2)]);
   });
 
-  it('ends without a word when nothing of it was shown', () => {
+  it('ends without an event when nothing of it was sent', () => {
     replies.onFrame(CALL, opening());
     replies.observe(logged({ kind: 'status', status: 'cancelled' }), true);
 
     expect(shown).toEqual([]);
   });
 
-  it('ends when a later call of its turn takes its place', () => {
+  it('ends when a later call of its turn replaces it', () => {
     replies.onFrame(CALL, content(1, 'old'));
     replies.onFrame(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
 
     expect(shown).toEqual([delta(1, 'old'), cancelled(2), delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
   });
 
-  it('goes on when somebody reads how earlier turns ended', () => {
+  it('goes on when a reader reads the ends of earlier turns', () => {
     replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'status', status: 'ready', atMs: TURN_AT_MS - 1 }), false);
     replies.observe(logged({ kind: 'status', status: 'typing' }), true);
@@ -200,7 +200,7 @@ describe('a reply in the making', () => {
 });
 
 describe('lost frames', () => {
-  it('are fetched, and the text is shown whole', async () => {
+  it('are fetched, and the text is sent whole', async () => {
     replayed = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame(1, 4, '" wor"')];
     replies.onFrame(CALL, textFrame(1, 4, '" wor"'));
     replies.onFrame(CALL, content(5, 'ld'));
@@ -219,7 +219,7 @@ describe('lost frames', () => {
     expect(shown).toEqual([delta(1, 'a'), snapshot(2, 'abc')]);
   });
 
-  it('that are kept a little later are found by a later reading', async () => {
+  it('that are retained a little later are found by a later fetch', async () => {
     const asked: string[] = [];
     const patient = new SessionReplies({
       show: (sse) => shown.push(parsed(sse)),
@@ -235,7 +235,7 @@ describe('lost frames', () => {
     expect(asked).toEqual(['kept', 'now', 'now']);
   });
 
-  it('are not asked for again when nobody reads the session any more', async () => {
+  it('are not fetched again when the session has no reader any more', async () => {
     let readings = 0;
     const left = new SessionReplies({
       show: (sse) => shown.push(parsed(sse)),
@@ -253,7 +253,7 @@ describe('lost frames', () => {
     expect(shown).toEqual([]);
   });
 
-  it('that can not be had end the deltas of their reply, not its message', async () => {
+  it('that are not available end the deltas of their reply, not its message', async () => {
     replies.onFrame(CALL, content(1, 'a'));
     replies.onFrame(CALL, content(3, 'c'));
     await until(() => replies.snapshots().length === 0, 'the end of the deltas');
@@ -262,7 +262,7 @@ describe('lost frames', () => {
     expect(shown).toEqual([delta(1, 'a')]);
   });
 
-  it('are of no interest any more when the turn ends meanwhile', async () => {
+  it('are not used when the turn ends meanwhile', async () => {
     let give: (frames: Uint8Array[]) => void = () => {};
     const asked = new Promise<Uint8Array[]>((resolve) => {
       give = resolve;

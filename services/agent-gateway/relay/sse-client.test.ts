@@ -47,7 +47,7 @@ async function startObserved(waits: { stalledMs: number; heartbeatMs?: number })
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 
 describe('a stream whose client is slow', () => {
-  it('is dropped when its client reads nothing, and nobody else notices', async () => {
+  it('is dropped when its client reads nothing, without effect on others', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const reading = await stream(gateway, sessionId);
@@ -61,7 +61,7 @@ describe('a stream whose client is slow', () => {
     await until(() => socket.bytesRead > 0, 'the beginning of the stream');
     socket.pause();
 
-    // More than both kernels' and our buffers hold.
+    // More than the buffers of both kernels and of the process hold.
     const events = 40;
     for (let n = 0; n < events; n += 1) {
       await deployment.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
@@ -73,7 +73,7 @@ describe('a stream whose client is slow', () => {
     expect(socket.bytesRead).toBeLessThan(events * 512 * 1_024);
   });
 
-  it('takes the largest event to a client that catches up slowly, whole and with nothing in between', async () => {
+  it('sends the largest event to a client that catches up slowly, whole and contiguous', async () => {
     const stalledMs = 3_000;
     const { url, waiting, close } = await startObserved({ stalledMs, heartbeatMs: 20 });
     const sessionId = await newSession({ url });
@@ -117,7 +117,7 @@ describe('a stream whose client is slow', () => {
     await close();
   }, 90_000);
 
-  it('counts what its client took while this process did not run', async () => {
+  it('counts what its client read while this process did not run', async () => {
     const stalledMs = 3_000;
     const { url, waiting, close } = await startObserved({ stalledMs });
     const sessionId = await newSession({ url });
@@ -153,7 +153,7 @@ describe('a stream whose client is slow', () => {
     await close();
   }, 60_000);
 
-  it('is dropped when its client takes nothing while it catches up', async () => {
+  it('is dropped when its client reads nothing while it catches up', async () => {
     const deps = deployment.deps({ waits: { stalledMs: 50 } });
     const parts = assemble(deps);
     const app = buildApp(deps, parts);

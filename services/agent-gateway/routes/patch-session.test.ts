@@ -59,7 +59,7 @@ describe('PATCH /sessions/:session_id', () => {
     }
   });
 
-  it('refuses with 400 what only the owner of the session can tell', async () => {
+  it('refuses with 400 what only the owner of the session can detect', async () => {
     const app = deployment.app();
     const id = await newSession(app);
 
@@ -88,7 +88,7 @@ describe('PATCH /sessions/:session_id', () => {
     expect((await app.inject({ url: `/sessions/${id}`, headers: BEARER })).json()).toEqual(reply.json());
   });
 
-  it('passes on what is named and nothing else', async () => {
+  it('sends the named fields and no others', async () => {
     const app = deployment.app();
     const id = await newSession(app);
 
@@ -100,7 +100,7 @@ describe('PATCH /sessions/:session_id', () => {
     for (const field of ['title', 'mode', 'clientOffset']) expect(patchesOf(id)[0]).not.toHaveProperty(field);
   });
 
-  it('DESIGN 9: a change of a session goes the way of a post: a key that repeats is answered like the first, and nothing is changed again', async () => {
+  it('DESIGN 9: a change of a session works like a post: a repeated key gets the reply of the first, and nothing is changed again', async () => {
     const app = deployment.app();
     const id = await newSession(app);
     const first = await patch(app, id, { title: 'one' }, { 'idempotency-key': 'k' });
@@ -113,14 +113,14 @@ describe('PATCH /sessions/:session_id', () => {
     expect(patchesOf(id).every(({ answerTo }) => answerTo !== null)).toBe(true);
   });
 
-  it('refuses a key that is none', async () => {
+  it('refuses an invalid key', async () => {
     const app = deployment.app();
     const id = await newSession(app);
 
     expect((await patch(app, id, { title: 'T' }, { 'idempotency-key': 'x'.repeat(257) })).json()).toMatchObject({ path: '/idempotency-key' });
   });
 
-  it('answers 404 once the session is gone, also to a key that was answered before', async () => {
+  it('answers 404 once the session is deleted, also to a key that was answered before', async () => {
     const app = deployment.app();
     const id = await newSession(app);
     await patch(app, id, { title: 'T' }, { 'idempotency-key': 'k' });
@@ -129,7 +129,7 @@ describe('PATCH /sessions/:session_id', () => {
     for (const key of ['k', 'other']) expect((await patch(app, id, { title: 'T' }, { 'idempotency-key': key })).statusCode).toBe(404);
   });
 
-  it('answers 503 while its owner says nothing', async () => {
+  it('answers 503 without a reply of its owner', async () => {
     const app = deployment.app({ waits: { silenceMs: 10, replyMs: 50 } });
     const id = await newSession(app);
     const release = deployment.owner.hold();

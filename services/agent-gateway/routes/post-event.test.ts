@@ -31,21 +31,21 @@ async function storedEvents(sessionId: string): Promise<number> {
 }
 
 describe('refusals', () => {
-  it('answers 404 when the owner knows no such session', async () => {
+  it('answers 404 when the owner has no such session', async () => {
     const reply = await post(deployment.app(), 'ses_unknown', HELLO);
 
     expect(reply.statusCode).toBe(404);
     expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
   });
 
-  it('answers 404 without a command when the text can be no id', async () => {
+  it('answers 404 without a command for an impossible id', async () => {
     const commands = deployment.owner.commands.length;
 
     expect((await post(deployment.app(), 'a.b', HELLO)).statusCode).toBe(404);
     expect(deployment.owner.commands).toHaveLength(commands);
   });
 
-  it.each(['ses_unknown', 'ses%00', 'a.b'])('answers 404 rather than 400 when neither the session %s nor the body is right', async (id) => {
+  it.each(['ses_unknown', 'ses%00', 'a.b'])('answers 404 rather than 400 when neither the session %s nor the body is valid', async (id) => {
     expect((await post(deployment.app(), id, { kind: 'user_message' })).statusCode).toBe(404);
   });
 
@@ -71,7 +71,7 @@ describe('refusals', () => {
     ['human_agent', 'human_agent'],
     ['system', 'system'],
     ['unknown', 'human_agent'],
-  ])('answers 400 to a user_message whose source is %s, and gives the form that works', async (source, shown) => {
+  ])('answers 400 to a user_message whose source is %s, and shows the valid form', async (source, shown) => {
     const app = deployment.app();
     const sessionId = await newSession(app);
 
@@ -124,7 +124,7 @@ describe('a message', () => {
     });
   });
 
-  it('is in the trace of the caller, and is told in the log without what it says', async () => {
+  it('is in the trace of the caller, and has a log line without its text', async () => {
     const lines: string[] = [];
     const log = createLog({ level: 'debug', service: 'agent-gateway', output: { write: (line) => lines.push(line) > 0 } });
     const app = deployment.app({ log });
@@ -134,8 +134,8 @@ describe('a message', () => {
     const reply = await post(app, sessionId, HELLO, { traceparent: `00-${traceId}-${'b'.repeat(16)}-01` });
 
     expect(reply.json()).toMatchObject({ trace_id: traceId });
-    const told = lines.map((line) => JSON.parse(line)).filter((line) => line.trace_id === traceId);
-    expect(told).toMatchObject([{ level: 'info', msg: 'a command was accepted', type: 'message.post', session_id: sessionId, repeat: false }]);
+    const logged = lines.map((line) => JSON.parse(line)).filter((line) => line.trace_id === traceId);
+    expect(logged).toMatchObject([{ level: 'info', msg: 'a command was accepted', type: 'message.post', session_id: sessionId, repeat: false }]);
     expect(lines.join('')).not.toContain(HELLO.text);
   });
 
@@ -145,7 +145,7 @@ describe('a message', () => {
     expect((await post(app, await newSession(app), { ...HELLO, source: 'customer_ui' })).json()).toMatchObject({ kind: 'user_message', source: 'customer_ui' });
   });
 
-  it('keeps every character', async () => {
+  it('is stored with every character', async () => {
     const app = deployment.app();
     const text = '\u0000 \ud800 "quoted" \u2028 \u{1f600} \\ end';
 
@@ -171,7 +171,7 @@ describe('a message', () => {
     expect(commandsOf(sessionId)).toMatchObject([{ source, triggersTurn }]);
   });
 
-  it('asks for a turn, or does not, when its sender says so', async () => {
+  it('starts a turn, or does not, as its sender requests', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
 
@@ -209,7 +209,7 @@ describe('an idempotency key', () => {
     expect(await storedEvents(sessionId)).toBe(1);
   });
 
-  it('DESIGN 4: a caller’s key makes one command of its repeats, wherever it stands and at every gateway', async () => {
+  it('DESIGN 4: a caller’s key makes one command of its repeats, in the header or the body and at every gateway', async () => {
     const [one, other] = [deployment.app(), deployment.app()];
     const sessionId = await newSession(one);
 
@@ -220,14 +220,14 @@ describe('an idempotency key', () => {
     expect(repeat.json()).toEqual(first.json());
   });
 
-  it('DESIGN 4: a caller’s key is its session’s own', async () => {
+  it('DESIGN 4: a caller’s key is scoped to its session', async () => {
     const app = deployment.app();
     const sessions = [await newSession(app), await newSession(app)];
 
     for (const sessionId of sessions) expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(201);
   });
 
-  it('lets one of many requests at once be the first', async () => {
+  it('makes one of many concurrent requests the first', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
 
@@ -238,7 +238,7 @@ describe('an idempotency key', () => {
     expect(await storedEvents(sessionId)).toBe(1);
   });
 
-  it('is remembered after the command log has forgotten it', async () => {
+  it('is stored longer than the command log deduplicates it', async () => {
     const forgetful = {
       ...deployment.bus.commands,
       append: (p: number, id: string, body: string) => deployment.bus.commands.append(p, `${id}-${body.length}-${Math.random()}`, body),
@@ -254,8 +254,8 @@ describe('an idempotency key', () => {
   });
 });
 
-describe('an answer that does not come', () => {
-  it('is found in the seen row when it was lost', async () => {
+describe('a reply that does not come', () => {
+  it('is read from the processed command when it was lost', async () => {
     const app = deployment.app({ waits: { silenceMs: 20 } });
     const sessionId = await newSession(app);
     deployment.owner.silent.answers = true;
@@ -281,7 +281,7 @@ describe('an answer that does not come', () => {
     expect(repeat.statusCode).toBe(200);
   });
 
-  it('is 503 for the message of anybody else', async () => {
+  it('is 503 for every other message', async () => {
     const app = deployment.app({ waits: SHORT });
     const sessionId = await newSession(app);
     const release = deployment.owner.hold();
@@ -293,7 +293,7 @@ describe('an answer that does not come', () => {
     expect(reply.headers['retry-after']).toBe('1');
   });
 
-  it('is 404, not 202, for a session that nobody knows', async () => {
+  it('is 404, not 202, for an unknown session', async () => {
     const release = deployment.owner.hold();
 
     const reply = await post(deployment.app({ waits: SHORT }), 'ses_unknown', HELLO);

@@ -33,7 +33,7 @@ describe('refusals', () => {
     ['min_offset=1&min_offset=2', '/min_offset'],
     ['kinds=shout', '/kinds/0'],
     ['kinds=', '/kinds/0'],
-    ['source=nobody', '/source'],
+    ['source=robot', '/source'],
     ['trace_id=', '/trace_id'],
     ['trace_id=%00', '/trace_id'],
     ['wait_for_data=61', '/wait_for_data'],
@@ -50,7 +50,7 @@ describe('refusals', () => {
     expect(reply.headers['x-polling-backoff']).toBe('1');
   });
 
-  it.each(['wait_for_data=0', 'wait_for_data=60', '', 'limit=0'])('answers 404 at once for a session that nobody knows, with %s', async (query) => {
+  it.each(['wait_for_data=0', 'wait_for_data=60', '', 'limit=0'])('answers 404 at once for an unknown session, with %s', async (query) => {
     const { bus, listening } = countedBus(deployment.bus);
 
     const reply = await read(deployment.app({ bus }), 'ses_unknown', query);
@@ -62,8 +62,8 @@ describe('refusals', () => {
   });
 });
 
-describe('what is there', () => {
-  it('comes at once, in order, as it was stored', async () => {
+describe('stored events', () => {
+  it('are returned at once, in order, as they were stored', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const posted = await post(app, sessionId, { kind: 'user_message', text: 'Hi \u0000 \ud800' });
@@ -95,7 +95,7 @@ describe('what is there', () => {
     expect(offsetsOf(await read(app, sessionId, query))).toEqual(expected);
   });
 
-  it('is chosen by trace', async () => {
+  it('are filtered by trace', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     await deployment.owner.append(sessionId, { ...SAY('a'), trace_id: 'a'.repeat(32) });
@@ -104,7 +104,7 @@ describe('what is there', () => {
     expect(offsetsOf(await read(app, sessionId, `trace_id=${'b'.repeat(32)}`))).toEqual([1]);
   });
 
-  it('is cut where it gets too large, and goes on from there', async () => {
+  it('are cut where the page gets too large, and go on from there', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const large = SAY('x'.repeat(limits.pageBytes / 2));
@@ -117,7 +117,7 @@ describe('what is there', () => {
     expect(offsetsOf(await read(app, sessionId, 'wait_for_data=0'))).toEqual([0, 1]);
   });
 
-  it('includes what the caller has just posted, at every gateway and without any notice', async () => {
+  it('include what the caller has just posted, at every gateway and without any notice', async () => {
     const [one, other] = [deployment.app(), deployment.app()];
     const sessionId = await newSession(one);
     await read(other, sessionId, 'wait_for_data=0.001');
@@ -130,7 +130,7 @@ describe('what is there', () => {
 });
 
 describe('a poll that waits', () => {
-  it('is answered with an empty list when nothing came and it named no time', async () => {
+  it('is answered with an empty list when no event came and it named no time', async () => {
     const app = deployment.app({ waits: { pollMs: 20 } });
 
     const reply = await read(app, await newSession(app));
@@ -140,7 +140,7 @@ describe('a poll that waits', () => {
     expect(reply.headers['x-polling-backoff']).toBe('1');
   });
 
-  it('is answered with 504 when nothing came in the time it named', async () => {
+  it('is answered with 504 when no event came in the time it named', async () => {
     const app = deployment.app();
 
     const reply = await read(app, await newSession(app), 'wait_for_data=0.02');
@@ -150,7 +150,7 @@ describe('a poll that waits', () => {
     expect(reply.headers['x-polling-backoff']).toBe('1');
   });
 
-  it('that ends in 504 is no trouble, and has no line in the log; what could not be served has one', async () => {
+  it('that ends in 504 is not logged as an error; a request that could not be served is', async () => {
     const lines: string[] = [];
     const note = (_: Record<string, unknown>, message: string) => void lines.push(message);
     const log = { ...silentLog, info: note, warn: note, error: note };
@@ -192,7 +192,7 @@ describe('a poll that waits', () => {
     expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=1'))).toEqual([1]);
   });
 
-  it('waits for an event that its filter lets through', async () => {
+  it('waits for an event that matches its filter', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     await deployment.owner.append(sessionId, STATUS('typing'));
@@ -224,7 +224,7 @@ describe('a poll that waits', () => {
     }
   });
 
-  it('DESIGN 3: an event is in the database whatever its size: one too large for a notice is fetched, once for all who wait', async () => {
+  it('DESIGN 3: an event is in the database whatever its size: one too large for a notice is fetched, once for all waiting polls', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     deployment.owner.withoutBodies = true;

@@ -67,7 +67,7 @@ describe('GET /runs/:run_id', () => {
     });
   });
 
-  it('shows what came of one', async () => {
+  it('shows a settled run', async () => {
     const { run_id } = await trigger();
     await deployment.database.query(`update runs set state = 'failed', error = $1, started_at = $2, completed_at = $3`, [
       JSON.stringify({ code: 'timeout', message: 'too late', details: { timeout_seconds: 7 } }),
@@ -139,7 +139,7 @@ describe('GET /runs/:run_id/steps', () => {
     expect(await get(`/runs/${run_id}/steps`)).toEqual({ status: 200, body: { items: [], has_more: false, next_cursor: null } });
   });
 
-  it('shows what was called, how it ended and how long it took, and what goes on', async () => {
+  it('shows each call, how it ended and how long it took, and open ones', async () => {
     const { run_id } = await trigger();
     const usage = { prompt_tokens: 12, completion_tokens: 3 };
     await storeSteps(run_id, [
@@ -164,7 +164,7 @@ describe('GET /runs/:run_id/steps', () => {
     ]);
   });
 
-  it('gives all in pages, in order, none twice, and none of another run', async () => {
+  it('returns all in pages, in order, none twice, and none of another run', async () => {
     const [{ run_id }, other] = [await trigger(), await trigger()];
     await storeSteps(
       run_id,
@@ -183,7 +183,7 @@ describe('GET /runs/:run_id/steps', () => {
     expect(seen).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
   });
 
-  it('goes on behind rows of a kind that this release does not know', async () => {
+  it('skips rows of a kind that this release does not know', async () => {
     const { run_id } = await trigger();
     const kinds = ['run-call', 'later-kind', 'run-call', 'later-kind', 'later-kind', 'run-call'];
     await storeSteps(
@@ -223,7 +223,7 @@ describe('GET /runs', () => {
     expect(await get('/runs')).toEqual({ status: 200, body: { items: [], has_more: false, next_cursor: null } });
   });
 
-  it('chooses by routine and by status', async () => {
+  it('filters by routine and by status', async () => {
     const [one, other] = [await trigger('triage'), await trigger('anything')];
     await deployment.database.query(`update runs set state = 'running' where id = $1`, [one.run_id]);
     const idsOf = async (query: string) => (await get(`/runs?${query}`)).body.items.map((run: { run_id: string }) => run.run_id);
@@ -233,7 +233,7 @@ describe('GET /runs', () => {
     expect(await idsOf('status=running&routine_id=anything')).toEqual([]);
   });
 
-  it('gives all in pages, the newest first, none twice and none left out, also of those that began in one moment', async () => {
+  it('returns all in pages, the newest first, none twice and none left out, also of those that began at the same time', async () => {
     const ids = await store(25);
     const seen: string[] = [];
     let query = 'limit=4';

@@ -42,7 +42,7 @@ describe('POST /sessions', () => {
     expect(reply.json()).toMatchObject({ path: '/allow_greeting' });
   });
 
-  it('answers 503 when its owner says nothing and stores nothing', async () => {
+  it('answers 503 when its owner neither replies nor stores anything', async () => {
     const release = deployment.owner.hold();
     try {
       const reply = await deployment.app({ waits: { silenceMs: 10, replyMs: 50 } }).inject({ method: 'POST', url: '/sessions', headers: BEARER });
@@ -55,7 +55,7 @@ describe('POST /sessions', () => {
     }
   });
 
-  it('makes a session for a new guest when it is told nothing', async () => {
+  it('creates a session for a new guest without parameters', async () => {
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: BEARER });
 
     expect(reply.statusCode).toBe(201);
@@ -73,13 +73,13 @@ describe('POST /sessions', () => {
     });
   });
 
-  it('takes an empty body that is announced as JSON', async () => {
+  it('accepts an empty body that is announced as JSON', async () => {
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, 'content-type': 'application/json' } });
 
     expect(reply.statusCode).toBe(201);
   });
 
-  it('passes on what it is told, and ignores what it does not know', async () => {
+  it('sends the known fields, and ignores unknown ones', async () => {
     const reply = await create({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual', colour: 'red' });
 
     expect(reply.statusCode).toBe(201);
@@ -103,7 +103,7 @@ describe('POST /sessions', () => {
     });
   });
 
-  it('carries the caller’s trace context along, and begins one where there is none that is well-formed', async () => {
+  it('forwards the caller’s trace context, and begins one where none is well-formed', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const app = deployment.app();
     for (const [given, expected] of [
@@ -125,7 +125,7 @@ describe('GET /sessions/:session_id', () => {
     expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
   });
 
-  it('gives the record as it is now', async () => {
+  it('returns the current record', async () => {
     const app = deployment.app();
     const id = await newSession(app);
     await deployment.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
@@ -138,7 +138,7 @@ describe('GET /sessions/:session_id', () => {
   });
 });
 
-describe('the session of a run of its own', () => {
+describe('the ephemeral session of a run', () => {
   const get = (path: string) => deployment.app().inject({ url: path, headers: BEARER });
   const deliver = (state: string, sessionId: string, runId: string) =>
     deployment.database.query(
@@ -153,7 +153,7 @@ describe('the session of a run of its own', () => {
     return (await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload })).json();
   }
 
-  it('is there from the acceptance of the run, before its first step', async () => {
+  it('exists from the acceptance of the run, before its first step', async () => {
     const { run_id, session_id, created_at } = await triggered();
 
     const reply = await get(`/sessions/${session_id}`);
@@ -176,14 +176,14 @@ describe('the session of a run of its own', () => {
     });
   });
 
-  it('can be read and waited for by then: its log is empty', async () => {
+  it('can be read and polled by then: its log is empty', async () => {
     const { session_id } = await triggered();
 
     expect((await read(deployment.app(), session_id, 'wait_for_data=0')).json()).toEqual([]);
     expect((await read(deployment.app(), session_id, 'wait_for_data=0.05')).statusCode).toBe(504);
   });
 
-  it('is there until the callback of a run that failed before its first step has settled', async () => {
+  it('exists until the callback of a run that failed before its first step has settled', async () => {
     const { run_id, session_id } = await triggered();
     await deployment.database.query(`update runs set state = 'failed' where id = $1`, [run_id]);
     await deliver('open', session_id, run_id);
@@ -195,7 +195,7 @@ describe('the session of a run of its own', () => {
     expect((await read(deployment.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
   });
 
-  it('is gone once it was deleted, though its callback is still to come', async () => {
+  it('is not found once it is deleted, though its callback is still to come', async () => {
     const { run_id, session_id } = await triggered();
     await deployment.database.query(
       `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at) values ($1, 0, 0, 1, '{}', '{}', now(), now(), now())`,
@@ -233,7 +233,7 @@ describe('DELETE /sessions/:session_id', () => {
     for (const key of ['k', 'other']) expect((await post(app, id, { kind: 'user_message', text: 'Hello', idempotency_key: key })).statusCode).toBe(404);
   });
 
-  it('DESIGN 4: a deletion is a command: of many requests at once one deletes', async () => {
+  it('DESIGN 4: a deletion is a command: of many concurrent requests one deletes', async () => {
     const app = deployment.app();
     const id = await newSession(app);
 
@@ -252,7 +252,7 @@ describe('DELETE /sessions/:session_id', () => {
     for (const reply of await Promise.all(waiting)) expect(reply.statusCode).toBe(404);
   });
 
-  it('ends polls that wait when nobody heard of it, at the next comparison', async () => {
+  it('ends polls that wait when its notice was lost, at the next comparison', async () => {
     const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const id = await newSession(app);
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, id, 'wait_for_data=60'));
@@ -263,7 +263,7 @@ describe('DELETE /sessions/:session_id', () => {
     expect((await waiting).statusCode).toBe(404);
   });
 
-  it('is not hidden by what a poll before it has learned', async () => {
+  it('is not hidden by what an earlier poll has cached', async () => {
     const app = deployment.app();
     const id = await newSession(app);
     await read(app, id, 'wait_for_data=0.001');

@@ -40,7 +40,7 @@ describe('an event stream', () => {
     expect((await stream(gateway, sessionId, '', { authorization: 'Bearer x' })).status).toBe(401);
   });
 
-  it('leaves nothing behind when it can not begin', async () => {
+  it('leaves nothing open when it can not begin', async () => {
     const closed = () => {
       throw new SwitchyardError('bus.closed', 'the bus is closed');
     };
@@ -83,7 +83,7 @@ describe('an event stream', () => {
     await client.waitFor('the comment', () => client.comments.length > 0);
   });
 
-  it('sends what is there and what comes, each event once, under its offset and kind', async () => {
+  it('sends stored and new events, each once, under its offset and kind', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const [first] = await deployment.owner.append(sessionId, SAY('one'));
@@ -100,7 +100,7 @@ describe('an event stream', () => {
     ]);
   });
 
-  it('resumes behind the last event that the client has, whatever the address says', async () => {
+  it('resumes behind the last event that the client has, whatever the query says', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     await deployment.owner.append(sessionId, SAY('0'), SAY('1'), SAY('2'));
@@ -113,7 +113,7 @@ describe('an event stream', () => {
     expect(idsOf(client)).toEqual([2, 3]);
   });
 
-  it('sends only what its filter lets through', async () => {
+  it('sends only what matches its filter', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     await deployment.owner.append(sessionId, STATUS('ready'), SAY('1'));
@@ -126,7 +126,7 @@ describe('an event stream', () => {
     expect(idsOf(client)).toEqual([1, 3]);
   });
 
-  it('brings a long log in order and goes over to what comes', async () => {
+  it('sends a long log in order and continues with new events', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const count = limits.streamPageEvents * 2 + 10;
@@ -140,7 +140,7 @@ describe('an event stream', () => {
     expect(idsOf(client)).toEqual(Array.from({ length: count + 1 }, (_, n) => n));
   });
 
-  it('misses nothing when a notice was lost and another host takes over', async () => {
+  it('misses nothing when a notice was lost and another host acquires the partition', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
@@ -161,7 +161,7 @@ describe('an event stream', () => {
   });
 
   it.each([
-    ['hears of it', false],
+    ['receives the notice', false],
     ['does not', true],
   ])('ends when the session is deleted and the gateway %s', async (_case, isLost) => {
     const gateway = await start({ streaming: true, waits: { checkFeedsMs: 20 } });
@@ -177,13 +177,13 @@ describe('an event stream', () => {
     expect((await stream(gateway, sessionId)).status).toBe(404);
   });
 
-  it('does not read a log again and again that is shorter than it was said to be, and goes on with what comes', async () => {
+  it('does not repeatedly read a log that is shorter than its notices, and goes on with new events', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     await fetch(`${gateway.url}/sessions/${sessionId}/events?wait_for_data=0.001`, { headers: BEARER });
-    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    const received = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: 7, last: 7, events: null }));
-    await heard;
+    await received;
     deployment.queries.length = 0;
     const client = await stream(gateway, sessionId);
     await client.waitFor('the comment', () => client.comments.length > 0);

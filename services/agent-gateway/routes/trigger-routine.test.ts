@@ -56,10 +56,10 @@ const startsOf = (runId: string) => deployment.owner.commands.filter((command) =
 
 describe('refusals', () => {
   it('answers 401 before anything else', async () => {
-    expect((await app().inject({ method: 'POST', url: '/routines/nobody/trigger', payload: '{' })).statusCode).toBe(401);
+    expect((await app().inject({ method: 'POST', url: '/routines/unknown/trigger', payload: '{' })).statusCode).toBe(401);
   });
 
-  it.each(['nobody', 'talk', 'switched-off', 'a%00b', 'x'.repeat(200)])(
+  it.each(['unknown', 'talk', 'switched-off', 'a%00b', 'x'.repeat(200)])(
     'answers 404 for %s, which is no autonomous routine that is on, whatever the body',
     async (id) => {
       for (const payload of ['{', '[]', JSON.stringify(TRIGGER)]) {
@@ -113,12 +113,12 @@ describe('refusals', () => {
     expect(reply.json()).toEqual({ error: expect.stringContaining('input_schema'), code: 'validation_failed', path, schema_path: schemaPath });
   });
 
-  it('takes an absent input for an empty one', async () => {
+  it('reads an absent input as an empty one', async () => {
     expect((await trigger('triage', { callback_url: DONE })).json()).toMatchObject({ path: '/claim' });
     expect((await trigger('anything', { callback_url: DONE })).statusCode).toBe(202);
   });
 
-  it.each(['ses_unknown', 'a.b', 'x'.repeat(300), 'ses\u0000'])('answers 500 for the session %j, which nobody knows', async (session_id) => {
+  it.each(['ses_unknown', 'a.b', 'x'.repeat(300), 'ses\u0000'])('answers 500 for the unknown session %j', async (session_id) => {
     const reply = await trigger('triage', { ...TRIGGER, session_id });
 
     expect(reply.statusCode).toBe(500);
@@ -136,7 +136,7 @@ describe('refusals', () => {
 });
 
 describe('an accepted run', () => {
-  it.each([-3_600_000, 3_600_000])('DESIGN 6: the instants of a run are made by the database, whatever the clock of its gateway says', async (shiftMs) => {
+  it.each([-3_600_000, 3_600_000])('DESIGN 6: the instants of a run are those of the database, whatever the clock of its gateway', async (shiftMs) => {
     const on = app({ clock: { nowMs: () => Date.now() + shiftMs } });
     const clockOf = async () => (await deployment.database.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now.getTime() ?? Number.NaN;
     const beforeMs = await clockOf();
@@ -150,13 +150,13 @@ describe('an accepted run', () => {
     expect(createdAtMs).toBeLessThanOrEqual(afterMs);
   });
 
-  it('has no metadata when the caller says null, as when it says nothing', async () => {
+  it('has no metadata when the caller sends null, as without the field', async () => {
     for (const body of [{ ...TRIGGER, metadata: null }, TRIGGER]) expect((await trigger('triage', body)).statusCode).toBe(202);
 
     expect((await rows()).map(({ metadata }) => metadata)).toEqual([null, null]);
   });
 
-  it('DESIGN 4: a run has a session, whose id is derived from its own, and its owner is told of it under the run’s id', async () => {
+  it('DESIGN 4: a run has a session, whose id is derived from its own, and its start command has the run’s id', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const metadata = { ticket: 4711, text: '\u0000 \ud800' };
 
@@ -212,7 +212,7 @@ describe('an accepted run', () => {
     ]);
   });
 
-  it('takes place in the session that was named, with its customer', async () => {
+  it('executes in the named session, with its customer', async () => {
     const on = app();
     const session = (await on.inject({ method: 'POST', url: '/sessions', headers: BEARER, payload: { title: '\u0000' } })).json();
 
@@ -240,7 +240,7 @@ describe('an accepted run', () => {
     expect(await rows()).toMatchObject([{ timeout_ms: timeoutMs }]);
   });
 
-  it('DESIGN 5: a run is accepted although nobody can be told of it: its row is enough', async () => {
+  it('DESIGN 5: a run is accepted although no command can be sent: its row is enough', async () => {
     const append: Bus['commands']['append'] = () => Promise.reject(new Error('no broker'));
     const late: Bus['commands']['append'] = () => new Promise(() => {});
     for (const broken of [append, late]) {
@@ -254,7 +254,7 @@ describe('an accepted run', () => {
     }
   });
 
-  it('is none while the row can not be written', async () => {
+  it('is not acknowledged while the row can not be written', async () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const database: Database = {
       ...deployment.database,
@@ -272,7 +272,7 @@ describe('an accepted run', () => {
 });
 
 describe('an idempotency key', () => {
-  it('DESIGN 5: a key brings its first run back, however that stands and before the rest of the body is looked at', async () => {
+  it('DESIGN 5: a repeated key returns its first run, whatever its state and before the rest of the body is validated', async () => {
     const first = await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
     await deployment.database.query(`update runs set state = 'succeeded', output = '{}'`);
 
@@ -284,13 +284,13 @@ describe('an idempotency key', () => {
     expect(await rows()).toHaveLength(1);
   });
 
-  it('does not save a body of the wrong form', async () => {
+  it('does not accept a body of the wrong form', async () => {
     await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
 
     expect((await trigger('triage', { idempotency_key: 'k' })).statusCode).toBe(400);
   });
 
-  it('is the routine’s own, and no other key, whatever it holds', async () => {
+  it('is scoped to the routine, and distinct from other keys, whatever it holds', async () => {
     const { run_id } = (await trigger('triage', TRIGGER)).json();
 
     for (const idempotency_key of ['k', 'K', ' k', '\u0000', run_id, `key:${run_id}`]) {
@@ -299,7 +299,7 @@ describe('an idempotency key', () => {
     expect((await trigger('anything', { ...TRIGGER, idempotency_key: 'k' })).statusCode).toBe(202);
   });
 
-  it('DESIGN 5: of many triggers at once with one key one is the first, and the others get its run', async () => {
+  it('DESIGN 5: of many concurrent triggers with one key one is the first, and the others get its run', async () => {
     const gateways = [app(), app()];
 
     const replies = await Promise.all(

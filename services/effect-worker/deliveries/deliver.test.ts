@@ -50,7 +50,7 @@ async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receive
 }
 
 describe('an attempt that fails', () => {
-  it('is reported with what the receiver answered, and nothing that it said', async () => {
+  it('is reported with the receiver’s status, and nothing of its body', async () => {
     answer = { status: 503 };
     await start();
     const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
@@ -90,17 +90,17 @@ describe('an attempt that fails', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('is a receiver that is not there, or says nothing in time', async () => {
+  it('is a receiver that is unreachable, or does not respond in time', async () => {
     await start({ timeouts: { deliveryMs: 50 } });
     answer = 'silence';
     const silent = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
     await deployment.publish('delivery', silent);
     expect(await deployment.reportOf('delivery.reported', silent.effectId)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('timeout') });
 
-    const nobody = await freePort();
+    const closedUrl = await freePort();
     await deployment.stopWorkers();
-    await start({}, nobody);
-    const missing = deliveryItem(await deployment.delivery({ url: urlOf(nobody), bundleHash }));
+    await start({}, closedUrl);
+    const missing = deliveryItem(await deployment.delivery({ url: urlOf(closedUrl), bundleHash }));
     await deployment.publish('delivery', missing);
     expect(await deployment.reportOf('delivery.reported', missing.effectId)).toMatchObject({
       outcome: 'failed',
@@ -108,7 +108,7 @@ describe('an attempt that fails', () => {
     });
   });
 
-  it('DESIGN 11: an attempt at an address that is refused counts like any other', async () => {
+  it('DESIGN 11: an attempt at a refused address counts like any other', async () => {
     await start({}, 1);
     const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
     await deployment.publish('delivery', item);
@@ -121,7 +121,7 @@ describe('an attempt that fails', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('at what is no address counts like any other', async () => {
+  it('at an invalid address counts like any other', async () => {
     await start();
     const item = deliveryItem(await deployment.delivery({ url: 'nowhere', bundleHash }));
     await deployment.publish('delivery', item);
@@ -144,7 +144,7 @@ describe('an attempt that fails', () => {
 });
 
 describe('a delivery', () => {
-  it('DESIGN 11: a delivery posts the stored bytes as they are, with the agent’s key, which its worker resolves, the run and the attempt', async () => {
+  it('DESIGN 11: a delivery posts the stored bytes unchanged, with the agent’s key, which its worker resolves, the run and the attempt', async () => {
     const body = '{"run_id": "run_1",  "text":"h\u00e9llo \u{1f600}"}';
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await start();
@@ -179,7 +179,7 @@ describe('a delivery', () => {
     expect(counted).toBe(1);
   });
 
-  it.each(['delivered', 'dead'])('that is %s already is posted no more, and its round ends', async (state) => {
+  it.each(['delivered', 'dead'])('that is already %s is not posted again, and its round ends', async (state) => {
     await start();
     const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash, attempts: 1, state }));
     await deployment.publish('delivery', item);
@@ -199,7 +199,7 @@ describe('a delivery', () => {
     expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered' });
   });
 
-  it('ends as exhausted when there is no such delivery', async () => {
+  it('ends as exhausted for an unknown delivery', async () => {
     await start();
     const item = deliveryItem('dlv-none');
     await deployment.publish('delivery', item);
@@ -216,11 +216,11 @@ describe('the agent’s key', () => {
     });
   });
 
-  it('is not asked for by a worker that posts nothing', async () => {
+  it('is not required by a worker that posts nothing', async () => {
     await expect(deployment.start({ kinds: ['tool'] }, { environment: {} })).resolves.toBeDefined();
   });
 
-  it('uses up no attempt when its configuration can not be read', async () => {
+  it('costs no attempt when its configuration can not be read', async () => {
     await start();
     const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash: 'unknown' }));
     await deployment.publish('delivery', item);

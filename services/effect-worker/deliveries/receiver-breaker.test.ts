@@ -30,7 +30,7 @@ describe('the breaker of a receiver', () => {
     expect(receiver.enter()).toEqual({ isProbe: false });
   });
 
-  it('keeps to one probe when a post that was under way before ends meanwhile, and counts no silence of it', () => {
+  it('allows one probe when an earlier post ends meanwhile, whose silence does not count', () => {
     const { receiver, enter, pass } = breaker();
     const early = Array.from({ length: 7 }, enter);
     for (const one of early.slice(0, 5)) receiver.leave('silent', one);

@@ -91,7 +91,7 @@ describe('a receiver that hangs', () => {
     expect(rows[0]?.sum).toBe('16');
   });
 
-  it('takes a callback that is ten minutes old however many wait for it, so that it comes to an end', async () => {
+  it('gets a callback that is ten minutes old however many wait for it, so that it settles', async () => {
     await start();
     const young: Awaited<ReturnType<typeof publish>>[] = [];
     for (let count = 0; count < 81; count += 1) young.push(await publish(DEAD));
@@ -107,7 +107,7 @@ describe('a receiver that hangs', () => {
     expect(await deployment.reportOf('delivery.reported', old.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
   });
 
-  it('is left alone when five posts have hung to their end, and what waited for it is handed back', async () => {
+  it('gets no more posts when five have timed out, and waiting deliveries are nakked', async () => {
     await start();
     const items: Awaited<ReturnType<typeof publish>>[] = [];
     for (let count = 0; count < 30; count += 1) items.push(await publish(DEAD));
@@ -121,7 +121,7 @@ describe('a receiver that hangs', () => {
 });
 
 describe('a receiver that does not answer', () => {
-  it('DESIGN 6: a receiver that does not answer is left alone, which costs its callbacks no attempt', async () => {
+  it('DESIGN 6: a receiver that does not answer gets no more posts for a while, which costs its callbacks no attempt', async () => {
     await silenceReceiver();
     const report = await outcomeOf(DEAD);
     expect(report).toMatchObject({ outcome: 'failed', attempts: 0, attemptsInRow: 0, reason: expect.stringContaining('was not asked') });
@@ -132,7 +132,7 @@ describe('a receiver that does not answer', () => {
     expect(deployment.lines.join()).not.toContain('/callback');
   });
 
-  it('is asked by one post after a pause: silence leaves it alone for longer, an answer ends that', async () => {
+  it('is probed by one post after a pause: silence makes the pause longer, an answer ends it', async () => {
     await silenceReceiver();
     nowMs += 5_001;
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 1 });
@@ -151,7 +151,7 @@ describe('a receiver that does not answer', () => {
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
   });
 
-  it('is posted to all the same when a callback is ten minutes old, so that it comes to an end', async () => {
+  it('still gets a callback that is ten minutes old, so that it settles', async () => {
     await silenceReceiver();
     const item = deliveryItem(await deployment.delivery({ url: DEAD, bundleHash, attempts: 4 }));
     await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [item.deliveryId]);
@@ -159,7 +159,7 @@ describe('a receiver that does not answer', () => {
     expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
   });
 
-  it('is one that does not answer: errors that it answers with, and addresses that are refused, do not count', async () => {
+  it('is one without a response: error responses, and refused addresses, do not count', async () => {
     dead = 'answers';
     await deployment.start(
       { kinds: ['delivery'] },

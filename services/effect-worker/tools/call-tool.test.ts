@@ -70,16 +70,16 @@ async function call(
 const textOf = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 const calls =
   (misbehave: Misbehave): Misbehave =>
-  (message, response, heard) =>
-    message.method === 'tools/call' ? misbehave(message, response, heard) : undefined;
+  (message, response, received) =>
+    message.method === 'tools/call' ? misbehave(message, response, received) : undefined;
 
-describe('a call that certainly was not carried out', () => {
-  it('has failed as unreachable when nobody listens, after three tries', async () => {
+describe('a call that certainly was not executed', () => {
+  it('has failed as unreachable at a closed port, after three tries', async () => {
     const { outcome } = await call(await freePort());
     expect(outcome).toEqual({ type: 'failed', reason: 'unreachable', message: "the tool server can't be reached" });
   });
 
-  it.each([401, 403])('has failed as auth_failed when the server answers %s, without a storm of tries', async (status) => {
+  it.each([401, 403])('has failed as auth_failed when the server answers %s, without retries', async (status) => {
     const server = await openHttpDouble((_, response) => void response.writeHead(status).end('who are you?'));
     doubles.push(server);
     const { outcome } = await call(server.port, { hasKey: true });
@@ -99,7 +99,7 @@ describe('a call that certainly was not carried out', () => {
     expect(outcome).toEqual({ type: 'failed', reason: 'refused', message: 'no, thanks' });
   });
 
-  it('is refused when the configuration names no such server', async () => {
+  it('is refused for an unknown server', async () => {
     const bundleHash = await deployment.bundle([]);
     await deployment.start({ kinds: ['tool'] });
     const item = callItem(bundleHash, await deployment.toolList([]), 'shop:a');
@@ -116,7 +116,7 @@ describe('a call that certainly was not carried out', () => {
     expect(elsewhere.received).toEqual([]);
   });
 
-  it('waits as long as a busy server asks, and passes then', async () => {
+  it('waits as long as a busy server asks, and succeeds then', async () => {
     let turnedAway = 0;
     const server = await handMade(
       calls((_message, response) => {
@@ -146,7 +146,7 @@ describe('a call that certainly was not carried out', () => {
   });
 });
 
-describe('a call that may have been carried out', () => {
+describe('a call that may have been executed', () => {
   const cutOff: Misbehave = calls((_message, response) => void response.destroy());
 
   it('has an unknown outcome, and is not made again, when the connection is lost', async () => {
@@ -156,7 +156,7 @@ describe('a call that may have been carried out', () => {
     expect(server.messages('tools/call')).toHaveLength(1);
   });
 
-  it('is made once more, when it bears that', async () => {
+  it('is repeated once, when it is repeatable', async () => {
     const server = await handMade(cutOff);
     const { outcome } = await call(server.port, { repeatable: true });
     expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
@@ -169,7 +169,7 @@ describe('a call that may have been carried out', () => {
     expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
   });
 
-  it('has an unknown outcome when it takes too long, and the server is told that nobody waits', async () => {
+  it('has an unknown outcome when it takes too long, and the server gets a cancellation', async () => {
     const server = await handMade(calls(() => undefined));
     const { outcome } = await call(server.port, { config: { timeouts: { toolCallMs: 100 } } });
     expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
@@ -182,27 +182,27 @@ describe('a call that may have been carried out', () => {
     expect(outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
   });
 
-  it('ends with its item’s time, whatever a tool is given otherwise', async () => {
+  it('ends at its item’s deadline, whatever the tool’s own limit', async () => {
     const server = await handMade(calls(() => undefined));
     const { outcome } = await call(server.port, { deadlineInMs: 400 });
     expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
   });
 });
 
-describe('an answer', () => {
-  it('that is an error of the tool is the model’s to deal with', async () => {
+describe('a response', () => {
+  it('that is an error of the tool is passed to the model', async () => {
     const server = await sdkServer((mcp) => mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => ({ ...textOf('no such city'), isError: true })));
     const { outcome } = await call(server.port, { arguments: { city: 'Atlantis' } });
     expect(outcome).toEqual({ type: 'result', data: 'no such city', metadata: {}, isError: true });
   });
 
-  it('that breaks the protocol is an error that the model learns of', async () => {
+  it('that breaks the protocol is an error that is reported to the model', async () => {
     const server = await handMade(calls((_message, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"half":')));
     const { outcome } = await call(server.port);
     expect(outcome).toMatchObject({ type: 'result', isError: true });
   });
 
-  it('that is nested 5,000 deep is an error that the model learns of, at the first delivery of its item', async () => {
+  it('that is nested 5,000 deep is an error that is reported to the model, at the first delivery of its item', async () => {
     const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
     const server = await handMade(
       calls(({ id }, response) => {
@@ -245,7 +245,7 @@ describe('an answer', () => {
     expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
   });
 
-  it('comes also from a server whose standing stream is garbage, which is asked for once', async () => {
+  it('comes also from a server whose standing stream is garbage, which is opened once', async () => {
     const server = await sdkServer((mcp) => mcp.registerTool('a', {}, () => textOf('fine')));
     let standing = 0;
     const double = await openHttpDouble(async ({ method, headers, body }, response) => {
@@ -279,14 +279,14 @@ describe('an answer', () => {
     expect(standing).toBe(1);
   });
 
-  it('of another error of the server is the model’s, and is asked for once more where that costs nothing', async () => {
+  it('with another error of the server is passed to the model, and requested once more where that is harmless', async () => {
     const server = await handMade(calls((message, response) => answerError(response, message, -32_603, 'out of luck')));
     const { outcome } = await call(server.port, { repeatable: true });
     expect(outcome).toEqual({ type: 'result', data: { error: 'out of luck' }, metadata: {}, isError: true });
     expect(server.messages('tools/call')).toHaveLength(2);
   });
 
-  it('is what the tool gave, with the arguments as they were sent and our key', async () => {
+  it('is the tool’s result, and its request has the unchanged arguments and the configured key', async () => {
     let received: unknown;
     const server = await sdkServer((mcp) =>
       mcp.registerTool('a', { inputSchema: { city: z.string(), days: z.number() }, outputSchema: { sky: z.string() } }, (args) => {
@@ -301,7 +301,7 @@ describe('an answer', () => {
     expect(deployment.lines.join()).not.toContain(TOOL_KEY);
   });
 
-  it('may take longer than a tool is given, as long as there is progress', async () => {
+  it('may take longer than a tool’s limit, as long as there is progress', async () => {
     const server = await sdkServer((mcp) =>
       mcp.registerTool('a', {}, async ({ _meta, sendNotification }) => {
         const progressToken = _meta?.progressToken ?? 0;
@@ -336,7 +336,7 @@ describe('a session', () => {
     expect(server.messages('initialize')).toHaveLength(2);
   });
 
-  it('that is lost again and again does not keep a call for ever', async () => {
+  it('that is lost repeatedly does not hold a call without end', async () => {
     let made = 0;
     const server = await handMade(
       calls((_message, response) => {
@@ -351,7 +351,7 @@ describe('a session', () => {
 });
 
 describe('a server that is away', () => {
-  it('is left alone after five failures in a row', async () => {
+  it('gets no more requests after five failures in a row', async () => {
     let asked = 0;
     const server = await openHttpDouble((_, response) => {
       asked += 1;

@@ -35,7 +35,7 @@ function noise(sizeBytes: number, isAllowed: (byte: number) => boolean = () => t
 }
 
 describe('an event stream of a tool server', () => {
-  it('passes messages on, with their ids, however they are cut and ended', async () => {
+  it('passes messages with their ids, however they are split and ended', async () => {
     const text = `: hello\r\n\r\nid: 1\r\ndata: {"jsonrpc":"2.0",\r\ndata: "id":1,"method":"a"}\r\n\r\nevent: ping\ndata: 1\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
     const whole = `id: 1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"method":"a"}\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
     expect(await passed(messageGate(ID), text)).toMatchObject({ text: whole, failure: null });
@@ -54,7 +54,7 @@ describe('an event stream of a tool server', () => {
     expect(failure).toMatchObject({ kind: 'unreadable', sent: true });
   });
 
-  it('DESIGN 13: the event loop turns for every 16 KiB of a tool server’s stream', async () => {
+  it('DESIGN 13: the event loop is yielded to for every 16 KiB of a tool server’s stream', async () => {
     let turns = 0;
     let next = setImmediate(function turn() {
       turns += 1;
@@ -88,7 +88,7 @@ describe('an event stream of a tool server', () => {
     expect((await passed(messageGate(undefined), ...pieces)).failure).toMatchObject({ kind: 'unreadable' });
   });
 
-  it('brings the client no notification that it has no use for, and progress ten times a second', async () => {
+  it('passes no notification that the client does not use, and progress ten times a second', async () => {
     let nowMs = 0;
     const gate = messageGate(ID, () => nowMs);
     const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
@@ -104,7 +104,7 @@ describe('an event stream of a tool server', () => {
     expect({ text, failure }).toEqual({ text: event(answer(1)), failure: null });
   });
 
-  it('brings no more than a thousand messages of other kinds within a minute', async () => {
+  it('passes no more than a thousand messages of other kinds within a minute', async () => {
     let nowMs = 0;
     const gate = messageGate(ID, () => nowMs);
     expect((await passed(gate, event(ping).repeat(1_000))).failure).toBeNull();
@@ -122,7 +122,7 @@ describe('an event stream of a tool server', () => {
     });
   });
 
-  it('may have any characters in its texts, however it is cut', async () => {
+  it('may have any characters in its texts, however it is split', async () => {
     const text = `{"a":"${'\\"[{,'.repeat(100_000)}","b":"\\\\"}`;
     const bytes = Buffer.from(text);
     const pieces = Array.from({ length: 800 }, (_, at) => bytes.subarray(at * 1_001, (at + 1) * 1_001));
@@ -130,7 +130,7 @@ describe('an event stream of a tool server', () => {
     expect(await passed(jsonGate(), ...pieces)).toMatchObject({ text, failure: null });
   });
 
-  it('DESIGN 13: that answers no request stands for as long as it brings no more than 16 KiB a second', async () => {
+  it('DESIGN 13: that answers no request stays open as long as it has at most 16 KiB a second', async () => {
     let nowMs = 0;
     const gate = messageGate(undefined, () => nowMs);
     const asMuchAsGoes = { text: event(progress).repeat(Math.floor(16_384 / event(progress).length)), comments: ': still here\n\n'.repeat(1_170) };
@@ -145,7 +145,7 @@ describe('an event stream of a tool server', () => {
     });
   });
 
-  it('that answers no request is forgiven a message a minute that is no JSON-RPC', async () => {
+  it('that answers no request may have one message a minute that is not JSON-RPC', async () => {
     let nowMs = 0;
     const gate = messageGate(undefined, () => nowMs);
     for (let minute = 0; minute < 50; minute += 1) {
@@ -155,7 +155,7 @@ describe('an event stream of a tool server', () => {
     expect((await passed(gate, 'data: x\n\n'.repeat(10))).failure).toMatchObject({ kind: 'unreadable' });
   });
 
-  it('that answers no request keeps no more than 1 MiB of an event that is not complete, however slowly it comes', async () => {
+  it('that answers no request buffers at most 1 MiB of an incomplete event, however slowly it comes', async () => {
     let nowMs = 0;
     const gate = messageGate(undefined, () => nowMs);
     const slowly = async (text: string) => {
@@ -169,7 +169,7 @@ describe('an event stream of a tool server', () => {
     expect(sentBytes).toBeLessThanOrEqual(1_048_576 + 16_384);
   });
 
-  it('asks for its resumption no sooner than after a second', async () => {
+  it('is resumed after a second at the earliest', async () => {
     expect((await passed(messageGate(ID), `retry: 0\n\n${event(progress)}`)).text).toBe(`retry: 1000\n${event(progress)}`);
   });
 });

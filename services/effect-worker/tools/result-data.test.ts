@@ -7,8 +7,8 @@ const dataOf = (answer: unknown) => {
 };
 const text = (value: string) => ({ type: 'text', text: value });
 
-describe('a tool’s answer', () => {
-  it('is cut when it is too much, and says so, whatever form it has', () => {
+describe('a tool’s result', () => {
+  it('is truncated when it is too large, with a remark, whatever its form', () => {
     const long = dataOf({ content: [text(`${'x'.repeat(65_535)}\u00e9tail`)] });
     expect(long).toBe(`${'x'.repeat(65_535)}… (the first 65536 of 65541 bytes)`);
     const wide = dataOf({ structuredContent: { rows: Array.from({ length: 20_000 }, (_, row) => row) } });
@@ -21,11 +21,11 @@ describe('a tool’s answer', () => {
     expect(padded(300_000)).toMatch(/^\{"a":1 +… \(the first 65536 of 300007 bytes\)$/);
   });
 
-  it('is not cut at exactly the limit', () => {
+  it('is not truncated at exactly the limit', () => {
     expect(dataOf({ content: [text('x'.repeat(65_536))] })).toBe('x'.repeat(65_536));
   });
 
-  it('never carries pictures, sound or files: it names them', () => {
+  it('names pictures, sound or files instead of holding them', () => {
     const secret = Buffer.from('pixels').toString('base64');
     const content = [
       text('See:'),
@@ -42,7 +42,7 @@ describe('a tool’s answer', () => {
 
   it.each([
     ['structured content before text', { structuredContent: { a: 1 }, content: [text('other')] }, { a: 1 }],
-    ['a single JSON text as what it says', { content: [text(' {"a":[1]}')] }, { a: [1] }],
+    ['a single JSON text as its value', { content: [text(' {"a":[1]}')] }, { a: [1] }],
     ['a text that only begins like JSON as a text', { content: [text('[draft] hello')] }, '[draft] hello'],
     ['a bare number as the text it is', { content: [text('12345678901234567890')] }, '12345678901234567890'],
     ['several texts joined, JSON or not', { content: [text('{"a":1}'), text('b')] }, '{"a":1}\nb'],
@@ -55,7 +55,7 @@ describe('a tool’s answer', () => {
   it.each([
     ['structured content', (nested: string) => ({ structuredContent: JSON.parse(`{"a":${nested}}`) })],
     ['a JSON text', (nested: string) => ({ content: [text(nested)] })],
-  ])('that is nested 5,000 deep is an error that the model is told of: %s', (_, answer) => {
+  ])('that is nested 5,000 deep is an error that is reported to the model: %s', (_, answer) => {
     expect(resultOf(callResponse.parse(answer(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)))).toEqual({
       type: 'result',
       data: { error: 'the answer of the tool can not be used: it must not be nested deeper than 64 levels' },
@@ -70,17 +70,17 @@ describe('a tool’s answer', () => {
     expect(resultOf(callResponse.parse({ structuredContent: nested, _meta: { a: nested } }))).toMatchObject({ isError: true, metadata: {} });
   });
 
-  it('drops what is meant for programs when it is nested too deep', () => {
+  it('drops its metadata when that is nested too deeply', () => {
     const meta = JSON.parse(`{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`);
     expect(resultOf(callResponse.parse({ content: [text('t')], _meta: meta }))).toEqual({ type: 'result', data: 't', metadata: {}, isError: false });
   });
 
-  it('of more than a thousand parts shows the first, and says so', () => {
+  it('of more than a thousand parts has the first, with a remark', () => {
     const shown = String(dataOf({ content: [...Array.from({ length: 1_000 }, () => text('a')), { type: 7 }, text('b')] }));
     expect(shown.split('\n')).toEqual([...Array.from({ length: 1_000 }, () => 'a'), '… (the first 1000 of 1002 parts)']);
   });
 
-  it('keeps what is meant for programs beside the data, unless it is too much', () => {
+  it('has its metadata beside the data, unless that is too large', () => {
     expect(resultOf(callResponse.parse({ content: [], _meta: { source: 's' }, isError: true }))).toEqual({
       type: 'result',
       data: '',

@@ -115,7 +115,7 @@ describe('a list', () => {
     expect(await stateOf(bundleHash, 'good')).toEqual({ state: 'ready', list_hash: found['good'] });
   });
 
-  it('says that its deadline ended it, and not what the servers are like', async () => {
+  it('reports that its deadline ended it, and nothing about the servers', async () => {
     const mute = await openHttpDouble(() => {});
     doubles.push(mute);
     const bundleHash = await deployment.bundle([{ id: 'shop', port: mute.port }]);
@@ -124,7 +124,7 @@ describe('a list', () => {
     expect(await ask(bundleHash, ['shop'], { deadlineAtMs: Date.now() + 500 })).toMatchObject({ lists: {}, timedOut: true });
   });
 
-  it('leaves out what can not be used, with a warning for each, and keeps the rest in order', async () => {
+  it('leaves out what can not be used, with a warning for each, and retains the rest in order', async () => {
     const old = { type: 'object', $schema: 'http://json-schema.org/draft-07/schema#', properties: { a: { type: 'integer', exclusiveMinimum: 0 } } };
     const server = await handMade(
       lists(() => ({
@@ -157,7 +157,7 @@ describe('a list', () => {
     expect(await listedBy(server)).toMatchObject([{ name: 'a' }, { name: 'b' }]);
   });
 
-  it('ends when it goes in a circle, and after a hundred pages', async () => {
+  it('ends at a cycle, and after a hundred pages', async () => {
     const circle = await handMade(lists((cursor) => ({ tools: [tool(String(cursor))], nextCursor: cursor === 'one' ? 'two' : 'one' })));
     expect(await listedBy(circle)).toMatchObject([{ name: 'undefined' }, { name: 'one' }, { name: 'two' }]);
     await deployment.stopWorkers();
@@ -173,7 +173,7 @@ describe('a list', () => {
     expect(Array.isArray(stored) ? stored.length : 0).toBe(100);
   }, 120_000);
 
-  it('is unavailable when the server answers with something else', async () => {
+  it('is unavailable when the response is invalid', async () => {
     const server = await handMade(lists(() => ({ toolz: [] })));
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
     await deployment.start({ kinds: ['tool'] });
@@ -193,7 +193,7 @@ describe('a list', () => {
     expect(found['one']).toBe(found['two']);
   });
 
-  it('of a real server tells what its library says of a tool', async () => {
+  it('of a real server has what the SDK says of a tool', async () => {
     const server = await sdkServer((mcp) => {
       const inputSchema = { city: z.string().describe('a name') };
       mcp.registerTool('weather', { title: 'Weather', description: 'of a city', inputSchema, annotations: { readOnlyHint: true } }, () => ({ content: [] }));
@@ -226,7 +226,7 @@ function countTurns() {
 describe('a list of hostile size', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it('DESIGN 13: a tool list is checked one tool in a turn of the event loop, and none of its schemas is compiled', async () => {
+  it('DESIGN 13: a tool list is checked one tool per tick, and none of its schemas is compiled', async () => {
     const costly = (index: number) => ({
       type: 'object',
       properties: Object.fromEntries(Array.from({ length: 20 }, (_, p) => [`p${index}_${p}`, { anyOf: [{ type: 'string' }, { minimum: p }] }])),
@@ -251,7 +251,7 @@ describe('a list of hostile size', () => {
     expect(compile).not.toHaveBeenCalled();
   });
 
-  it('DESIGN 13: a tool list is cut at 512 KiB, with a warning that names the server and the limit', async () => {
+  it('DESIGN 13: a tool list is truncated at 512 KiB, with a warning that names the server and the limit', async () => {
     const tools = Array.from({ length: 600 }, (_, index) => tool(`t${index}`, { description: 'd'.repeat(1_000) }));
     const stored = await listedBy(await sdkServerListing(tools));
 
@@ -277,7 +277,7 @@ describe('a list of hostile size', () => {
     expect(server.messages('tools/list').length).toBeLessThan(60);
   });
 
-  it('names twenty of the tools that are left out, and counts the others', async () => {
+  it('names twenty of the omitted tools, and counts the others', async () => {
     const server = await handMade(lists(() => ({ tools: [...Array.from({ length: 5_000 }, () => 0), tool('late')] })));
     expect(await listedBy(server)).toEqual([]);
     const warnings = deployment.lines.filter((line) => line.includes('lists something that can not be used'));
@@ -300,8 +300,8 @@ describe('a list of hostile size', () => {
   });
 });
 
-describe('a list that is known', () => {
-  it('is not asked for again for half a minute, whichever worker had it', async () => {
+describe('a cached list', () => {
+  it('is not requested again for half a minute, whichever worker requested it', async () => {
     const server = await handMade(lists(() => ({ tools: [tool('a')] })));
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
     await deployment.start({ kinds: ['tool'] });
@@ -316,7 +316,7 @@ describe('a list that is known', () => {
     expect(server.messages('tools/list')).toHaveLength(2);
   });
 
-  it('is asked for again when the server says that it has changed', async () => {
+  it('is requested again when the server reports a change', async () => {
     const names = ['a'];
     const server = await sdkServer((mcp) => {
       for (const name of names) mcp.registerTool(name, {}, () => ({ content: [] }));
@@ -334,7 +334,7 @@ describe('a list that is known', () => {
     }, WAIT);
   });
 
-  it('is asked for again when the server knows a tool no more that it had listed', async () => {
+  it('is requested again when a listed tool is unknown to the server', async () => {
     const server = await handMade((message, response) => {
       if (message.method === 'tools/list') return { tools: [tool('a')] };
       return message.method === 'tools/call' ? answerError(response, message, -32_602, 'unknown tool') : undefined;
@@ -350,7 +350,7 @@ describe('a list that is known', () => {
     expect(server.messages('tools/list')).toHaveLength(2);
   });
 
-  it('stays known when its server goes away', async () => {
+  it('stays valid when its server goes away', async () => {
     const server = await handMade(lists(() => ({ tools: [tool('a')] })));
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
     await deployment.start({ kinds: ['tool'] });
@@ -364,7 +364,7 @@ describe('a list that is known', () => {
 });
 
 describe('the discovery at the start', () => {
-  it('lists the tools of the configuration that was stored last, tries again until all servers have answered, and holds nothing back', async () => {
+  it('lists the tools of the newest configuration, retries until all servers have answered, and delays nothing', async () => {
     let isUp = false;
     const server = await handMade((message, response) => {
       if (!isUp) return void response.writeHead(500).end();
@@ -378,7 +378,7 @@ describe('the discovery at the start', () => {
     await vi.waitFor(async () => expect(await stateOf(bundleHash, 'shop')).toMatchObject({ state: 'ready' }), WAIT);
   });
 
-  it('does not keep a worker from stopping', async () => {
+  it('does not delay the stop of a worker', async () => {
     const server = await openHttpDouble(() => {});
     doubles.push(server);
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);

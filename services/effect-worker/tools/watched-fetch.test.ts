@@ -11,7 +11,7 @@ const PIECE = ': still here\n\n'.repeat(4_096);
 const PIECES = Math.ceil((MAX_RESPONSE_BYTES + 1) / PIECE.length);
 const EVENT = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
 
-it('DESIGN 13: a standing stream is not ended for what it brings in all', async () => {
+it('DESIGN 13: a standing stream is not ended for its total size', async () => {
   const double = await openHttpDouble(async (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     for (let piece = 0; piece < PIECES; piece += 1) {

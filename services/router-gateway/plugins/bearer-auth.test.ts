@@ -12,7 +12,7 @@ afterEach(async () => {
   await app.close();
 });
 
-it('judges each request of a connection by what it shows itself', async () => {
+it('authenticates each request of a connection by its own header', async () => {
   app = fastify();
   app.decorateRequest('keyId', '');
   const connections = new Set<unknown>();

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 describe('CallReaders', () => {
-  it('DESIGN 7: a gateway listens once for all calls that it lets in, however many there are', async () => {
+  it('DESIGN 7: a gateway has one subscription for all calls that it admits, however many there are', async () => {
     const subscribe = vi.spyOn(bus.tokens, 'subscribe');
     const readers = new CallReaders({ bus, origin: 'gone', log: silentLog, limits: gatewayLimits });
     const taken: string[] = [];
@@ -44,7 +44,7 @@ describe('CallReaders', () => {
     await readers.stop();
   });
 
-  it('gives each reader of a call that began elsewhere a frame once, however many have resumed it here', async () => {
+  it('delivers a frame of a call that began elsewhere once to each reader, however many have resumed it here', async () => {
     const readers = new CallReaders({ bus, origin: 'gtwo', log: silentLog, limits: gatewayLimits });
     const taken: string[] = [];
     const held = ['first', 'second', 'third'].map((name) =>

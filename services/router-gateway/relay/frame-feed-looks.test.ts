@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A feed of one call without live frames beyond those kept. */
+/** A feed of one call without live frames beyond the retained ones. */
 function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<FedCall> & { takesMs?: number } = {}) {
   const looks: string[] = [];
   const taken: string[] = [];
@@ -81,7 +81,7 @@ function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partia
 }
 
 describe('silence of a worker', () => {
-  it('ends a call whose content was shown, when what is kept does not go on', async () => {
+  it('ends a call whose content was streamed, when the retained frames do not go on', async () => {
     const { looks, failures, reconnected, close } = feed([CONTENT]);
     reconnected();
     await vi.advanceTimersByTimeAsync(resumableMs + silenceMs - 1);
@@ -94,7 +94,7 @@ describe('silence of a worker', () => {
     await close();
   });
 
-  it('begins anew when the bus was away: the silence was its own', async () => {
+  it('begins anew when the bus was away, which caused the silence', async () => {
     const { failures, reconnected, close } = feed([CONTENT]);
     reconnected();
     await vi.advanceTimersByTimeAsync(resumableMs + silenceMs - 1);
@@ -107,7 +107,7 @@ describe('silence of a worker', () => {
     await close();
   });
 
-  it('ends a call for who came back to it and was shown no content, at the second look: nobody here sends it again', async () => {
+  it('ends a resumed call without content at the second replay, since this gateway does not send it again', async () => {
     const { looks, failures, close } = feed([OPEN], { resumed: { origin: 'gother', after: null } });
     await vi.advanceTimersByTimeAsync(silenceMs);
     expect(looks).toEqual(['kept', 'kept', 'kept']);
@@ -119,8 +119,8 @@ describe('silence of a worker', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('a little later than a reader came back is shown without another word of the worker', async () => {
+describe('the replay', () => {
+  it('finds frames that are retained shortly after a reader resumed, without another frame of the worker', async () => {
     const replayed = [OPEN];
     const { taken, close } = feed(replayed, { resumed: { origin: 'gother', after: null } });
     await vi.advanceTimersByTimeAsync(resumableMs / 2);
@@ -132,7 +132,7 @@ describe('what is kept', () => {
     await close();
   });
 
-  it('is looked at again when it was being read as the time came', async () => {
+  it('is repeated when one was in flight at its time', async () => {
     const slow = feed([OPEN], { resumed: { origin: 'gother', after: null }, takesMs: resumableMs + 500 });
     await vi.advanceTimersByTimeAsync(resumableMs + 500);
     expect(slow.looks).toEqual(['kept']);
@@ -142,7 +142,7 @@ describe('what is kept', () => {
     await slow.close();
   });
 
-  it('is looked at a while after the bus was away, and what comes meanwhile is shown at once', async () => {
+  it('is made a while after the bus was away, and live frames of the meantime are streamed at once', async () => {
     const replayed = [CONTENT];
     const { looks, taken, live, reconnected, close } = feed(replayed);
     live(CONTENT);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** Silence reveals a lost last frame and a dead worker; a busy machine must not cause it. */
+/** After this silence a lost last frame or a dead worker is assumed; longer than delays of a busy machine. */
 const limits = { ...gatewayLimits, silenceMs: 150, silenceMaxMs: 150 };
 const bytesOf = (frame: ReadyFrame) => (frame.kind === 'body' ? 'body' : Buffer.from(frame.sse).toString());
 const chunk = (text: string) => `data: {"id":"a"${DELTA_START}{"content":${JSON.stringify(text)}}${DELTA_END}`;
@@ -45,12 +45,12 @@ const fate = fc.record({
   text: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: null }),
   lost: fc.boolean(),
   repeated: fc.boolean(),
-  zombie: fc.boolean(),
+  late: fc.boolean(),
   pause: fc.boolean(),
 });
 
 describe('FrameFeed', () => {
-  it('brings every frame once and in order, whatever is lost or repeated on the way', async () => {
+  it('delivers every frame once and in order, whatever is lost or repeated on the bus', async () => {
     let runs = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(fate, { minLength: 1, maxLength: 20 }), async (fates) => {
@@ -75,12 +75,12 @@ describe('FrameFeed', () => {
             },
           );
         });
-        // The first frame of the second delivery is never lost: a zombie's frames before it would count as the call's.
+        // The first frame of the second delivery is never lost: late frames before it would count as the call's.
         bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
         const lost = new Set(fates.flatMap((one, position) => (one.lost ? [`2.${position + 2}`] : [])));
         faulty.faults.loses = (about, frame) => about === subject && lost.has(markOf(frame));
         const whole = ['data: 1\n\n'];
-        for (const [position, { text, repeated, zombie, pause }] of fates.entries()) {
+        for (const [position, { text, repeated, late, pause }] of fates.entries()) {
           const seq = position + 2;
           const events = chunk(text ?? 'whole');
           const isLast = seq === fates.length + 1;
@@ -89,7 +89,7 @@ describe('FrameFeed', () => {
           const frame = isText ? textFrame(2, seq, JSON.stringify(text)) : sseFrame(isLast ? 'done' : 'content', callId, 2, seq, events);
           whole.push(events);
           bus.tokens.publish(subject, frame);
-          if (zombie) bus.tokens.publish(subject, sseFrame('content', callId, 1, seq, 'data: zombie\n\n'));
+          if (late) bus.tokens.publish(subject, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
           if (repeated) bus.tokens.publish(subject, frame);
           if (pause) await new Promise((resolve) => setImmediate(resolve));
         }
@@ -102,7 +102,7 @@ describe('FrameFeed', () => {
     );
   });
 
-  it('gives up when more arrives than it can keep while frames are read again', async () => {
+  it('fails when more frames come than it can buffer during a replay', async () => {
     const faulty = faultyBus(bus);
     faulty.faults.beforeReplay = () => new Promise(() => {});
     const readers = new CallReaders({ bus: faulty.bus, origin: 'gfull', log: silentLog, limits });
@@ -164,13 +164,13 @@ describe('a gap', () => {
   }
   const [third, done] = [sseFrame('content', 'call', 1, 3, 'data: 3\n\n'), sseFrame('done', 'call', 1, 4, 'data: 4\n\n')];
 
-  it('is read again at once, and then when all that was said is kept, and once more for a busy worker', async () => {
+  it('is replayed at once, then when all frames are retained, and once more for a busy worker', async () => {
     expect(await readingsOf([third, done], 1)).toEqual({ asked: ['kept'], end: 'done' });
     expect(await readingsOf([third, done], 2)).toEqual({ asked: ['kept', 'now'], end: 'done' });
     expect(await readingsOf([third, done], 3)).toEqual({ asked: ['kept', 'now', 'now'], end: 'done' });
   });
 
-  it('that is still there after three readings fails the call', async () => {
+  it('that is still open after three replays fails the call', async () => {
     expect(await readingsOf([third, done], 4)).toEqual({ asked: ['kept', 'now', 'now'], end: 'A part of the answer was lost on its way' });
   });
 });

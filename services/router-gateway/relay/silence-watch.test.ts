@@ -17,7 +17,7 @@ function watching() {
   return { watch, met };
 }
 
-it('tells of silence after a while, then after twice that, and never waits longer than is allowed', () => {
+it('reports silence after its interval, then after twice that, and never later than its maximum', () => {
   const { watch, met } = watching();
   vi.advanceTimersByTime(900);
   watch.stop();
@@ -32,7 +32,7 @@ it('tells of silence after a while, then after twice that, and never waits longe
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('begins anew whenever something is heard, before the first silence and after it', () => {
+it('begins anew with every frame, before the first silence and after it', () => {
   const { watch, met } = watching();
   for (let step = 0; step < 5; step += 1) {
     vi.advanceTimersByTime(90);

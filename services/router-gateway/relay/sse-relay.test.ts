@@ -67,8 +67,8 @@ function errorChunkAtTheEndOf(text: string): { id: string; error: { code: number
   return JSON.parse(last.replace(/^data: /, ''));
 }
 
-describe('before anything was shown', () => {
-  it('DESIGN 7: an error before anything was shown has its proper status and its body, whatever was held back', async () => {
+describe('before any content', () => {
+  it('DESIGN 7: an error before any content has its own status and its body, whatever was held back', async () => {
     const { client, held } = await begin();
     held.frame('open', 1, 'role');
     held.error(2, 429);
@@ -119,7 +119,7 @@ describe('before anything was shown', () => {
     await eventually(async () => (await client.answer).text).toBe(seen(held, 1, 'd'.repeat(2_000)));
   });
 
-  it('DESIGN 7: a comment commits the headers after a while, and comes again in every silence; then an error is a chunk', async () => {
+  it('DESIGN 7: a comment commits the headers after a while, and is repeated in silence; then an error is a chunk', async () => {
     const { client, held } = await begin({ headerDelayMs: 20 });
     held.frame('open', 1, 'role');
     const response = await client.answer;
@@ -132,7 +132,7 @@ describe('before anything was shown', () => {
     expect(response.text.endsWith(`id: ${held.call.callId}.1.2\ndata: error 502\n\n`)).toBe(true);
   });
 
-  it('DESIGN 7: another delivery of a call takes over before anything was shown, and frames of the former are dropped', async () => {
+  it('DESIGN 7: another delivery of a call takes over before any content, and frames of the former are dropped', async () => {
     const { client, held } = await begin();
     held.frame('open', 1, 'role of the first');
     held.frame('open', 1, 'role of the second', 2);
@@ -156,7 +156,7 @@ describe('before anything was shown', () => {
     await eventually(() => worker.aborted).toContain(held.call.callId);
   });
 
-  it('an empty answer is a stream all the same', async () => {
+  it('an empty answer is a stream too', async () => {
     const { client, held } = await begin();
     held.frame('done', 1, '[DONE]');
     const response = await client.answer;
@@ -167,8 +167,8 @@ describe('before anything was shown', () => {
   });
 });
 
-describe('once content was shown', () => {
-  it('DESIGN 7: an error after a part was shown ends the stream with its chunk and nothing after it', async () => {
+describe('after content', () => {
+  it('DESIGN 7: an error after content ends the stream with its chunk and nothing after it', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(2, 502);
@@ -179,7 +179,7 @@ describe('once content was shown', () => {
     expect(response.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.2\ndata: error 502\n\n`);
   });
 
-  it('DESIGN 7: frames come in order and once, with bytes that nobody parsed', async () => {
+  it('DESIGN 7: frames are sent in order and once, with unparsed bytes', async () => {
     const { client, held } = await begin();
     const odd = '{"not json 日本語 \u2028';
     held.frame('content', 1, odd);
@@ -196,7 +196,7 @@ describe('once content was shown', () => {
     expect(testBus.faults.replays).toBe(0);
   });
 
-  it('DESIGN 7: a lost frame is read again, and the stream shows no sign of it', async () => {
+  it('DESIGN 7: a lost frame is replayed, and the stream is the same as without the loss', async () => {
     const { client, held } = await begin();
     // Two gaps apart, so that the second is found during the replay for the first.
     testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
@@ -209,7 +209,7 @@ describe('once content was shown', () => {
     expect(testBus.faults.replays).toBe(1);
   });
 
-  it('a lost last frame is read again after a silence', async () => {
+  it('a lost last frame is replayed after a silence', async () => {
     const { client, held } = await begin({ silenceMs: 20 });
     testBus.faults.loses = (_, frame) => frame[0] === 'd'.charCodeAt(0);
     held.frame('content', 1, 'Hi');
@@ -220,7 +220,7 @@ describe('once content was shown', () => {
     expect(response.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
   });
 
-  it('DESIGN 7: a frame that is lost for good ends the stream with an error chunk, and the worker is told to stop', async () => {
+  it('DESIGN 7: a permanently lost frame ends the stream with an error chunk, and the call is aborted', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('content', 3, 'there');
@@ -241,7 +241,7 @@ describe('once content was shown', () => {
     await eventually(() => worker.aborted).toContain(held.call.callId);
   });
 
-  it('an error behind a lost frame is the end that its worker wrote', async () => {
+  it('an error behind a lost frame is sent as its worker wrote it', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(5, 502);
@@ -251,7 +251,7 @@ describe('once content was shown', () => {
     expect(response.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.5\ndata: error 502\n\n`);
   });
 
-  it('DESIGN 7: another delivery of a call ends a stream that has begun: what was shown can not be taken back', async () => {
+  it('DESIGN 7: another delivery of a call ends a stream that has begun: sent content can not be revoked', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('open', 1, 'role', 2);
@@ -262,7 +262,7 @@ describe('once content was shown', () => {
     await eventually(() => worker.aborted).toContain(held.call.callId);
   });
 
-  it('another delivery may say by itself that the call is lost', async () => {
+  it('another delivery may itself report that the call is lost', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(1, 502, 2);
@@ -281,7 +281,7 @@ describe('once content was shown', () => {
     expect(errorChunkAtTheEndOf(response.text).error).toMatchObject({ code: 408, metadata: { error_type: 'timeout' } });
   });
 
-  it('a body where frames were wanted is a failure of ours, told without detail', async () => {
+  it('a body in place of frames is an internal error, reported without detail', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.body(200, { secret: 'inside' });
@@ -292,7 +292,7 @@ describe('once content was shown', () => {
     expect(response.text).not.toContain('inside');
   });
 
-  it('bytes that are no frame are dropped', async () => {
+  it('bytes that are not a frame are dropped', async () => {
     const { client, held } = await begin();
     held.send(Buffer.from('nonsense'));
     held.send(Buffer.from('cid: another-call.1.1\ndata: x\n\n'));
@@ -306,7 +306,7 @@ describe('once content was shown', () => {
 });
 
 describe('a client', () => {
-  it('that leaves before anything was shown has its call aborted, once', async () => {
+  it('that disconnects before any content has its call aborted, once', async () => {
     const { client, held } = await begin();
     client.leave();
     await expect(client.answer).rejects.toThrow();
@@ -314,7 +314,7 @@ describe('a client', () => {
     await eventually(() => worker.aborted.filter((id) => id === held.call.callId)).toHaveLength(1);
   });
 
-  it('that leaves amid the stream has its call aborted, and what still comes goes nowhere', async () => {
+  it('that disconnects during the stream has its call aborted, and later frames are dropped', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     const response = await client.answer;
@@ -328,7 +328,7 @@ describe('a client', () => {
     expect(response.text).toBe(seen(held, 1, 'Hi'));
   });
 
-  it('DESIGN 7: a client that does not read is dropped, and its call aborted when it has not come back in time', async () => {
+  it('DESIGN 7: a client that does not read is disconnected, and its call aborted when it has not resumed in time', async () => {
     const { client, held } = await begin({ unsentBytes: 64 * 1_024, graceMs: 50 });
     held.frame('content', 1, 'Hi');
     const response = await client.answer;
@@ -350,7 +350,7 @@ describe('a client', () => {
     expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'a client that did not read was dropped' }));
   });
 
-  it('that still takes one large event is not dropped for what comes meanwhile', async () => {
+  it('that is still reading one large event is not disconnected for what comes meanwhile', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     const response = await client.answer;
@@ -371,7 +371,7 @@ describe('a client', () => {
     expect(response.text.endsWith(seen(held, 5, 'y') + seen(held, 6, '[DONE]'))).toBe(true);
   });
 
-  it('that does not take the end of its stream is cut off in time', async () => {
+  it('that does not read the end of its stream is disconnected in time', async () => {
     const { client, held } = await begin({ unsentBytes: 512 * 1_024 * 1_024, finishMs: 50 });
     held.frame('content', 1, 'Hi');
     const response = await client.answer;

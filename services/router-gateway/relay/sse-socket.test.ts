@@ -21,7 +21,7 @@ function recordingResponse() {
   return { done, response: response as unknown as ServerResponse };
 }
 
-it('DESIGN 7: what is written in one turn of the event loop leaves together, and by no timer', async () => {
+it('DESIGN 7: what is written in one tick is sent together, without a timer', async () => {
   const { done, response } = recordingResponse();
   const socket = new SseSocket(response, gatewayLimits, () => {});
   for (const piece of ['a', 'b', 'c']) socket.write(piece);
@@ -32,7 +32,7 @@ it('DESIGN 7: what is written in one turn of the event loop leaves together, and
   expect(done).toEqual(['hold', 'a', 'b', 'c', 'send', 'hold', 'd', 'send']);
 });
 
-it('sends the head of the answer by itself, together with the first bytes', async () => {
+it('sends the head of the response by itself, together with the first bytes', async () => {
   const { done, response } = recordingResponse();
   const socket = new SseSocket(response, gatewayLimits, () => {});
   socket.open({ 'content-type': 'text/event-stream' });

@@ -17,8 +17,8 @@ const gateway = useGateway(async () => {
   return { bus, close: () => bus.close().then(() => database.close()) };
 });
 
-describe('trouble of our own', () => {
-  it('is told without its text, and logged with it', async () => {
+describe('an error of the gateway', () => {
+  it('is reported without its text, and logged with it', async () => {
     await gateway.reopen({ limits: { dispatchedCharacters: 0 } });
     gateway.opened.app.get('/broken', () => {
       throw new TypeError('secret detail of the inside');
@@ -42,7 +42,7 @@ describe('trouble of our own', () => {
     );
   });
 
-  it('is a bus that can not be reached: 503, and when to come back', async () => {
+  it('is an unreachable bus: 503 with Retry-After', async () => {
     gateway.faults.ready = false;
 
     const response = await gateway.post(hello);
@@ -52,7 +52,7 @@ describe('trouble of our own', () => {
     expect(response.json().error).toMatchObject({ code: 503, metadata: { retry_after: 1 } });
   });
 
-  it('DESIGN 4: is a bus that is four fifths full: 503, so that the results of what was let in find room', async () => {
+  it('DESIGN 4: is a bus that is four fifths full: 503, so that the results of admitted calls have capacity', async () => {
     gateway.faults.crowded = true;
 
     const response = await gateway.post(hello);
@@ -61,7 +61,7 @@ describe('trouble of our own', () => {
     expect(response.headers['retry-after']).toBe('1');
   });
 
-  it('is a round of the event loop that has let in what it may: 503 before the body is read, but for who comes back for the rest of an answer', async () => {
+  it('is a tick that has admitted its limit of calls: 503 before the body is read, except for resumes', async () => {
     const budget = vi.spyOn(LoopBudget.prototype, 'admits').mockReturnValue(false);
     const refused = await gateway.post('{', { 'content-type': 'application/json' });
     const resumed = await gateway.post(hello, { 'last-event-id': 'gen-none.1.1' });
@@ -74,7 +74,7 @@ describe('trouble of our own', () => {
     expect(resumed.statusCode).toBe(404);
   });
 
-  it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
+  it('is a bus that does not accept the call in time: 503, and the call is aborted in case it was accepted', async () => {
     await gateway.reopen({ limits: { publishMs: 20, dispatchedCharacters: 0 } });
     gateway.faults.beforePublish = () => new Promise(() => {});
 
@@ -85,7 +85,7 @@ describe('trouble of our own', () => {
     await eventually(() => gateway.worker.aborted).toContain(callId);
   });
 
-  it('is a worker that streams what was wanted whole: 500 at its end', async () => {
+  it('is a worker that streams in place of a whole answer: 500 at its end', async () => {
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
     held.frame('content', 1, 'Hi');
@@ -110,7 +110,7 @@ describe('trouble of our own', () => {
     expect((await third).statusCode).toBe(200);
   });
 
-  it('is too many bodies at once, of which one is always taken and a refused one does not count', async () => {
+  it('is too many bodies at once, of which one is always accepted and a refused one does not count', async () => {
     await gateway.reopen({ limits: { bodyBytesInHand: 10, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
     expect((await gateway.post({ messages: [] })).statusCode).toBe(400);
@@ -129,7 +129,7 @@ describe('trouble of our own', () => {
     expect((await third).statusCode).toBe(200);
   });
 
-  it('is a body of unknown size that grows too large beside others: it is refused half-way, and its client is told', async () => {
+  it('is a body of unknown size that grows beyond the budget: it is refused half-way, with a response to its client', async () => {
     const size = Buffer.byteLength(JSON.stringify(hello));
     await gateway.reopen({ limits: { bodyBytesInHand: size + 100, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
@@ -163,8 +163,8 @@ function holdPublishes(): { reached: boolean; goOn(): void } {
   return publishing;
 }
 
-describe('a call that wants its answer whole', () => {
-  it('is not held any more once the bus has it, however long the answer takes', async () => {
+describe('a call for a whole answer', () => {
+  it('is not held in memory once the bus has it, however long the answer takes', async () => {
     const requests: FastifyRequest[] = [];
     gateway.opened.app.addHook('onRequest', async (request) => void requests.push(request));
     const asked = gateway.post(hello);
@@ -175,7 +175,7 @@ describe('a call that wants its answer whole', () => {
     expect((await asked).statusCode).toBe(200);
   });
 
-  it('is put on the bus as it came, and answered with what the worker wrote', async () => {
+  it('is published unchanged, and answered with what the worker wrote', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const request = { ...hello, model: 'large', temperature: 0.5, future: { kept: true } };
     const before = Date.now();
@@ -217,7 +217,7 @@ describe('a call that wants its answer whole', () => {
     expect(call.request).toEqual(text.includes('ud83d') ? { ...hello, user: '\ud83d' } : hello);
   });
 
-  it('keeps the session of its body, and begins a trace where the caller’s is none', async () => {
+  it('has the session of its body, and begins a trace where the caller’s is invalid', async () => {
     const response = gateway.post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
     const call = await gateway.answerNext();
 
@@ -258,7 +258,7 @@ describe('a call that wants its answer whole', () => {
     }).toEqual(headers);
   });
 
-  it('has a status that HTTP does not know replaced', async () => {
+  it('has a status unknown to HTTP replaced', async () => {
     const response = gateway.post(hello);
     await gateway.answerNext(99);
 
@@ -282,7 +282,7 @@ describe('a call that wants its answer whole', () => {
     await eventually(() => gateway.worker.aborted).toContain(call.callId);
   });
 
-  it('is found again after its one frame was lost', async () => {
+  it('is answered by a replay after its one frame was lost', async () => {
     await gateway.reopen({ limits: { silenceMs: 20 } });
     let lost = 0;
     gateway.faults.loses = () => {

@@ -89,8 +89,8 @@ function beat({ call }: PendingCall): Promise<string[]> {
   });
 }
 
-describe('a stream whose connection broke', () => {
-  it('goes on at another gateway, byte for byte, from behind the event that the client had last', async () => {
+describe('a stream whose connection was lost', () => {
+  it('goes on at another gateway, byte for byte, behind the client’s last event', async () => {
     const [first, second] = [await gateway(), await gateway()];
     const { answer, held, callId } = await begin(first, { 'x-detach': 'true' });
     answer.leave();
@@ -106,7 +106,7 @@ describe('a stream whose connection broke', () => {
     expect(resumed.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-generation-id': callId });
   });
 
-  it('DESIGN 7: a stream of texts goes on from any event of it, also when its first frames are not kept any more', async () => {
+  it('DESIGN 7: a stream of texts goes on from any of its events, also when its first frames are not retained any more', async () => {
     const url = await gateway();
     const callId = oldCall();
     const event = (text: string) => `data: {"id":"${callId}"${DELTA_START}{"content":"${text}"}${DELTA_END}`;
@@ -123,7 +123,7 @@ describe('a stream whose connection broke', () => {
     }
   });
 
-  it('comes whole to a client that names no event, also after its end', async () => {
+  it('is sent whole to a client that names no event, also after its end', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url);
     held.frame('done', 2, '[DONE]');
@@ -150,7 +150,7 @@ describe('a stream whose connection broke', () => {
     await expect(another.answer).rejects.toThrow();
   });
 
-  it('DESIGN 7: a stream goes on behind the very event that its client had last, wherever in a frame it was cut', async () => {
+  it('DESIGN 7: a stream goes on exactly behind its client’s last event, wherever in a frame it was cut', async () => {
     const url = await gateway();
     const { answer, held } = await begin(url);
     held.frame('content', 2, 'lo \n\ndata: the');
@@ -178,7 +178,7 @@ describe('a stream whose connection broke', () => {
     expect((await resume(url, callId, { 'last-event-id': `${callId}.1.2` })).status).toBe(204);
   });
 
-  it('comes to its end for a client that names an event beyond the last, also when it was told to wait', async () => {
+  it('ends for a client that names an event beyond the last, also when it asked to wait', async () => {
     const url = await gateway({ headerDelayMs: 20 });
     const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
     answer.leave();
@@ -191,7 +191,7 @@ describe('a stream whose connection broke', () => {
     resumed.leave();
   });
 
-  it('ends with the error chunk when another worker has the call by now', async () => {
+  it('ends with the error chunk when another worker has the call meanwhile', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
     answer.leave();
@@ -205,7 +205,7 @@ describe('a stream whose connection broke', () => {
     expect(resumed.text).toContain('"finish_reason":"error"');
   });
 
-  it('is given whole to who asks for the stream of a call that wanted its answer whole', async () => {
+  it('is the whole answer for a call that was not streamed', async () => {
     const url = await gateway();
     const client = post(`${url}/chat/completions`, { ...streamed, stream: false }, { authorization });
     const held = await worker.next();
@@ -243,7 +243,7 @@ describe('what can’t be resumed', () => {
     expect((await answer).status).toBe(404);
   });
 
-  it('DESIGN 7: a stream is answered with 404 when its beginning is not kept any more', async () => {
+  it('DESIGN 7: a stream is answered with 404 when its beginning is not retained any more', async () => {
     const url = await gateway();
     const callId = oldCall();
     for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
@@ -255,7 +255,7 @@ describe('what can’t be resumed', () => {
     }
   });
 
-  it('is answered with 404 when nothing that is kept says what stands around its texts', async () => {
+  it('is answered with 404 when no retained frame has the template of its texts', async () => {
     const url = await gateway();
     const callId = oldCall();
     for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, textFrame(1, seq, '"late"'));
@@ -270,8 +270,8 @@ describe('what can’t be resumed', () => {
   });
 });
 
-describe('a call lives while a reader holds it', () => {
-  it('says its gateway for as long as its client is there, and then aborts it', async () => {
+describe('a call goes on while it has a reader', () => {
+  it('as its gateway reports for as long as its client is connected, and then is aborted', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url);
     expect(await beat(held)).toEqual([`origin ${callId}`]);
@@ -280,7 +280,7 @@ describe('a call lives while a reader holds it', () => {
     expect(await beat(held)).toEqual(['origin ']);
   });
 
-  it('says another gateway too, where its client has come back', async () => {
+  it('as another gateway reports, where its client has resumed', async () => {
     const [first, second] = [await gateway(), await gateway()];
     const { answer, held, callId } = await begin(first, { 'x-detach': 'true' });
     answer.leave();
@@ -292,7 +292,7 @@ describe('a call lives while a reader holds it', () => {
     await eventually(() => beat(held)).toEqual(['origin ']);
   });
 
-  it('is not aborted while a second reader has it', async () => {
+  it('and is not aborted while a second reader has it', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url);
     const second = await resume(url, callId);
@@ -306,7 +306,7 @@ describe('a call lives while a reader holds it', () => {
     expect(worker.aborted).not.toContain(callId);
   });
 
-  it('goes on when its client leaves and had asked for that', async () => {
+  it('and when its client disconnects but had detached it', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
     expect(held.call.detached).toBe(true);
@@ -315,7 +315,7 @@ describe('a call lives while a reader holds it', () => {
     expect(worker.aborted).not.toContain(callId);
   });
 
-  it('goes on when its gateway leaves, and its client had asked for that', async () => {
+  it('and when its gateway stops but its client had detached it', async () => {
     const url = await gateway();
     const calls = [];
     for (const headers of [{ 'x-detach': 'true' }, {}]) {
@@ -331,7 +331,7 @@ describe('a call lives while a reader holds it', () => {
     for (const { client } of calls) expect((await client.answer).status).toBe(503);
   });
 
-  it('goes on when its client does not read and is cut off, and had asked for that', async () => {
+  it('and when its client does not read and is disconnected, but had detached it', async () => {
     const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
     const { answer, held } = await begin(url, { 'x-detach': 'true' });
     answer.stopReading();
@@ -348,7 +348,7 @@ describe('a call lives while a reader holds it', () => {
     answer.leave();
   });
 
-  it('DESIGN 7: a call is kept for a client that we have cut off, and is its again when it comes back', async () => {
+  it('DESIGN 7: a call goes on for a client that the gateway has disconnected, which can resume it', async () => {
     const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
     const { answer, held, callId } = await begin(url);
     answer.stopReading();
@@ -371,8 +371,8 @@ describe('a call lives while a reader holds it', () => {
   });
 });
 
-describe('a worker that is not heard of any more', () => {
-  it('DESIGN 7: a worker that is not heard of any more ends a stream that has begun with the error chunk, and its call', async () => {
+describe('a worker without heartbeats', () => {
+  it('DESIGN 7: after the last heartbeat of a worker its stream ends with the error chunk, and its call is aborted', async () => {
     const { answer, callId } = await begin(await gateway({ silenceMs: 30 }));
 
     expect(await answer.ended).toBe(true);
@@ -381,7 +381,7 @@ describe('a worker that is not heard of any more', () => {
     await eventually(() => worker.aborted).toContain(callId);
   });
 
-  it('is waited for as long as it says that it lives', async () => {
+  it('is waited for as long as it sends heartbeats', async () => {
     const { answer, held } = await begin(await gateway({ silenceMs: 300 }));
     const endsAtMs = performance.now() + 1_000;
     while (performance.now() < endsAtMs) await beat(held);
@@ -391,7 +391,7 @@ describe('a worker that is not heard of any more', () => {
     expect(answer.text).not.toContain('error');
   });
 
-  it('may have said the end all the same: what the bus keeps counts', async () => {
+  it('may have published the end: the retained frames count', async () => {
     const url = await gateway({ silenceMs: 100 });
     const { answer, held } = await begin(url, {});
     held.frame('done', 2, '[DONE]');

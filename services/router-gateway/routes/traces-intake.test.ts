@@ -47,14 +47,14 @@ afterAll(async () => {
 
 /** A collector that records requests and can hold its responses back. */
 async function openCollector() {
-  const heard: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
+  const received: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const held: (() => void)[] = [];
   let answer: number | 'hold' = 200;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      heard.push({ url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks) });
+      received.push({ url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks) });
       if (answer === 'hold') held.push(() => response.end());
       else response.writeHead(answer).end();
     });
@@ -62,7 +62,7 @@ async function openCollector() {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    heard,
+    received,
     answer: (next: number | 'hold') => {
       answer = next;
       if (next !== 'hold') for (const release of held.splice(0)) release();
@@ -96,8 +96,8 @@ function send(url: string, body: Buffer | string, headers: Record<string, string
   return fetch(url, { method: 'POST', body, headers: all });
 }
 
-describe('what is sent to the intake of traces', () => {
-  it('is refused without a key of the router, too large, in another form, or in a circle', async () => {
+describe('a request to the intake of traces', () => {
+  it('is refused without a key of the router, too large, in another form, or in a cycle', async () => {
     const url = await gateway(collector.url);
 
     expect((await send(url, 'x', { authorization: 'Bearer wrong' })).status).toBe(401);
@@ -106,10 +106,10 @@ describe('what is sent to the intake of traces', () => {
     expect((await send(url, 'x', { 'content-encoding': 'br' })).status).toBe(415);
     expect((await send(url, 'x', { 'x-switchyard-forwarded': '3' })).status).toBe(400);
     expect((await send(url, 'x', { 'x-switchyard-forwarded': 'often' })).status).toBe(400);
-    expect(collector.heard).toEqual([]);
+    expect(collector.received).toEqual([]);
   });
 
-  it('is taken from who has the platform’s keys, as agents do, and from nobody with others', async () => {
+  it('is accepted with the platform’s keys, as agents have them, and with no others', async () => {
     const url = await gateway(collector.url);
     const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString('base64')}` });
 
@@ -119,39 +119,39 @@ describe('what is sent to the intake of traces', () => {
     expect((await fetch(url.replace('/otel/v1/traces', '/models'), { headers: basic('pk-test:sk-test') })).status).toBe(401);
   });
 
-  it('is taken from nobody with a pair where no platform’s keys are set', async () => {
+  it('is accepted with no pair where no platform’s keys are set', async () => {
     const url = await gateway(collector.url, recordingLog(), noMetrics, null);
 
     expect((await send(url, 'x', { authorization: `Basic ${Buffer.from('undefined:undefined').toString('base64')}` })).status).toBe(401);
   });
 
-  it('DESIGN 12: traces of clients are handed on to the collector byte for byte, with its credential in the place of the client’s', async () => {
+  it('DESIGN 12: traces of clients are forwarded to the collector byte for byte, with its credential in place of the client’s', async () => {
     const url = await gateway(collector.url);
     const bytes = randomBytes(300_000);
     const zipped = gzipSync('some spans');
     const first = await send(url, bytes);
     expect([first.status, first.headers.get('content-type'), await first.text()]).toEqual([200, 'application/x-protobuf', '']);
-    await eventually(() => collector.heard.length).toBe(1);
+    await eventually(() => collector.received.length).toBe(1);
     const second = await send(url, zipped, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
     expect([second.status, await second.json()]).toEqual([200, {}]);
-    await eventually(() => collector.heard.length).toBe(2);
+    await eventually(() => collector.received.length).toBe(2);
 
-    expect(collector.heard.map(({ body }) => body)).toEqual([bytes, zipped]);
-    expect(collector.heard.map(({ url: path, headers }) => [path, headers.authorization, headers['content-type'], headers['content-encoding']])).toEqual([
+    expect(collector.received.map(({ body }) => body)).toEqual([bytes, zipped]);
+    expect(collector.received.map(({ url: path, headers }) => [path, headers.authorization, headers['content-type'], headers['content-encoding']])).toEqual([
       ['/v1/traces', 'Basic c2VjcmV0', 'application/x-protobuf', undefined],
       ['/v1/traces', 'Basic c2VjcmV0', 'application/json', 'gzip'],
     ]);
   });
 
-  it('reaches the collector through the gateway of another house, whose collector that one is', async () => {
+  it('reaches the collector through the gateway of another deployment, whose collector it is', async () => {
     const ours = openTraceForwarder({ url: await gateway(collector.url), headers: { authorization: `Bearer ${KEY}` }, log: silentLog });
     opened.push(ours);
     ours.accept({ body: Buffer.from('far'), contentType: 'application/x-protobuf', contentEncoding: null });
 
-    await eventually(() => collector.heard.map(({ body }) => body.toString())).toEqual(['far']);
+    await eventually(() => collector.received.map(({ body }) => body.toString())).toEqual(['far']);
   });
 
-  it('is taken without a collector too, with a warning that exporters log and do not repeat', async () => {
+  it('is accepted without a collector too, with a warning that exporters log once', async () => {
     const url = await gateway(null);
     const asJson = await send(url, '{}', { 'content-type': 'application/json' });
     const asProtobuf = await send(url, 'x');
@@ -162,20 +162,20 @@ describe('what is sent to the intake of traces', () => {
     expect(bytes.toString('utf8')).toContain('not kept');
   });
 
-  it('is taken and not kept where the collector is reached over gRPC, and the log says so at the start', async () => {
+  it('is accepted and dropped where the collector is reached over gRPC, and logged at the start', async () => {
     const log = recordingLog();
     const url = await gateway(collector.url, log, noMetrics, platform, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' });
 
     expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('OTEL_EXPORTER_OTLP_PROTOCOL') }]);
     expect(await (await send(url, '{}', { 'content-type': 'application/json' })).json()).toMatchObject({ partialSuccess: {} });
-    expect(collector.heard).toEqual([]);
+    expect(collector.received).toEqual([]);
   });
 
-  it('is handed on over TLS to a collector with a certificate that the environment names', async () => {
+  it('is forwarded over TLS to a collector with a certificate that the environment names', async () => {
     const { certificate, key } = selfMadeCertificate(['localhost']);
-    const heard: (string | undefined)[] = [];
+    const received: (string | undefined)[] = [];
     const server = createTlsServer({ cert: certificate, key }, (request, response) => {
-      heard.push(request.url);
+      received.push(request.url);
       request.resume().on('end', () => response.end());
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -183,46 +183,46 @@ describe('what is sent to the intake of traces', () => {
     const forwarder = openTraceForwarder({ url, headers: {}, tls: { ca: Buffer.from(certificate) }, log: silentLog });
     opened.push(forwarder);
     forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
-    await eventually(() => heard).toEqual(['/v1/traces']);
+    await eventually(() => received).toEqual(['/v1/traces']);
     await forwarder.stop();
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('is sent again while the collector says later, and given up, counted and told, when it says no', async () => {
+  it('is retried while the collector asks for it, and dropped, counted and logged, when it refuses', async () => {
     const log = recordingLog();
     const metrics = openMetrics();
     const url = await gateway(collector.url, log, metrics);
     collector.answer(503);
     await send(url, 'later');
-    await eventually(() => collector.heard.length).toBe(1);
+    await eventually(() => collector.received.length).toBe(1);
     collector.answer(200);
-    await eventually(() => collector.heard.length).toBe(2);
+    await eventually(() => collector.received.length).toBe(2);
     collector.answer(400);
     await send(url, 'no');
     await eventually(() => log.lines.filter(({ message }) => message.includes('could not be handed on')).length).toBe(1);
 
-    expect(collector.heard.map(({ body }) => body.toString())).toEqual(['later', 'later', 'no']);
+    expect(collector.received.map(({ body }) => body.toString())).toEqual(['later', 'later', 'no']);
     expect(seriesOf(await metrics.text(), metricTable.telemetryDropped.name)).toContain('{kind="client_batches"} 1');
   });
 
-  it('DESIGN 12: traces never pile up behind a collector that does not keep up: what is beyond the queue is refused', async () => {
+  it('DESIGN 12: traces do not accumulate for a slow collector: what is beyond the queue is refused', async () => {
     const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: silentLog, maxWaitingBytes: 2 * MIB });
     opened.push(forwarder);
     const batch = { body: Buffer.alloc(MIB), contentType: 'application/x-protobuf', contentEncoding: null };
     collector.answer('hold');
 
     expect([forwarder.accept(batch), forwarder.accept(batch), forwarder.accept(batch)]).toEqual([true, true, false]);
-    await eventually(() => collector.heard.length).toBe(2);
+    await eventually(() => collector.received.length).toBe(2);
     collector.answer(200);
     await eventually(() => forwarder.accept(batch)).toBe(true);
   });
 
-  it('is let go at a stop when the collector does not answer', async () => {
+  it('is dropped at a stop when the collector does not answer', async () => {
     const warn = vi.fn();
     const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: { ...silentLog, warn } });
     collector.answer('hold');
     forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
-    await eventually(() => collector.heard.length).toBe(1);
+    await eventually(() => collector.received.length).toBe(1);
     // The collector's own limits are longer than this test's wait, and use no timers.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => {
@@ -236,7 +236,7 @@ describe('what is sent to the intake of traces', () => {
     await stopped;
 
     expect(warn).toHaveBeenCalledExactlyOnceWith({ err: expect.objectContaining({ name: 'AbortError' }), lost: 1 }, expect.any(String));
-    expect(collector.heard).toHaveLength(1);
+    expect(collector.received).toHaveLength(1);
     expect(forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null })).toBe(false);
   });
 });

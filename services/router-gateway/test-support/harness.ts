@@ -12,7 +12,7 @@ import { CallSender } from '../call-sender.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { CallReaders } from '../relay/call-readers.ts';
 
-export const HOUSE_SECRET = 'the secret of a house under test';
+export const HOUSE_SECRET = 'the secret of a deployment under test';
 export const KEY = 'sk-test-1';
 export const environment = { KEY_ONE: KEY, KEY_TWO: 'sk-test-2', KEY_OFF: 'sk-test-off' };
 

@@ -13,7 +13,7 @@ function answerOf(...parts: ProviderPart[]): Answer {
 }
 
 describe('the whole answer', () => {
-  it('keeps what came before a failure, and says what failed', () => {
+  it('has what came before a failure, and the error', () => {
     const error = { code: 502, message: 'broke', type: 'provider_unavailable', param: '' };
     expect(toCompletion(answerOf({ type: 'text-delta', text: 'half' }), head, usage, error).choices[0]).toMatchObject({
       finish_reason: 'error',
@@ -22,7 +22,7 @@ describe('the whole answer', () => {
     });
   });
 
-  it('has system_fingerprint, and no tool_calls, reasoning or error that say nothing', () => {
+  it('has system_fingerprint, and no empty tool_calls, reasoning or error', () => {
     expect(toCompletion(answerOf({ type: 'text-delta', text: 'hi' }, { type: 'finish', reason: 'stop', nativeReason: 'eos' }), head, usage)).toEqual({
       ...head,
       object: 'chat.completion',
@@ -42,7 +42,7 @@ describe('the whole answer', () => {
     expect(toCompletion(answerOf({ type: 'refusal-delta', text: 'no' }), head, usage).choices[0]?.message).toMatchObject({ content: null, refusal: 'no' });
   });
 
-  it('has its reasoning where the contract wants it and where clients look for it', () => {
+  it('has its reasoning in the contract’s field and in the one that clients read', () => {
     const details = [{ type: 'reasoning.text', text: 'hm', index: 0, format: 'unknown' }];
     expect(toCompletion(answerOf({ type: 'reasoning-delta', text: 'hm' }), head, usage).choices[0]).toMatchObject({
       reasoning_details: details,

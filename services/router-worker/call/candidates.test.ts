@@ -11,7 +11,7 @@ function configWith(models: Record<string, Partial<Endpoint>[]>, extra: object =
     providers: [
       { slug: 'east', name: 'East', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' },
       { slug: 'west', name: 'West', kind: 'openai-compatible', base_url: 'http://127.0.0.1:2/v1' },
-      { slug: 'house', kind: 'scripted' },
+      { slug: 'local', kind: 'scripted' },
     ],
     models: Object.entries(models).map(([id, endpoints]) => ({
       id,
@@ -25,7 +25,7 @@ function configWith(models: Record<string, Partial<Endpoint>[]>, extra: object =
 
 const east = { provider: 'east' };
 const west = { provider: 'west' };
-const house = { provider: 'house' };
+const local = { provider: 'local' };
 
 function candidates(config: RouterConfig, request: Partial<ChatRequest> = {}, maxTokens: number | null = null): Candidate[] {
   return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens }, catalogueOf(config));
@@ -42,10 +42,10 @@ function refusal(work: () => unknown): SwitchyardError {
   throw new Error('nothing was refused');
 }
 
-describe('which models a request means', () => {
+describe('the models of a request', () => {
   const config = configWith({ 'a/one': [east, west], 'b/two': [west] });
 
-  it('refuses a model that nobody serves', () => {
+  it('refuses an unknown model', () => {
     expect(refusal(() => candidates(config, { model: 'x/none' }))).toMatchObject({
       code: 'router.model_unknown',
       message: 'x/none is not a valid model ID',
@@ -53,14 +53,14 @@ describe('which models a request means', () => {
     });
   });
 
-  it('refuses a list of which nobody serves any', () => {
+  it('refuses a list of unknown models', () => {
     expect(refusal(() => candidates(config, { models: ['x/none', 'y/none'] }))).toMatchObject({
       message: 'x/none is not a valid model ID',
       details: { param: 'models' },
     });
   });
 
-  it('passes over an unknown model among known ones', () => {
+  it('skips an unknown model among known ones', () => {
     expect(named(candidates(config, { model: 'x/none', models: ['b/two'] }))).toEqual(['b/two@west']);
   });
 
@@ -68,18 +68,18 @@ describe('which models a request means', () => {
     expect(named(candidates(config, { model: 'b/two', models: ['a/one-alias', 'b/two-alias', 'a/one'] }))).toEqual(['b/two@west', 'a/one@east', 'a/one@west']);
   });
 
-  it('asks the default model when none is named: the configured one, or else the first', () => {
+  it('uses the default model when none is named: the configured one, or else the first', () => {
     expect(named(candidates(config))).toEqual(['a/one@east', 'a/one@west']);
     expect(named(candidates(configWith({ 'a/one': [east], 'b/two': [west] }, { default_model: 'b/two' })))).toEqual(['b/two@west']);
   });
 
   it('names the provider as the configuration does, or by its slug', () => {
-    expect(candidates(configWith({ 'a/one': [east, house] })).map(({ provider }) => provider.name)).toEqual(['East', 'house']);
+    expect(candidates(configWith({ 'a/one': [east, local] })).map(({ provider }) => provider.name)).toEqual(['East', 'local']);
   });
 });
 
-describe('which endpoints may serve it', () => {
-  it('refuses more tokens than any endpoint gives, and says what left them out', () => {
+describe('eligible endpoints', () => {
+  it('refuses more tokens than any endpoint allows, and names the filter', () => {
     const config = configWith({
       'a/one': [
         { ...east, max_completion_tokens: 100 },
@@ -104,13 +104,13 @@ describe('which endpoints may serve it', () => {
     expect(only?.request).not.toHaveProperty(parameter);
   });
 
-  it('leaves out endpoints that lack a parameter for callers who insist', () => {
+  it('leaves out endpoints that lack a parameter for callers that require it', () => {
     const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }, west] });
     expect(named(candidates(config, { seed: 1, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
     expect(named(candidates(config, { seed: 1 }))).toEqual(['a/one@east', 'a/one@west']);
   });
 
-  it('counts no field that only the router reads among the parameters that a caller insists on', () => {
+  it('counts no field that only the router reads among the required parameters', () => {
     const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }] });
     const request = { temperature: 1, usage: { include: true }, transforms: [], provider: { require_parameters: true } };
     expect(named(candidates(config, request))).toEqual(['a/one@east']);
@@ -118,21 +118,21 @@ describe('which endpoints may serve it', () => {
 
   it.each([
     [{ only: ['west'] }, ['a/one@west']],
-    [{ ignore: ['west'] }, ['a/one@east', 'a/one@house']],
-    [{ order: ['house', 'west'] }, ['a/one@house', 'a/one@west', 'a/one@east']],
+    [{ ignore: ['west'] }, ['a/one@east', 'a/one@local']],
+    [{ order: ['local', 'west'] }, ['a/one@local', 'a/one@west', 'a/one@east']],
     [{ order: ['west'], allow_fallbacks: false }, ['a/one@west']],
     [{ allow_fallbacks: false }, ['a/one@east']],
-    [{ data_collection: 'deny' as const }, ['a/one@house']],
-    [{ zdr: true }, ['a/one@house']],
+    [{ data_collection: 'deny' as const }, ['a/one@local']],
+    [{ zdr: true }, ['a/one@local']],
     [{ max_price: { prompt: '1', completion: 2 } }, ['a/one@east']],
-  ])('DESIGN 8: only endpoints that keep to the preferences %o are candidates', (provider, expected) => {
+  ])('DESIGN 8: only endpoints that match the preferences %o are candidates', (provider, expected) => {
     const config = configWith({
-      'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }, { ...west, prices: { prompt: '1.5', completion: '2' } }, house],
+      'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }, { ...west, prices: { prompt: '1.5', completion: '2' } }, local],
     });
     expect(named(candidates(config, { provider }))).toEqual(expected);
   });
 
-  it('serves callers who mind what becomes of their words where the configuration says that it is well', () => {
+  it('serves callers with a data policy where the configuration allows it', () => {
     const base = { kind: 'openai-compatible' as const, base_url: 'http://127.0.0.1:1/v1' };
     const config = configWith(
       { 'a/one': [east, west, { provider: 'north' }] },
@@ -154,7 +154,7 @@ describe('which endpoints may serve it', () => {
     [{ quantizations: ['unknown' as const] }, ['a/one@west'], 'quantization'],
     [{ min_throughput: 40 }, ['a/one@east'], 'min_throughput'],
     [{ max_latency: 0.6 }, ['a/one@east'], 'max_latency'],
-  ])('DESIGN 8: endpoints that do not keep to %o are left out, and the caller is told by which rule', (provider, expected, filter) => {
+  ])('DESIGN 8: endpoints that do not match %o are left out, and the error names the rule', (provider, expected, filter) => {
     const fast = { ...east, quantization: 'fp8' as const, speed: { tokens_per_second: 50, first_token_seconds: 0.5 } };
     expect(named(candidates(configWith({ 'a/one': [fast, west] }), { provider }))).toEqual(expected);
     const slow = { ...east, quantization: 'int4' as const, speed: { tokens_per_second: 10, first_token_seconds: 5 } };
@@ -162,17 +162,17 @@ describe('which endpoints may serve it', () => {
     expect(details.excluded_by).toEqual([{ filter, endpoints: ['a/one@east'] }]);
   });
 
-  it('serves callers who want text to train on only by models whose authors allow it', () => {
-    const config = configWith({ 'a/one': [east], 'b/two': [house] });
+  it('serves callers that require distillable text only by models whose authors allow it', () => {
+    const config = configWith({ 'a/one': [east], 'b/two': [local] });
     const provider = { enforce_distillable_text: true };
     expect(refusal(() => candidates(config, { model: 'a/one', provider }))).toMatchObject({ code: 'router.no_provider' });
-    expect(named(candidates(config, { models: ['a/one', 'b/two'], provider }))).toEqual(['b/two@house']);
+    expect(named(candidates(config, { models: ['a/one', 'b/two'], provider }))).toEqual(['b/two@local']);
     const [model] = config.models;
     const allowing = { ...config, models: [{ ...model, id: 'a/one', aliases: [], description: '', endpoints: model?.endpoints ?? [], distillable: true }] };
     expect(named(candidates(allowing, { provider }))).toEqual(['a/one@east']);
   });
 
-  it('minds the price of a picture only for requests that hold one', () => {
+  it('applies the price of a picture only to requests with one', () => {
     const config = configWith({ 'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }] });
     const provider = { max_price: { image: 0.01 } };
     const picture = { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'https://a.test/x.png' } }] }] };
@@ -190,20 +190,20 @@ describe('which endpoints may serve it', () => {
   });
 });
 
-describe('in which order they are tried', () => {
+describe('the order of candidates', () => {
   const priced = (prompt: string) => ({ prices: { prompt, completion: '1' } });
   const quick = (tokensPerSecond: number, seconds: number) => ({ speed: { tokens_per_second: tokensPerSecond, first_token_seconds: seconds } });
   const config = configWith({
-    'a/one': [house, { ...east, ...priced('10'), ...quick(50, 3) }, { ...west, ...priced('9'), ...quick(20, 1) }],
+    'a/one': [local, { ...east, ...priced('10'), ...quick(50, 3) }, { ...west, ...priced('9'), ...quick(20, 1) }],
     'b/two': [
       { ...east, ...priced('0.5'), ...quick(100, 2) },
       { ...west, ...priced('30'), ...quick(30, 0.5) },
     ],
   });
   const models = ['a/one', 'b/two'];
-  const AS_CONFIGURED = ['a/one@house', 'a/one@east', 'a/one@west', 'b/two@east', 'b/two@west'];
-  const BY_PRICE = ['a/one@west', 'a/one@east', 'a/one@house', 'b/two@east', 'b/two@west'];
-  const BY_PRICE_OVER_ALL = ['b/two@east', 'a/one@west', 'a/one@east', 'b/two@west', 'a/one@house'];
+  const AS_CONFIGURED = ['a/one@local', 'a/one@east', 'a/one@west', 'b/two@east', 'b/two@west'];
+  const BY_PRICE = ['a/one@west', 'a/one@east', 'a/one@local', 'b/two@east', 'b/two@west'];
+  const BY_PRICE_OVER_ALL = ['b/two@east', 'a/one@west', 'a/one@east', 'b/two@west', 'a/one@local'];
 
   it.each<[Partial<ChatRequest>, string[]]>([
     [{}, AS_CONFIGURED],
@@ -215,23 +215,23 @@ describe('in which order they are tried', () => {
     [{ provider: { sort: 'price' }, route: 'sort' }, BY_PRICE_OVER_ALL],
     [{ provider: { sort: 'price' }, route: 'fallback' }, BY_PRICE],
     [{ provider: { sort: { by: 'price', partition: 'model' } }, route: 'sort' }, BY_PRICE],
-    [{ provider: { sort: 'throughput' } }, ['a/one@east', 'a/one@west', 'a/one@house', 'b/two@east', 'b/two@west']],
-    [{ provider: { sort: 'latency' } }, ['a/one@west', 'a/one@east', 'a/one@house', 'b/two@west', 'b/two@east']],
+    [{ provider: { sort: 'throughput' } }, ['a/one@east', 'a/one@west', 'a/one@local', 'b/two@east', 'b/two@west']],
+    [{ provider: { sort: 'latency' } }, ['a/one@west', 'a/one@east', 'a/one@local', 'b/two@west', 'b/two@east']],
     [{ provider: { sort: 'price', allow_fallbacks: false } }, ['a/one@west']],
-    [{ provider: { sort: 'price', order: ['east'] } }, ['a/one@east', 'a/one@house', 'a/one@west', 'b/two@east', 'b/two@west']],
-    [{ provider: { preferred_min_throughput: 40 } }, ['a/one@east', 'a/one@house', 'a/one@west', 'b/two@east', 'b/two@west']],
-    [{ provider: { preferred_max_latency: { p50: 2, p90: 1 } } }, ['a/one@west', 'a/one@house', 'a/one@east', 'b/two@west', 'b/two@east']],
-    [{ provider: { preferred_max_latency: 0.5, sort: { partition: 'none' } } }, ['b/two@west', 'a/one@house', 'a/one@east', 'a/one@west', 'b/two@east']],
+    [{ provider: { sort: 'price', order: ['east'] } }, ['a/one@east', 'a/one@local', 'a/one@west', 'b/two@east', 'b/two@west']],
+    [{ provider: { preferred_min_throughput: 40 } }, ['a/one@east', 'a/one@local', 'a/one@west', 'b/two@east', 'b/two@west']],
+    [{ provider: { preferred_max_latency: { p50: 2, p90: 1 } } }, ['a/one@west', 'a/one@local', 'a/one@east', 'b/two@west', 'b/two@east']],
+    [{ provider: { preferred_max_latency: 0.5, sort: { partition: 'none' } } }, ['b/two@west', 'a/one@local', 'a/one@east', 'a/one@west', 'b/two@east']],
   ])('DESIGN 8: candidates are tried in the order that %j asks for', (request, expected) => {
     expect(named(candidates(config, { models, ...request }))).toEqual(expected);
   });
 });
 
-describe('what is sent to an endpoint', () => {
+describe('the request to an endpoint', () => {
   const requestTo = (endpoint: Partial<Endpoint>, request: Partial<ChatRequest>, maxTokens: number | null = null) =>
     candidates(configWith({ 'a/one': [endpoint] }), request, maxTokens)[0]?.request;
 
-  it('is without parameters that it does not take, and without those that serve them', () => {
+  it('has no parameters that it does not support, and none that depend on them', () => {
     const tools = [{ type: 'function' as const, function: { name: 'f' } }];
     const request = { temperature: 1, seed: null, tools, tool_choice: 'auto' as const, user: 'u', session_id: 's', top_k: 3, model: 'a/one' };
     expect(requestTo({ supported_parameters: ['temperature', 'tool_choice'] }, request)).toEqual({
@@ -247,9 +247,9 @@ describe('what is sent to an endpoint', () => {
     ['the ceiling when the caller names no limit', {}, {}, 50, { max_tokens: 50 }],
     ['the caller’s limit below the ceiling', {}, { max_tokens: 20 }, 50, { max_tokens: 20 }],
     ['the ceiling below the caller’s limit', {}, { max_tokens: 80 }, 50, { max_tokens: 50 }],
-    ['what the endpoint gives below the ceiling', { max_completion_tokens: 30 }, {}, 50, { max_tokens: 30 }],
+    ['what the endpoint allows below the ceiling', { max_completion_tokens: 30 }, {}, 50, { max_tokens: 30 }],
     ['no ceiling that is beyond the endpoint’s context', { context_length: 40 }, {}, 50, {}],
-    ['no limit when nobody sets one', { max_completion_tokens: 30 }, {}, null, {}],
+    ['no limit when none is set', { max_completion_tokens: 30 }, {}, null, {}],
     ['the name that the caller used', {}, { max_completion_tokens: 20 }, null, { max_completion_tokens: 20 }],
     ['the name that the endpoint knows', { supported_parameters: ['max_completion_tokens'] }, { max_tokens: 20 }, null, { max_completion_tokens: 20 }],
     ['no limit to an endpoint that takes none', { supported_parameters: ['seed'] }, { max_tokens: 20 }, null, {}],

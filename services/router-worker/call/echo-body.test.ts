@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { echoBody } from './echo-body.ts';
 
-it('masks what stands under the name of a secret', () => {
+it('masks values under the name of a secret', () => {
   expect(echoBody({ api_key: 'sk-1', tools: [{ 'x-api-key': 'k', headers: { Authorization: 'Bearer t' } }], max_tokens: 5, stop: 'secret' })).toEqual({
     api_key: '[redacted]',
     tools: [{ 'x-api-key': '[redacted]', headers: { Authorization: '[redacted]' } }],
@@ -10,13 +10,13 @@ it('masks what stands under the name of a secret', () => {
   });
 });
 
-it('masks the bytes of files, and keeps the text around them whole', () => {
+it('masks the bytes of files, and retains the text around them', () => {
   const long = 'a long text. '.repeat(2_000);
   const shown = echoBody([{ url: `data:image/png;base64,${'A'.repeat(400)}` }, { data: 'QUJD'.repeat(100) }, long]);
   expect(shown).toEqual([{ url: 'data:image/png,[redacted] (422 characters)' }, { data: '[redacted] (400 characters)' }, long]);
 });
 
-it('cuts what nests without end', () => {
+it('truncates deep nesting', () => {
   let deep: unknown = 'x';
   for (let level = 0; level < 100; level += 1) deep = [deep];
   expect(JSON.stringify(echoBody(deep)).length).toBeLessThan(120);

@@ -5,14 +5,14 @@ import { errorBodyOf, errorChunkOf, previousErrorOf } from './error-chunk.ts';
 const alone = { providerName: 'East', previousErrors: [] };
 
 describe('the body of an error', () => {
-  it('tells nothing of an internal fault', () => {
+  it('has no detail of an internal error', () => {
     const fault = new TypeError('cannot read /etc/secret');
     expect(errorBodyOf(fault, alone)).toEqual({
       error: { code: 500, message: 'Internal server error', type: 'server', param: '', metadata: { error_type: 'server' } },
     });
   });
 
-  it('DESIGN 8: says that a provider which refuses the operator’s key is set up wrongly, by 502, with its own error beside it', () => {
+  it('DESIGN 8: reports a provider that refuses the operator’s key as misconfigured, by 502, with its own error in the metadata', () => {
     const error = new SwitchyardError('router.provider_misconfigured', 'East: Incorrect API key provided: [redacted]', {
       details: { status: 401, raw: { message: 'Incorrect API key' }, providerCode: 'invalid_api_key' },
     });
@@ -40,7 +40,7 @@ describe('the body of an error', () => {
     expect(previousErrorOf(error, 'East', 'a/one')).toMatchObject({ code: 'invalid_api_key', status: 401 });
   });
 
-  it('carries the provider’s name and error, what came before, and how long to wait', () => {
+  it('has the provider’s name and error, earlier errors, and how long to wait', () => {
     const error = new SwitchyardError('router.provider_rate_limited', 'East: slow down', {
       details: { status: 429, raw: { message: 'slow down' }, providerCode: 'rate_limit_exceeded', retryAfterMs: 1_200 },
     });
@@ -78,13 +78,13 @@ describe('the body of an error', () => {
     [59_001, 60],
     [3_600_000, 60],
     [Number.POSITIVE_INFINITY, 60],
-  ])('asks nobody to wait for more than a minute, whatever the provider says: %i ms', (retryAfterMs, expected) => {
+  ])('bounds the wait to a minute, whatever the provider says: %i ms', (retryAfterMs, expected) => {
     const error = new SwitchyardError('router.provider_overloaded', 'East: full', { details: { retryAfterMs } });
     expect(errorBodyOf(error, alone).error.metadata).toMatchObject({ retry_after: expected });
   });
 
-  it('names no provider when none was asked', () => {
-    const error = new SwitchyardError('router.no_provider', 'nobody', { details: { excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] } });
+  it('names no provider when none was called', () => {
+    const error = new SwitchyardError('router.no_provider', 'no provider', { details: { excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] } });
     expect(errorBodyOf(error, { providerName: null, previousErrors: [] }).error).toMatchObject({
       code: 503,
       metadata: { error_type: 'not_found', excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] },

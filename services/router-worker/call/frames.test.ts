@@ -48,7 +48,7 @@ afterEach(() => {
 });
 
 describe('the frames of a call', () => {
-  it('end with the error chunk and nothing behind it, and carry the body for who has sent no header yet', () => {
+  it('end with the error chunk and nothing behind it, and carry the body for a gateway that has sent no header yet', () => {
     const { writer, frames } = opened();
     const body = { error: { code: 502, message: 'broke', type: 'provider_unavailable', param: '', metadata: { error_type: 'provider_unavailable' } } };
     writer.fail(body);
@@ -66,7 +66,7 @@ describe('the frames of a call', () => {
     ]);
   });
 
-  it('say the role once, before the first content, in the same frame', () => {
+  it('have the role once, before the first content, in the same frame', () => {
     const { writer, frames } = opened();
     writer.parts([{ type: 'text-delta', text: 'a' }]);
     writer.parts([{ type: 'text-delta', text: 'b' }]);
@@ -74,7 +74,7 @@ describe('the frames of a call', () => {
     expect(eventsOf(frames)).toEqual([[chunk({ role: 'assistant', content: '' }), chunk({ content: 'a' })], [chunk({ content: 'b' })]]);
   });
 
-  it('hold one chunk for each part of a batch, and only the keys that say something', () => {
+  it('hold one chunk for each part of a batch, without empty keys', () => {
     const { writer, frames } = opened();
     writer.parts([
       { type: 'reasoning-delta', text: 'hm' },
@@ -92,7 +92,7 @@ describe('the frames of a call', () => {
     ]);
   });
 
-  it('publish nothing for a batch that shows nothing', () => {
+  it('publish nothing for a batch without content', () => {
     const { writer, frames } = opened();
     writer.parts([{ type: 'finish', reason: 'stop', nativeReason: 'stop' }]);
     expect(frames).toEqual([]);
@@ -114,13 +114,13 @@ describe('the frames of a call', () => {
     ]);
   });
 
-  it('say the role also in an answer without content', () => {
+  it('have the role also in an answer without content', () => {
     const { writer, frames } = opened();
     writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
     expect(eventsOf(frames).flat()[0]).toEqual(chunk({ role: 'assistant', content: '' }));
   });
 
-  it('open with the upstream’s body for who debugs, which shows no content, and name the provider that is asked next', () => {
+  it('open with the upstream’s body for debug requests, without content, and name the provider that is called next', () => {
     const { writer, frames } = opened();
     writer.debug({ model: 'm' });
     writer.begin({ ...head, provider: 'West' });
@@ -132,13 +132,13 @@ describe('the frames of a call', () => {
     ]);
   });
 
-  it('DESIGN 7: a token is sent as its text alone once a frame has said what stands around it', () => {
+  it('DESIGN 7: a token is sent as its text only, once a frame has carried its template', () => {
     const { writer, frames } = opened();
     for (const text of ['a', 'b "quoted"\n', '\u{1f600}']) writer.parts([{ type: 'text-delta', text }]);
     expect(frames.slice(1).map((frame) => Buffer.from(frame).toString())).toEqual(['t2.2\n"b \\"quoted\\"\\n"', 't2.3\n"\u{1f600}"']);
   });
 
-  it('say all of a chunk again after a while, for who has not heard the first of them', () => {
+  it('repeat the template after a while, for readers that missed the first one', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { writer, frames } = opened();
     for (let second = 0; second < 63; second += 1) {
@@ -186,8 +186,8 @@ interface ClientChoice {
 }
 
 /** Accumulates a stream as the public SDKs do. */
-function foldAsClient(events: unknown[]) {
-  const folded = {
+function accumulateAsClient(events: unknown[]) {
+  const accumulated = {
     content: '',
     reasoning: '',
     refusal: '',
@@ -197,23 +197,23 @@ function foldAsClient(events: unknown[]) {
   for (const event of events) {
     const { choices } = event as { choices: ClientChoice[] };
     for (const { delta, finish_reason: reason } of choices ?? []) {
-      folded.content += delta.content ?? '';
-      folded.reasoning += delta.reasoning ?? '';
-      folded.refusal += delta.refusal ?? '';
+      accumulated.content += delta.content ?? '';
+      accumulated.reasoning += delta.reasoning ?? '';
+      accumulated.refusal += delta.refusal ?? '';
       for (const { index, id, function: called } of delta.tool_calls ?? []) {
-        folded.calls[index] ??= { arguments: '' };
-        const call = folded.calls[index];
+        accumulated.calls[index] ??= { arguments: '' };
+        const call = accumulated.calls[index];
         if (id !== undefined) call.id = id;
         if (called.name !== undefined) call.name = called.name;
         call.arguments += called.arguments;
       }
-      folded.finishReason ??= reason;
+      accumulated.finishReason ??= reason;
     }
   }
-  return folded;
+  return accumulated;
 }
 
-it('a client that folds the stream has what the whole answer says, however the parts were batched', () => {
+it('a client that accumulates the stream has the content of the whole answer, however the parts were batched', () => {
   fc.assert(
     fc.property(answerParts, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 }), (parts, sizes) => {
       const { writer, frames } = opened();
@@ -227,10 +227,10 @@ it('a client that folds the stream has what the whole answer says, however the p
       const total = usageOf(answer, { messages: [] }, undefined);
       writer.finish(answer, total);
       const events = eventsOf(frames).flat();
-      const folded = foldAsClient(events);
+      const accumulated = accumulateAsClient(events);
       const [choice] = toCompletion(answer, head, total).choices;
       const message = choice?.message;
-      expect(folded).toEqual({
+      expect(accumulated).toEqual({
         content: message?.content ?? '',
         reasoning: message?.reasoning ?? '',
         refusal: message?.refusal ?? '',
@@ -242,13 +242,13 @@ it('a client that folds the stream has what the whole answer says, however the p
   );
 });
 
-it('DESIGN 7: the first content of an answer is kept at once, and so is its end; what is said between them may be kept a little later', () => {
-  const expected = ['open at once', 'content at once', 'hurry', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once'];
+it('DESIGN 7: the first content of an answer is retained at once, and so is its end; what is between them may be retained a little later', () => {
+  const expected = ['open at once', 'content at once', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once'];
   expect(keptOf(forClients)).toEqual(expected);
 });
 
-it('what an actor’s call says may be kept a little later, and not at all once it has ended: the log has it then', () => {
-  const expected = ['open soon', 'content soon', 'hurry', 'content soon', 'text soon', 'text soon', 'content soon', 'content soon', 'done no more'];
+it('frames of an actor’s call may be retained a little later, and not at all once it has ended: the log has its text then', () => {
+  const expected = ['open soon', 'content soon', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content soon', 'done no more'];
   expect(keptOf(forActors)).toEqual(expected);
 });
 
@@ -261,7 +261,7 @@ function keptOf(retention: FrameRetention): string[] {
     attempt: 1,
     retention,
     publish: (frame, when) => kept.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
-    flush: () => kept.push('hurry'),
+    flush: () => kept.push('flush'),
   });
   writer.begin(head);
   writer.debug({});
@@ -277,7 +277,7 @@ function keptOf(retention: FrameRetention): string[] {
   return kept;
 }
 
-it('clients see of each frame the very bytes that a whole one would have had, whatever was said before it', () => {
+it('clients receive of each frame exactly the bytes of a whole one, whatever preceded it', () => {
   const odd = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
   const part = fc.oneof(
     { weight: 4, arbitrary: odd.map((text): ProviderPart => ({ type: 'text-delta', text })) },

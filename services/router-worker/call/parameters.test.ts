@@ -35,7 +35,7 @@ function endpointOf(limits: Pick<EndpointConfig, 'max_completion_tokens' | 'cont
   return models[0]?.endpoints[0] ?? endpoint;
 }
 
-it('asks of an endpoint that lists no parameters what it asks of one that lists them all', () => {
+it('sends to an endpoint that lists no parameters what it sends to one that lists them all', () => {
   const tokens = fc.integer({ min: 1, max: 200_000 });
   const limits = fc.record({ max_completion_tokens: tokens, context_length: tokens }, { requiredKeys: [] });
   fc.assert(
@@ -47,7 +47,7 @@ it('asks of an endpoint that lists no parameters what it asks of one that lists 
   );
 });
 
-it('leaves out what says nothing', () => {
+it('leaves out empty fields', () => {
   const asked = { messages: [{ role: 'user', content: 'Hello' }], temperature: null, stop: undefined, seed: 7 } as ChatRequest;
 
   expect(Object.keys(requestFor(endpointOf({}), asked, null))).toEqual(['messages', 'seed']);

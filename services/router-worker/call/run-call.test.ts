@@ -35,7 +35,7 @@ function configOf(endpoints: readonly string[], contexts: Record<string, number>
 
 interface Run {
   outcome: CallOutcome;
-  /** `model@provider` in the order of being asked. */
+  /** `model@provider` in the order of attempts. */
   asked: string[];
   shown: string;
   logged: string[];
@@ -51,7 +51,7 @@ interface RunOptions {
   retainsAnswer?: boolean;
 }
 
-/** Runs a call over scripted providers; one list of deeds per attempt. */
+/** Runs a call over scripted providers; one list of steps per attempt. */
 async function run(
   script: Record<string, Deed[][]>,
   { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true }: RunOptions = {},
@@ -91,8 +91,8 @@ async function run(
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
   const metrics = openMetrics();
   const outcome = await runCall(candidates, observer, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics });
-  const told = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
-  const attempts = told.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
+  const samples = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
+  const attempts = samples.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
   return { outcome, asked, shown, logged, attempts };
 }
 
@@ -102,27 +102,27 @@ function copyOf(script: Record<string, Deed[][]>): Record<string, Deed[][]> {
 
 const well: Deed[] = [[say('hello')], [finish]];
 
-describe('an answer whose words nobody wants again', () => {
+describe('an answer that is not accumulated', () => {
   const logprobs = { content: [], refusal: null };
   const words: Deed[] = [[{ type: 'reasoning-delta', text: 'hm' }], [{ type: 'text-delta', text: 'hello', logprobs }], [{ type: 'refusal-delta', text: 'no' }]];
 
-  it('is shown, counted, and not kept', async () => {
+  it('is streamed, counted, and not stored', async () => {
     const { outcome, shown } = await run({ 'm/a@east': [[...words, [finish]]] }, { retainsAnswer: false });
     expect(shown).toBe('hmhello');
     const chars = { textChars: 5, reasoningChars: 2, refusalChars: 2 };
     expect(outcome).toMatchObject({ type: 'completed', answer: { text: '', reasoning: '', refusal: '', logprobs: null, ...chars } });
   });
 
-  it.each(['text-delta', 'reasoning-delta', 'refusal-delta'] as const)('can not be taken back once it has said something as %s', async (type) => {
+  it.each(['text-delta', 'reasoning-delta', 'refusal-delta'] as const)('is committed once it has content as %s', async (type) => {
     const { outcome, asked } = await run({ 'm/a@east': [[[{ type, text: 'a' }], unavailable()]], 'm/a@west': [well] }, { retainsAnswer: false });
     expect(outcome).toMatchObject({ type: 'failed', partial: { text: '' } });
     expect(asked).toEqual(['m/a@east']);
   });
 });
 
-describe('falling back', () => {
+describe('fallback', () => {
   it.each(['router.provider_unavailable', 'router.provider_overloaded', 'router.provider_rate_limited', 'router.provider_misconfigured', 'internal'] as const)(
-    'DESIGN 8: the next endpoint is asked after %s, and nothing of it is said to the reader',
+    'DESIGN 8: the next endpoint is called after %s, without a trace in the stream',
     async (code) => {
       const { outcome, asked, shown } = await run({ 'm/a@east': [[failing(code)]], 'm/a@west': [well] });
       expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'west' } }, answer: { text: 'hello' } });
@@ -130,7 +130,7 @@ describe('falling back', () => {
     },
   );
 
-  it('DESIGN 12: counts each try at its provider, by what came of it', async () => {
+  it('DESIGN 12: counts each try at its provider, by its outcome', async () => {
     const script = { 'm/a@east': [[failing('router.provider_overloaded')]], 'm/a@west': [[failing('router.provider_unavailable')]], 'm/a@north': [well] };
     const { attempts } = await run(script);
     expect(attempts).toEqual([
@@ -140,7 +140,7 @@ describe('falling back', () => {
     ]);
   });
 
-  it('asks the next endpoint after an error that is none of ours', async () => {
+  it('calls the next endpoint after an unexpected error', async () => {
     const { outcome, logged } = await run({ 'm/a@east': [[new TypeError('a bug')]], 'm/a@west': [well] });
     expect(outcome.type).toBe('completed');
     expect(logged).toContain('error: a provider adapter failed');
@@ -171,21 +171,21 @@ describe('falling back', () => {
     expect(asked).toEqual(['m/a@east', 'n/b@west']);
   });
 
-  it('asks only larger contexts, or other models, after a prompt that is too long', async () => {
+  it('calls only larger contexts, or other models, after a prompt that is too long', async () => {
     const tooLong: Deed[] = [failing('router.context_length')];
     const contexts = { 'm/a@east': 1_000, 'm/a@west': 500, 'm/a@north': 2_000, 'n/b@west': 100 };
     const { asked } = await run({ 'm/a@east': [tooLong], 'm/a@west': [well], 'm/a@north': [tooLong], 'n/b@west': [well] }, { contexts });
     expect(asked).toEqual(['m/a@east', 'm/a@north', 'n/b@west']);
   });
 
-  it('asks an upstream once more whose kept connection broke, and only once', async () => {
+  it('repeats a call whose keep-alive connection broke, and only once', async () => {
     const reset = () => failing('router.provider_unavailable', { connection: 'reset' });
     expect((await run({ 'm/a@east': [[reset()], well] })).asked).toEqual(['m/a@east', 'm/a@east']);
     const twice = await run({ 'm/a@east': [[reset()], [reset()], well], 'm/a@west': [well] });
     expect(twice.asked).toEqual(['m/a@east', 'm/a@east', 'm/a@west']);
   });
 
-  it('ends with the last error when nobody can answer, and remembers those before', async () => {
+  it('ends with the last error when no endpoint can answer, and lists those before', async () => {
     const limited = failing('router.provider_rate_limited', { status: 429, providerCode: 'slow_down' });
     const { outcome } = await run({ 'm/a@east': [[limited]], 'm/a@west': [[unavailable()]] });
     expect(outcome).toMatchObject({
@@ -196,14 +196,14 @@ describe('falling back', () => {
     });
   });
 
-  it('gives up after eight tries', async () => {
+  it('fails after eight tries', async () => {
     const providers = Array.from({ length: 12 }, (_, index) => `m/a@p${index}`);
     const { asked } = await run(Object.fromEntries(providers.map((index) => [index, [[unavailable()]]])));
     expect(asked).toEqual(providers.slice(0, 8));
   });
 });
 
-describe('the point of no return', () => {
+describe('the commit point', () => {
   it.each([
     ['text', say('half')],
     ['reasoning', { type: 'reasoning-delta' as const, text: 'hm' }],
@@ -216,13 +216,13 @@ describe('the point of no return', () => {
     expect(asked).toEqual(['m/a@east']);
   });
 
-  it('is passed for an answer that ends without saying why', async () => {
+  it('is reached for an answer that ends without a finish reason', async () => {
     const { outcome, asked } = await run({ 'm/a@east': [[[say('half')]]], 'm/a@west': [well] });
     expect(outcome).toMatchObject({ type: 'failed', error: { code: 'router.provider_unavailable' }, partial: { text: 'half' } });
     expect(asked).toEqual(['m/a@east']);
   });
 
-  it.each([{ reasoning: { exclude: true } }, { include_reasoning: false }])('is not passed by reasoning that the caller hides with %o', async (request) => {
+  it.each([{ reasoning: { exclude: true } }, { include_reasoning: false }])('is not reached by reasoning that the caller hides with %o', async (request) => {
     const thought: ProviderPart = { type: 'reasoning-delta', text: 'a thought' };
     const broken = await run({ 'm/a@east': [[[thought], unavailable()]], 'm/a@west': [well] }, { request });
     expect(broken).toMatchObject({ outcome: { type: 'completed' }, shown: 'hello', asked: ['m/a@east', 'm/a@west'] });
@@ -231,7 +231,7 @@ describe('the point of no return', () => {
     expect(outcome).toMatchObject({ type: 'completed', answer: { text: 'hello', reasoning: '', hiddenReasoningChars: thought.text.length } });
   });
 
-  it('is not passed by usage', async () => {
+  it('is not reached by usage', async () => {
     const usage: ProviderPart = { type: 'usage', usage: { promptTokens: 1, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 } };
     const { outcome } = await run({ 'm/a@east': [[[usage], unavailable()]], 'm/a@west': [well] });
     expect(outcome).toMatchObject({ type: 'completed', answer: { text: 'hello', usage: null } });
@@ -245,7 +245,7 @@ describe('the point of no return', () => {
 });
 
 describe('an abort', () => {
-  it('before the first try asks nobody', async () => {
+  it('before the first try makes no attempt', async () => {
     const abort = new AbortController();
     abort.abort(failing('router.cancelled'));
     expect(await run({ 'm/a@east': [well] }, { abort })).toMatchObject({ outcome: { type: 'aborted', partial: null }, asked: [] });
@@ -257,7 +257,7 @@ describe('an abort', () => {
     expect(asked).toEqual(['m/a@east']);
   });
 
-  it('in the middle ends the call, and keeps what was shown', async () => {
+  it('in the middle ends the call, and retains what was streamed', async () => {
     const { outcome, shown } = await run({ 'm/a@east': [[[say('half')], 'wait']], 'm/a@west': [well] }, { abortOn: 'shown' });
     expect(outcome).toMatchObject({ type: 'aborted', partial: { text: 'half' } });
     expect(shown).toBe('half');
@@ -269,7 +269,7 @@ describe('an abort', () => {
     expect(asked).toEqual(['m/a@east', 'm/a@west']);
   });
 
-  it('hides what an adapter still hands over', async () => {
+  it('drops what an adapter still yields', async () => {
     const abort = new AbortController();
     const stubborn: ProviderAdapter = {
       slug: 'east',

@@ -53,7 +53,7 @@ describe('usageOf', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, undefined)).not.toHaveProperty('cost');
   });
 
-  it.each([true, false])('counts for itself when the upstream reports nothing, also where the words are kept: %s', (isRetained) => {
+  it.each([true, false])('estimates when the upstream reports nothing, also where the text is accumulated: %s', (isRetained) => {
     const answer = emptyAnswer(isRetained);
     addPart(answer, { type: 'reasoning-delta', text: 'abcd' });
     addPart(answer, { type: 'text-delta', text: 'abcde' });
@@ -66,7 +66,7 @@ describe('usageOf', () => {
     expect(usageOf(answer, request, undefined)).toMatchObject({ completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 2 } });
   });
 
-  it('charges nothing for an answer that broke', () => {
+  it('charges nothing for an answer that failed', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' }, { isBroken: true })).toMatchObject({
       cost: 0,
       total_tokens: 1_200,

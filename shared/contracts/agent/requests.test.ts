@@ -31,7 +31,7 @@ describe.each([
   });
 });
 
-it('fills in what a poll does not say', () => {
+it('fills in the defaults of a poll', () => {
   expect(readEventsQuery.parse({})).toEqual({ min_offset: 0, limit: 200 });
 });
 
@@ -41,6 +41,6 @@ it('reads numbers and lists out of a query', () => {
   expect(readEventsQuery.parse(query)).toEqual({ min_offset: 7, kinds: ['status', 'tool'], wait_for_data: 2.5, limit: 10 });
 });
 
-it('fills in what a trigger does not say', () => {
+it('fills in the defaults of a trigger', () => {
   expect(triggerRequest.parse({ callback_url: 'https://example.com/' })).toEqual({ input: {}, callback_url: 'https://example.com/' });
 });

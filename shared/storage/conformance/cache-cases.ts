@@ -92,7 +92,7 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
     expect(await cache().get('key: with spaces, ü and *')).toBeNull();
   });
 
-  it(`${name}: tells keys apart that differ in anything at all`, async () => {
+  it(`${name}: distinguishes keys with any difference`, async () => {
     const keys = ['', 'a', 'A', ' a', 'a ', '"a"', '=a', 'a\u0000', '\ud800', '\ud801', '\ufffd', '"\\ud800"', 'e\u0301', 'é'];
     for (const [index, key] of keys.entries()) await cache().set(key, `value ${index}`, LONG_MS);
 
@@ -161,12 +161,12 @@ export function counterCases(name: string, cache: () => Cache, advance: (ms: num
 
 export function slotCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
   it(`${name}: gives no more slots than the limit, however many ask at once`, async () => {
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, index) => cache().acquireSlot('calls', `holder-${index}`, 3, LONG_MS)));
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, index) => cache().acquireSlot('calls', `owner-${index}`, 3, LONG_MS)));
 
     expect(taken.filter(Boolean)).toHaveLength(3);
   });
 
-  it(`${name}: prolongs the slot of who holds one already, also when all are taken or the limit was lowered`, async () => {
+  it(`${name}: extends the slot of an owner that has one already, also when all are taken or the limit was lowered`, async () => {
     expect(await cache().acquireSlot('calls', 'me', 2, 500)).toBe(true);
     expect(await cache().acquireSlot('calls', 'you', 2, 500)).toBe(true);
     expect(await cache().acquireSlot('calls', 'me', 1, LONG_MS)).toBe(true);
@@ -186,10 +186,10 @@ export function slotCases(name: string, cache: () => Cache, advance: (ms: number
     expect(await cache().acquireSlot('calls', 'one too many', 2, LONG_MS)).toBe(false);
   });
 
-  it(`${name}: frees a released slot, and nothing when who releases holds none`, async () => {
-    await cache().releaseSlot('calls', 'nobody');
+  it(`${name}: frees a released slot, and nothing for an owner without one`, async () => {
+    await cache().releaseSlot('calls', 'unknown');
     await cache().acquireSlot('calls', 'me', 1, LONG_MS);
-    await cache().releaseSlot('calls', 'somebody else');
+    await cache().releaseSlot('calls', 'other');
     expect(await cache().acquireSlot('calls', 'you', 1, LONG_MS)).toBe(false);
 
     await cache().releaseSlot('calls', 'me');

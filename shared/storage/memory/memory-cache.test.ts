@@ -18,7 +18,7 @@ function fakeClock() {
   };
 }
 
-it('ousts the entry that would expire first when it is full', async () => {
+it('evicts the entry that would expire first when it is full', async () => {
   const cache = memoryCache({ clock: fakeClock(), maxEntries: 3 });
   await cache.set('middle', 'value', 2_000);
   await cache.set('first', 'value', 1_000);
@@ -29,7 +29,7 @@ it('ousts the entry that would expire first when it is full', async () => {
   expect(await Promise.all(['first', 'middle', 'last', 'new'].map((key) => cache.get(key)))).toEqual([null, 'value', 'value', 'value']);
 });
 
-it('does not oust a prolonged entry on account of its first time to live', async () => {
+it('does not evict a prolonged entry because of its first time to live', async () => {
   const cache = memoryCache({ clock: fakeClock(), maxEntries: 2 });
   await cache.set('prolonged', 'value', 1_000);
   await cache.set('other', 'value', 2_000);
@@ -40,7 +40,7 @@ it('does not oust a prolonged entry on account of its first time to live', async
   expect(await Promise.all(['prolonged', 'other', 'new'].map((key) => cache.get(key)))).toEqual(['value', null, 'value']);
 });
 
-it('keeps to its limit and its order through many random entries', async () => {
+it('holds its limit and its order over many random entries', async () => {
   const clock = fakeClock();
   const cache = memoryCache({ clock, maxEntries: 50 });
   const random = lcg(7);

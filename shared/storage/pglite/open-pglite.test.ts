@@ -79,7 +79,7 @@ describe('a PGlite folder', () => {
   );
 
   it(
-    'is refused once its database is gone, in place of a new one being made, until somebody says that it may be',
+    'is refused once its database is gone, instead of creating a new one, until that is allowed',
     async () => {
       const folder = join(root, 'lost', 'database');
       await (await openPglite({ folder })).close();
@@ -96,7 +96,7 @@ describe('a PGlite folder', () => {
   );
 
   it(
-    'is refused when a table in it was cut off, which nobody would notice before its rows are asked for',
+    'is refused when a table in it was truncated, which would show only when its rows are read',
     async () => {
       const folder = join(root, 'cut-off', 'database');
       const first = await openPglite({ folder });

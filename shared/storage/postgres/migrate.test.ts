@@ -21,7 +21,7 @@ import { openPostgres } from './dist/shared/storage/postgres/open-postgres.js';
 import { silentLog } from './dist/shared/telemetry/log.js';
 await migrate(await openPostgres({ url: process.argv[1], applicationName: 'gone', log: silentLog }), new URL(process.argv[2]));`;
 
-const SLEEPERS = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+const PAUSED_SESSIONS = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
 
 /** Sessions that wait for a table lock in this database. */
 const IN_LINE =
@@ -62,10 +62,10 @@ describe('migrate on a PostgreSQL server', () => {
 
   /** Resolves once a migration is inside pg_sleep. */
   async function someoneMigrates(): Promise<void> {
-    await expect.poll(async () => (await database.query(`select 1 ${SLEEPERS}`)).rowCount, POLL).toBe(1);
+    await expect.poll(async () => (await database.query(`select 1 ${PAUSED_SESSIONS}`)).rowCount, POLL).toBe(1);
   }
 
-  it('DESIGN 10: the wait for another process that migrates is bounded, and says whom it waited for', async () => {
+  it('DESIGN 10: the wait for another process that migrates is bounded, and names that process', async () => {
     const slow = migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(3); create table first (a int);' }));
     await someoneMigrates();
 
@@ -78,7 +78,7 @@ describe('migrate on a PostgreSQL server', () => {
     expect(await slow).toEqual(['0001-first.sql']);
   });
 
-  it('waits for another process beyond the limits of an ordinary statement, says which session it waits for, and finds nothing left to do', async () => {
+  it('waits for another process beyond the limits of an ordinary statement, names the session, and finds nothing left to do', async () => {
     const folder = await folderOf({ '0001-first.sql': 'select pg_sleep(4); create table first (a int);' });
     const slow = migrate(other, folder);
     await someoneMigrates();
@@ -99,7 +99,7 @@ describe('migrate on a PostgreSQL server', () => {
     expect(await slow).toEqual(['0001-first.sql']);
   });
 
-  it('says of its own migration that it is being applied, and no longer which session it has waited for', async () => {
+  it('reports its own migration as being applied, and no longer the session that it waited for', async () => {
     const failing = expect(migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(4); select no_such_column;' }))).rejects.toThrow();
     await someoneMigrates();
     const reasons: string[] = [];
@@ -120,7 +120,7 @@ describe('migrate on a PostgreSQL server', () => {
     expect(await migrate(database, await folderOf(FIRST), { lockTimeoutMs: 60_000 })).toEqual(['0001-first.sql']);
   });
 
-  it('steps back from a table that others use, so that they go on, and takes its turn when they are done', async () => {
+  it('releases its lock request for a table in use, so that other sessions go on, and retries when they are done', async () => {
     await migrate(database, await folderOf(FIRST));
     const folder = await folderOf({ ...FIRST, '0002-second.sql': 'alter table first add column b int;' });
     const [locked, released] = [signal(), signal()];
@@ -150,7 +150,7 @@ describe('migrate on a PostgreSQL server', () => {
     }
   });
 
-  it('keeps nothing of a file that fails, and takes the mended file afterwards', async () => {
+  it('stores nothing of a file that fails, and applies the corrected file afterwards', async () => {
     const broken = { ...FIRST, '0002-second.sql': 'create table second (b int); insert into second values (1); select no_such_column;' };
 
     await expect(migrate(database, await folderOf(broken))).rejects.toMatchObject({
@@ -168,7 +168,7 @@ describe('migrate on a PostgreSQL server', () => {
     const cut = expect(migrate(other, folder)).rejects.toMatchObject({ code: '57P01' });
     await someoneMigrates();
 
-    await database.query(`select pg_terminate_backend(pid) ${SLEEPERS}`);
+    await database.query(`select pg_terminate_backend(pid) ${PAUSED_SESSIONS}`);
 
     await cut;
     expect(await tables()).toEqual([]);
@@ -189,7 +189,7 @@ describe('migrate on a PostgreSQL server', () => {
     expect(await tables()).toEqual(['first', 'schema_migrations', 'second']);
   });
 
-  it('applies the house’s own files', async () => {
+  it('applies the product’s own files', async () => {
     const applied = await migrate(database);
 
     expect(applied[0]).toBe('0001-runtime.sql');

@@ -49,7 +49,7 @@ describe('a PostgreSQL server', () => {
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('gives up on a row that another holds, after two seconds', async () => {
+  it('fails after two seconds on a row that another transaction has locked', async () => {
     await database.query('create table held (id int primary key); insert into held values (1)');
 
     const failure = await database.transaction(
@@ -65,7 +65,7 @@ describe('a PostgreSQL server', () => {
     expect(isTransientError(failure)).toBe(true);
   });
 
-  it('calls a deadlock and a conflict of serializable transactions passing faults', async () => {
+  it('reports a deadlock and a serialization conflict as transient errors', async () => {
     await database.query('create table crossed (id int primary key, n int); insert into crossed values (1, 0), (2, 0)');
     const meet = meeting(2);
     const crossing = (first: number, second: number) =>
@@ -93,7 +93,7 @@ describe('a PostgreSQL server', () => {
     }
   });
 
-  it('loses the transaction of a process that hangs, and frees what it held', async () => {
+  it('ends the transaction of a process that hangs, with its locks', async () => {
     const impatient = new URL(fresh.url);
     impatient.searchParams.set('idle_in_transaction_session_timeout', '200');
     const hanging = await openPostgres({ url: impatient.href, applicationName: 'hangs', log: silentLog });
@@ -153,7 +153,7 @@ describe('a PostgreSQL server', () => {
     await late.close();
   });
 
-  it('works on when every one of its connections was ended by a person', async () => {
+  it('works on when every one of its connections was ended by an administrator', async () => {
     const named = { name: 'survivor', text: 'select $1::int as value' };
     await Promise.all(Array.from({ length: 8 }, () => database.query(named, [1])));
 
@@ -188,7 +188,7 @@ describe('opening PostgreSQL', () => {
     await expect(opening).rejects.not.toHaveProperty('cause', expect.anything());
   });
 
-  it('names the server and a database that is not there, at once', async () => {
+  it('names the server and a missing database, at once', async () => {
     const { host } = new URL(inject('postgresUrl'));
     const attempts = vi.spyOn(pg.Client.prototype, 'connect');
     onTestFinished(() => attempts.mockRestore());
@@ -199,7 +199,7 @@ describe('opening PostgreSQL', () => {
     expect(attempts).toHaveBeenCalledTimes(1);
   });
 
-  it('says at once that a server speaks no TLS', async () => {
+  it('reports at once that a server has no TLS', async () => {
     const url = new URL(inject('postgresUrl'));
     url.searchParams.set('sslmode', 'verify-full');
 

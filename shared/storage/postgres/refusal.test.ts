@@ -5,7 +5,7 @@ import { refusalOf, withoutCredentials } from './refusal.ts';
 const fromServer = (code: string, message: string) => Object.assign(new pg.DatabaseError(message, message.length, 'error'), { code });
 const withCode = (code: string, message = 'failed') => Object.assign(new Error(message), { code });
 
-describe('a server that does not let us in', () => {
+describe('a server that refuses the login', () => {
   it.each([
     ['starts just now', fromServer('57P03', 'the database system is starting up')],
     ['has no connection to spare', fromServer('53300', 'sorry, too many clients already')],
@@ -20,7 +20,7 @@ describe('a server that does not let us in', () => {
     ['refuses a password', fromServer('28P01', 'password authentication failed for user "hidden"')],
     ['does not know a user', fromServer('28000', 'role "hidden" does not exist')],
     ['lacks the database', fromServer('3D000', 'database "agents" does not exist')],
-    ['keeps a user out', fromServer('42501', 'permission denied for database "agents"')],
+    ['refuses a user', fromServer('42501', 'permission denied for database "agents"')],
     ['wants a password and there is none', new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string')],
     ['speaks no TLS', new Error('The server does not support SSL connections')],
     ['has a certificate of its own making', withCode('DEPTH_ZERO_SELF_SIGNED_CERT')],

@@ -23,7 +23,7 @@ it.each([
   await expect(opening).rejects.toMatchObject({ code: 'config.invalid', message: expect.not.stringContaining('secret') });
 });
 
-it('keeps the entries of two houses in one Redis apart, and of two databases of one house', async () => {
+it('separates the entries of two deployments in one Redis, and of two databases of one deployment', async () => {
   const keyPrefix = `test-${randomUUID()}:`;
   const [one, other, elsewhere] = await Promise.all([
     openRedis({ url: inject('redisUrl'), log: silentLog, keyPrefix }),
@@ -38,7 +38,7 @@ it('keeps the entries of two houses in one Redis apart, and of two databases of 
   await Promise.all([one.close(), other.close(), elsewhere.close()]);
 });
 
-it('gives two processes no more slots than one, and counts for both', async () => {
+it('assigns two processes together no more slots than one, and counts for both', async () => {
   const keyPrefix = `test-${randomUUID()}:`;
   const caches = await Promise.all(Array.from({ length: 4 }, () => openRedis({ url: inject('redisUrl'), log: silentLog, keyPrefix })));
 

@@ -3,25 +3,25 @@ import { type AdapterUnderTest, API_KEY, HASTY, WAIT } from './under-test.ts';
 
 export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
   describe('failures before the first token', () => {
-    it('reports an upstream that nobody serves as unavailable', async () => {
+    it('reports a closed port as unavailable', async () => {
       await underTest().upstream.close();
       const { failure } = await underTest().run({});
       expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
     });
 
-    it('tells a connection that broke before the upstream had said anything', async () => {
+    it('reports a connection that broke before any byte of the upstream', async () => {
       const { failure } = await underTest().run({ fault: 'hang-up' });
       expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { connection: 'reset' } });
     });
 
-    it('gives up on an upstream that accepts and never answers', async () => {
+    it('times out on an upstream that accepts and never answers', async () => {
       const { failure, parts } = await underTest().run({ fault: 'silent' }, HASTY);
       expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { reason: 'timeout' } });
       expect(parts).toEqual([]);
       await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
     });
 
-    it('gives up on an upstream that answers headers and no token', async () => {
+    it('times out on an upstream that sends headers and no token', async () => {
       const { failure } = await underTest().run({ fault: 'stall', after: 0 }, HASTY);
       expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { reason: 'timeout' } });
     });
@@ -43,7 +43,7 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       [502, {}, 'router.provider_unavailable'],
       [503, {}, 'router.provider_overloaded'],
       [529, {}, 'router.provider_overloaded'],
-    ] as const)('tells a %i %o by its kind', async (status, refusal, code) => {
+    ] as const)('maps a %i %o to its kind', async (status, refusal, code) => {
       const { failure } = await underTest().run({ refuse: { status, ...refusal } });
       expect(failure).toMatchObject({ code, details: { status } });
     });
@@ -63,13 +63,13 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       expect(failure?.details.retryAfterMs).toBeLessThanOrEqual(60_000);
     });
 
-    it('keeps the upstream’s own error, without the credential that it quotes', async () => {
+    it('retains the upstream’s own error, without the credential that it quotes', async () => {
       const { failure } = await underTest().run({ refuse: { status: 400, message: `no good: ${API_KEY}`, code: 'bad_thing' } });
       expect(failure).toMatchObject({ details: { providerCode: 'bad_thing', raw: { message: 'no good: [redacted]' } } });
       expect(JSON.stringify(failure)).not.toContain(API_KEY);
     });
 
-    it('keeps the address that an upstream quotes to what gives nobody a right to it', async () => {
+    it('removes from an address that an upstream quotes what could be a credential', async () => {
       const { failure } = await underTest().run({ refuse: { status: 400, message: 'can not read https://me:pw@files.test/a.png?sig=abc' } });
       expect(failure?.message).toContain('can not read https://files.test/a.png');
       expect(JSON.stringify(failure)).not.toMatch(/pw@|sig=abc/);
@@ -95,7 +95,7 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       expect(parts).toEqual([]);
     });
 
-    it('takes an answer that ends without content and without an end for a failure', async () => {
+    it('reports an answer without content and without an end as a failure', async () => {
       const { failure } = await underTest().run({ fault: 'ends-early', after: 0 });
       expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
     });

@@ -3,7 +3,7 @@ import { type AdapterUnderTest, IMPATIENT, WAIT } from './under-test.ts';
 
 export function lateFailureCases(underTest: () => AdapterUnderTest): void {
   describe('failures in the middle', () => {
-    it.each(['cut', 'ends-early', 'stall', 'malformed', 'error-event'] as const)('gives what came before a fault (%s), then throws', async (fault) => {
+    it.each(['cut', 'ends-early', 'stall', 'malformed', 'error-event'] as const)('yields what came before a fault (%s), then throws', async (fault) => {
       const { failure, text, parts } = await underTest().run({ text: ['one ', 'two ', 'three'], fault, after: 2 }, IMPATIENT);
       expect(text).toBe('one two ');
       expect(failure).toMatchObject({ code: 'router.provider_unavailable' });

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from 'vitest';
 import { type AdapterUnderTest, exampleCall, GENEROUS_TIMEOUTS, NEVER_ABORTED, WAIT } from './under-test.ts';
 
 export function leavingCases(underTest: () => AdapterUnderTest): void {
-  describe('a caller who leaves', () => {
+  describe('an abort of the caller', () => {
     const leave = new Error('left');
 
-    it('asks nobody when the caller has left already', async () => {
+    it('sends no request when the signal is aborted already', async () => {
       const { thrown } = await underTest().run({}, GENEROUS_TIMEOUTS, AbortSignal.abort(leave));
       expect(thrown).toBe(leave);
       expect(underTest().upstream.requests).toHaveLength(0);
@@ -25,14 +25,14 @@ export function leavingCases(underTest: () => AdapterUnderTest): void {
       await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
     });
 
-    it('closes the upstream’s connection when nobody wants to hear more, and ends', async () => {
+    it('closes the upstream’s connection when the consumer stops, and ends', async () => {
       underTest().upstream.answer({ text: ['one ', 'two '], fault: 'stall', after: 1 });
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       await underTest().adapter.stream(exampleCall(), NEVER_ABORTED, (parts) => {
-        heard.push(parts);
+        received.push(parts);
         return false;
       });
-      expect(heard).toEqual([[{ type: 'text-delta', text: 'one ' }]]);
+      expect(received).toEqual([[{ type: 'text-delta', text: 'one ' }]]);
       await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
     });
   });

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { type AdapterUnderTest, GENEROUS_TIMEOUTS } from './under-test.ts';
 
 export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
-  describe('an upstream that is odd', () => {
-    it('gives the finish once when the upstream says it twice', async () => {
+  describe('an unusual upstream', () => {
+    it('yields the finish once when the upstream sends it twice', async () => {
       const { failure, parts } = await underTest().run({ isFinishedTwice: true });
       expect(failure).toBeNull();
       expect(parts.filter((part) => part.type === 'finish')).toHaveLength(1);
     });
 
-    it('does without usage', async () => {
+    it('works without usage', async () => {
       const { failure, text, parts } = await underTest().run({ usage: 'never' });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
       expect(parts.some((part) => part.type === 'usage')).toBe(false);
@@ -32,7 +32,7 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
     });
 
-    it('reads an answer that comes whole', async () => {
+    it('reads a whole answer', async () => {
       const { failure, text, parts } = await underTest().run({ isWhole: true });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
       expect(parts.map((part) => part.type)).toEqual(expect.arrayContaining(['finish', 'usage']));

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type AdapterUnderTest, API_KEY, exampleCall } from './under-test.ts';
 
 export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
-  describe('an upstream that is well', () => {
-    it('gives text, then one finish, and the usage', async () => {
+  describe('a healthy upstream', () => {
+    it('yields text, then one finish, and the usage', async () => {
       const { failure, text, parts } = await underTest().run({});
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
       expect(parts.filter((part) => part.type !== 'text-delta')).toEqual(
@@ -14,7 +14,7 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
       );
     });
 
-    it('gives reasoning apart from text', async () => {
+    it('yields reasoning separate from text', async () => {
       const { parts } = await underTest().run({ reasoning: ['hm', 'm'], text: ['yes'] });
       expect(parts.slice(0, 3)).toEqual([
         { type: 'reasoning-delta', text: 'hm' },
@@ -23,7 +23,7 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
       ]);
     });
 
-    it('gives tool calls numbered from 0, each with its arguments as JSON', async () => {
+    it('yields tool calls numbered from 0, each with its arguments as JSON', async () => {
       const toolCalls = [
         { id: 'call_a', name: 'look', arguments: ['{"at":', '"a"}'] },
         { id: 'call_b', name: 'listen', arguments: [] },
@@ -39,7 +39,7 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
       expect(parts.findLast((part) => part.type === 'finish')).toMatchObject({ reason: 'tool_calls' });
     });
 
-    it('never gives an empty batch or an empty delta', async () => {
+    it('never yields an empty batch or an empty delta', async () => {
       const { batches } = await underTest().run({ text: ['', 'a', '', 'b'] });
       expect(batches.every((batch) => batch.length > 0)).toBe(true);
       expect(batches.flat().filter((part) => part.type === 'text-delta')).toHaveLength(2);

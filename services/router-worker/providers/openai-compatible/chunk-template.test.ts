@@ -15,21 +15,21 @@ function taughtBy(...chunks: string[]): ChunkTemplate {
   return template;
 }
 
-describe('ChunkMould', () => {
+describe('ChunkTemplate', () => {
   it.each([
     ['an escaped text', saying('a\n')],
     ['an empty text', saying('')],
     ['two texts in one', '{"id":"c1","choices":[{"index":0,"delta":{"content":"a","content":"b"},"finish_reason":null}]}'],
     ['the end', JSON.stringify({ id: 'c1', choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }] })],
     ['another answer', saying('a', { id: 'c2' })],
-    ['less than the mould', '{"id":"c1","choices":[{"index":0,"delta":{"content":""}'],
+    ['less than the template', '{"id":"c1","choices":[{"index":0,"delta":{"content":""}'],
     ['no JSON', 'a'],
   ])('leaves %s to be parsed', (_, data) => {
     expect(taughtBy(saying('x')).textOf(data)).toBeNull();
   });
 
   it.each([
-    ['what says more than a text', JSON.stringify({ choices: [{ index: 0, delta: { content: 'x', reasoning: 'y' } }] })],
+    ['more than a text', JSON.stringify({ choices: [{ index: 0, delta: { content: 'x', reasoning: 'y' } }] })],
     ['another choice', JSON.stringify({ choices: [{ index: 1, delta: { content: 'x' } }] })],
     ['an end', JSON.stringify({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] })],
     ['usage', saying('x', { usage: { prompt_tokens: 1 } })],
@@ -41,7 +41,7 @@ describe('ChunkMould', () => {
     expect([template.textOf(data), template.textOf(data.replace(/x|\\u0078/g, 'z'))]).toEqual([null, null]);
   });
 
-  it('knows the text of a chunk that differs in nothing else', () => {
+  it('reads the text of a chunk that differs in nothing else', () => {
     expect(taughtBy(saying('x')).textOf(saying('Grüße, {"}'.replace('"', '')))).toBe('Grüße, {}');
   });
 
@@ -70,7 +70,7 @@ describe('ChunkMould', () => {
     );
   });
 
-  it('knows of a piece that is one event what its event says, without making it one', () => {
+  it('reads a piece that is one event without splitting it', () => {
     const template = taughtBy(saying('x'));
     const pieceOf = (text: string) => Buffer.from(text);
     const event = `data: ${saying('Two words.')}\n\n`;
@@ -80,13 +80,13 @@ describe('ChunkMould', () => {
     for (const other of [...others, ...texts]) expect(template.textIn(pieceOf(other)), other).toBeNull();
   });
 
-  it('knows nothing of pieces when an event takes more than one line', () => {
+  it('does not read pieces when an event has more than one line', () => {
     const data = saying('x').replace('{', '{\n');
     const template = taughtBy(data);
     expect([template.textOf(data), template.textIn(Buffer.from(`data: ${data}\n\n`))]).toEqual(['x', null]);
   });
 
-  it('does not take for an event what goes on with a line', () => {
+  it('does not read as an event what continues a line', () => {
     const read = partsOfStream(new PartReader());
     const parts = [`data: ${saying('x')}\n\n`, 'data: {"id', `data: ${saying('y')}\n\n`].map((text) => () => read(Buffer.from(text)));
     expect(parts.map((part) => textOf(part()))).toEqual(['x', '', '']);

@@ -51,7 +51,7 @@ describe('a key in a text', () => {
     expect(keyMask(long, '*')(`bad ${long}, sorry; ${base64(`u:${long}`)}`)).toBe('bad *, sorry; *');
   });
 
-  it('leaves other texts as they are', () => {
+  it('leaves other texts unchanged', () => {
     for (const text of ['sk-proj/Ab+c_1234', base64('another user:sk-other-key-of-theirs'), 'https://platform.test/docs/errors', '100% \\o/ %zz \\u00'])
       expect(mask(text)).toBe(text);
     expect(keyMask('a\\\\b', '*')('a\\\\b a\\\\\\\\b ab')).toBe('* * ab');

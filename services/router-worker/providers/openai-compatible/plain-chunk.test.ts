@@ -63,7 +63,7 @@ describe('isPlainChunk', () => {
     expect(isPlainChunk(value)).toBe(false);
   });
 
-  it('says of no chunk that it is plain which the schema would refuse or read in another way', () => {
+  it('accepts no chunk as plain that the schema would refuse or read differently', () => {
     let plain = 0;
     fc.assert(
       fc.property(chunk, (generated) => {

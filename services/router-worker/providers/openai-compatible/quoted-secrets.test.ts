@@ -19,7 +19,7 @@ describe('withoutSecrets', () => {
     expect(withoutSecrets(text, 'sk-1234')).toBe(expected);
   });
 
-  it('looks into lists, objects and their names, and leaves the rest as it is', () => {
+  it('searches lists, objects and their names, and leaves the rest unchanged', () => {
     const error = { message: 'sk-1234', param: null, code: 7, inner: [{ 'sk-1234': 'https://a.test/?q=1' }] };
     expect(withoutSecrets(error, 'sk-1234')).toEqual({
       message: '[redacted]',
@@ -30,7 +30,7 @@ describe('withoutSecrets', () => {
     expect(withoutSecrets(error, null)).toMatchObject({ message: 'sk-1234' });
   });
 
-  it('makes the expressions for a key once, however many errors come', () => {
+  it('builds the expressions for a key once, however many errors come', () => {
     vi.mocked(keyMask).mockClear();
     for (const key of ['sk-one-of-two', 'sk-two-of-two', 'sk-one-of-two', 'sk-two-of-two']) {
       expect(withoutSecrets(`no such key: ${key}`, key)).toBe('no such key: [redacted]');
@@ -38,13 +38,13 @@ describe('withoutSecrets', () => {
     expect(keyMask).toHaveBeenCalledTimes(2);
   });
 
-  it('cuts off what is nested without end', () => {
+  it('truncates deep nesting', () => {
     let deep: unknown = 'https://a.test/?q=1';
     for (let level = 0; level < 10_000; level += 1) deep = [deep];
     expect(JSON.stringify(withoutSecrets(deep, null))).toContain('…');
   });
 
-  it('takes no time to speak of for a long text that only looks like an address', () => {
+  it('is fast for a long text that only looks like an address', () => {
     const before = process.cpuUsage();
     withoutSecrets(`https://${'a'.repeat(64 * 1024)} ${'?key'.repeat(16 * 1024)}`, null);
     const { user, system } = process.cpuUsage(before);

@@ -23,20 +23,20 @@ const saying = (content: string) => ({ choices: [{ index: 0, delta: { content } 
 const calling = (...toolCalls: unknown[]) => ({ choices: [{ index: 0, delta: { tool_calls: toolCalls } }] });
 const finishing = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
 
-describe('an answer that is broken', () => {
+describe('a broken answer', () => {
   it('ends at what is not JSON, after what came before it', () => {
     const { reader, parts } = read(saying('a'), '{"choices":[{"del', saying('b'));
     expect(parts).toEqual([{ type: 'text-delta', text: 'a' }]);
     expect(reader.broken).toBeInstanceOf(SyntaxError);
   });
 
-  it('ends at an error in the place of a chunk', () => {
+  it('ends at an error in place of a chunk', () => {
     const { reader } = read({ error: { message: 'no', code: '503' } });
     expect(reader.broken).toMatchObject({ error: { message: 'no', code: '503' } });
     expect(reader.broken).toBeInstanceOf(ErrorEvent);
   });
 
-  it.each(['error', 'insufficient_system_resource'])('takes the finish reason "%s" for an error', (reason) => {
+  it.each(['error', 'insufficient_system_resource'])('reads the finish reason "%s" as an error', (reason) => {
     expect(read(saying('a'), finishing(reason)).reader).toMatchObject({ finished: false, broken: expect.any(ErrorEvent) });
   });
 
@@ -49,17 +49,17 @@ describe('an answer that is broken', () => {
     expect(read(calling({ index: 0, id: 'a', function: { arguments: 'x'.repeat(1024 * 1024 + 1) } })).reader.broken).toBeInstanceOf(SyntaxError);
   });
 
-  it.each([null, '', {}])('takes no offence at error: %o in a healthy chunk', (error) => {
+  it.each([null, '', {}])('ignores error: %o in a healthy chunk', (error) => {
     expect(read({ ...saying('a'), error })).toMatchObject({ reader: { broken: null }, parts: [{ text: 'a' }] });
   });
 
-  it('does without a usage that it can not read', () => {
+  it('ignores unreadable usage', () => {
     expect(read({ ...finishing('stop'), usage: { prompt_tokens: 'many' } })).toMatchObject({ reader: { broken: null, hasUsage: false, finished: true } });
   });
 });
 
 describe('the dialects of upstreams', () => {
-  it('reads OpenAI: text, logprobs, finish, and usage in a chunk of its own', async () => {
+  it('reads OpenAI: text, logprobs, finish, and usage in a separate chunk', async () => {
     expect(await partsOf('openai-text')).toEqual([
       {
         type: 'text-delta',
@@ -82,7 +82,7 @@ describe('the dialects of upstreams', () => {
     ]);
   });
 
-  it('reads OpenAI’s parallel tool calls, and gives the one without arguments an empty object', async () => {
+  it('reads OpenAI’s parallel tool calls, the one without arguments with an empty object', async () => {
     expect(await partsOf('openai-tool-calls')).toEqual([
       { type: 'tool-call-start', index: 0, id: 'call_A', name: 'get_weather' },
       { type: 'tool-call-delta', index: 0, arguments: '{"city":' },
@@ -93,7 +93,7 @@ describe('the dialects of upstreams', () => {
     ]);
   });
 
-  it('passes over Azure’s first chunk, which has no choices', async () => {
+  it('skips Azure’s first chunk, which has no choices', async () => {
     expect(await partsOf('azure-first-chunk')).toEqual([
       { type: 'text-delta', text: 'Yes' },
       { type: 'finish', reason: 'stop', nativeReason: 'stop' },
@@ -127,7 +127,7 @@ describe('the dialects of upstreams', () => {
     ]);
   });
 
-  it('tells parallel calls apart that all have index 0', async () => {
+  it('distinguishes parallel calls that all have index 0', async () => {
     expect((await partsOf('gemini-same-index')).slice(0, 5)).toEqual([
       { type: 'tool-call-start', index: 0, id: 'one', name: 'look' },
       { type: 'tool-call-delta', index: 0, arguments: '{"at":1}' },
@@ -137,7 +137,7 @@ describe('the dialects of upstreams', () => {
     ]);
   });
 
-  it('reads the old function_call as a tool call, with an id of ours', async () => {
+  it('reads the old function_call as a tool call, with a generated id', async () => {
     expect(await partsOf('legacy-function-call')).toEqual([
       { type: 'tool-call-start', index: 0, id: expect.stringMatching(/^call_[A-Za-z0-9]{24}$/), name: 'look' },
       { type: 'tool-call-delta', index: 0, arguments: '{"at":1}' },

@@ -9,7 +9,7 @@ const bodyOf = (request: Partial<ChatRequest>, compatibility = plain) =>
   toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility);
 
 describe('the request to an OpenAI-compatible upstream', () => {
-  it('drops what only the router understands, and keeps what it doesn’t know itself', () => {
+  it('drops what only the router reads, and forwards unknown fields', () => {
     const ours = {
       models: ['a/b'],
       provider: { order: ['x'] },
@@ -31,14 +31,14 @@ describe('the request to an OpenAI-compatible upstream', () => {
     });
   });
 
-  it('streams and asks for usage, whatever the client said', () => {
+  it('streams and requests usage, whatever the client sent', () => {
     expect(bodyOf({ stream: false, stream_options: { include_usage: false, other: 1 } })).toMatchObject({
       stream: true,
       stream_options: { include_usage: true, other: 1 },
     });
   });
 
-  it('sends no nulls, but for the content of an assistant that only calls tools', () => {
+  it('sends no nulls, except for the content of an assistant that only calls tools', () => {
     const toolCalls = [{ id: 'a', type: 'function' as const, function: { name: 'f', arguments: '{}' } }];
     const body = bodyOf({ temperature: null, stop: null, messages: [{ role: 'assistant', tool_calls: toolCalls, refusal: null, reasoning: 'mine' }] });
     expect(body).not.toHaveProperty('temperature');
@@ -46,7 +46,7 @@ describe('the request to an OpenAI-compatible upstream', () => {
     expect(body.messages).toEqual([{ role: 'assistant', content: null, tool_calls: toolCalls }]);
   });
 
-  it('says system for developer, and strips cache marks from texts and tools', () => {
+  it('renames developer to system, and strips cache marks from texts and tools', () => {
     const mark = { cache_control: { type: 'ephemeral' as const } };
     const body = bodyOf({
       messages: [{ role: 'developer', content: [{ type: 'text', text: 'be kind', ...mark }] }],
@@ -76,10 +76,10 @@ describe('the request to an OpenAI-compatible upstream', () => {
   });
 });
 
-describe('learning from a refusal', () => {
+describe('parameter compatibility after a refusal', () => {
   const refusal = (error: object) => JSON.stringify({ error });
 
-  it('learns nothing from a refusal for another reason', () => {
+  it('is unchanged by a refusal for another reason', () => {
     const body = bodyOf({ temperature: 3 });
     expect(
       adaptParameters(refusal({ message: "Invalid 'temperature': must be at most 2", param: 'temperature', code: 'invalid_value' }), body, plain),
@@ -87,12 +87,12 @@ describe('learning from a refusal', () => {
     expect(adaptParameters('<html>Bad Request</html>', body, plain)).toBeNull();
   });
 
-  it('learns nothing when what is refused is essential', () => {
+  it('is unchanged when an essential parameter is refused', () => {
     const message = 'tools is not supported with this model';
     expect(adaptParameters(refusal({ message, param: 'tools', code: 'unsupported_parameter' }), bodyOf({ tools: [] }), plain)).toBeNull();
   });
 
-  it('asks under the other name of the token limit, and without it when both are refused', () => {
+  it('uses the other name of the token limit, and none when both are refused', () => {
     const message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     const adapted = adaptParameters(refusal({ message, param: 'max_tokens', code: 'unsupported_parameter' }), bodyOf({ max_tokens: 5 }), plain);
     expect(adapted).toEqual({ maxTokensField: 'max_completion_tokens', refused: new Set(['max_tokens']) });
@@ -105,13 +105,13 @@ describe('learning from a refusal', () => {
     expect(bodyOf({ max_tokens: 5 }, second ?? plain)).toEqual(bodyOf({}));
   });
 
-  it('leaves out a parameter whose value the model does not take', () => {
+  it('leaves out a parameter whose value the model does not support', () => {
     const message = "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.";
     const adapted = adaptParameters(refusal({ message, param: 'temperature', code: 'unsupported_value' }), bodyOf({ temperature: 0.2 }), plain);
     expect(bodyOf({ temperature: 0.2 }, adapted ?? plain)).toEqual(bodyOf({}));
   });
 
-  it('finds the parameter in the lists of servers that check their input field by field', () => {
+  it('finds the parameter in the error lists of servers that validate field by field', () => {
     const text = JSON.stringify({ detail: [{ type: 'extra_forbidden', loc: ['body', 'seed'], msg: 'Extra inputs are not permitted', input: 7 }] });
     expect(adaptParameters(text, bodyOf({ seed: 7 }), plain)?.refused).toEqual(new Set(['seed']));
   });

@@ -4,7 +4,7 @@ import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import type { ProviderPart } from '../provider.ts';
 import { scripted } from './adapter.ts';
 
-const adapter = scripted({ slug: 'house', name: 'House', wordsPerSecond: 60 });
+const adapter = scripted({ slug: 'local', name: 'Local', wordsPerSecond: 60 });
 const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
 
 async function onParts(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
@@ -20,7 +20,7 @@ async function onParts(text: string, { signal = new AbortController().signal, mo
   return { batches, parts, thrown, text: parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('') };
 }
 
-it('gives two equal tool calls two ids, in one answer and in the answers to one request', async () => {
+it('assigns two ids to two equal tool calls, in one answer and in the answers to one request', async () => {
   const tools: ChatTool[] = [{ type: 'function', function: { name: 'get_weather' } }];
   const answers = [await onParts('call get_weather and call get_weather', { tools }), await onParts('call get_weather and call get_weather', { tools })];
   const ids = answers.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'tool-call-start' ? [part.id] : [])));
@@ -41,7 +41,7 @@ describe('!fail', () => {
     ['cut', 'router.provider_unavailable', {}],
     ['malformed', 'router.provider_unavailable', {}],
     ['empty', 'router.provider_unavailable', {}],
-  ])('%s fails before anything is said', async (kind, code, details) => {
+  ])('%s fails before any content', async (kind, code, details) => {
     const { thrown, parts } = await onParts(`!fail ${kind}`);
     expect(thrown).toMatchObject({ code, details });
     expect(parts).toEqual([]);
@@ -77,7 +77,7 @@ describe('a streamed answer', () => {
   const say = (words: number) => ({ messages: [{ role: 'user' as const, content: `!repeat ${words} word` }] });
   const begin = (words: number, { isStreamed = true, wordsPerSecond = 60, signal = new AbortController().signal } = {}) => {
     const batches: (readonly ProviderPart[])[] = [];
-    const speaking = scripted({ slug: 'house', name: 'House', wordsPerSecond }).stream(
+    const speaking = scripted({ slug: 'local', name: 'Local', wordsPerSecond }).stream(
       { model: 'primary', request: say(words), timeouts: SHORT, isStreamed },
       signal,
       (parts) => batches.push(parts) > 0,
@@ -86,7 +86,7 @@ describe('a streamed answer', () => {
     return { speaking, batches, wordsSoFar };
   };
 
-  it('comes at its pace: of 40 at once each gives 60 words a second, by at most 20 timers, and nothing runs in between', async () => {
+  it('has its rate: each of 40 concurrent ones sends 60 words a second, by at most 20 timers, and nothing runs in between', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const streams = Array.from({ length: 40 }, () => begin(120));
@@ -105,7 +105,7 @@ describe('a streamed answer', () => {
     timers.mockRestore();
   });
 
-  it('has a slow pace word by word', async () => {
+  it('at a slow rate is sent word by word', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const { speaking, wordsSoFar } = begin(3, { wordsPerSecond: 2 });
 
@@ -145,7 +145,7 @@ describe('a streamed answer', () => {
 describe('an abort', () => {
   const left = new Error('left');
 
-  it('before the start says nothing', async () => {
+  it('before the start sends nothing', async () => {
     expect(await onParts('hi', { signal: AbortSignal.abort(left) })).toMatchObject({ thrown: left, parts: [] });
   });
 
@@ -157,7 +157,7 @@ describe('an abort', () => {
   });
 });
 
-it('speaks a word at a time, gives other work a turn after each, and ends with finish and usage', async () => {
+it('sends a word at a time, yields to other work after each, and ends with finish and usage', async () => {
   let turns = 0;
   const count = () => {
     turns += 1;
@@ -177,7 +177,7 @@ it('speaks a word at a time, gives other work a turn after each, and ends with f
   expect(turns).toBeGreaterThanOrEqual(9);
 });
 
-it('gives the arguments of a tool call in pieces', async () => {
+it('sends the arguments of a tool call in pieces', async () => {
   const tools = [
     { type: 'function' as const, function: { name: 'look', parameters: { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] } } },
   ];

@@ -107,7 +107,7 @@ describe('a conversation with the scripted model', () => {
     expect(textOf([...before, user('What did I ask first?')])).toBe('The first thing that you said was: "What does express cost?"');
   });
 
-  it('does not claim to remember what nobody said', () => {
+  it('does not claim to remember what was not said', () => {
     expect(answerTo('What is my name?')).toBe("You haven't told me your name yet.");
   });
 
@@ -138,7 +138,7 @@ describe('the limits of an answer', () => {
     expect({ length: words.length, finish, usage: usage.completionTokens }).toEqual({ length: 200_000, finish: 'length', usage: 200_000 });
   });
 
-  it('make no word of a long answer before it is said', () => {
+  it('generate no word of a long answer before it is sent', () => {
     const { words } = compose({ messages: [user('!repeat 100000 one two')] });
     expect(words).toMatchObject({ length: 200_000, once: ['one', ' two'] });
     expect(words.slice(199_997, 300_000)).toEqual([' two', ' one', ' two']);
@@ -243,7 +243,7 @@ describe('a schema that stands for more than can be made at once', () => {
   });
 });
 
-it('never throws, whatever is said, and always has something to say', () => {
+it('never throws, whatever the input, and always has an answer', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), fc.string({ unit: 'grapheme', maxLength: 200 }), (instructions, question) => {
       const script = compose({ messages: [{ role: 'system', content: instructions }, user(question)], tools: [weather, order] });
