@@ -24,6 +24,6 @@ function textOf(path) {
   } catch (error) {
     // Such as a Python environment.
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'EISDIR')) return '';
-    throw new ScriptError(`${path} can't be read (${error instanceof Error ? error.message : error}): correct its rights, or take it away.`);
+    throw new ScriptError(`${path} can't be read (${error instanceof Error ? error.message : error}): correct its permissions, or remove it.`);
   }
 }

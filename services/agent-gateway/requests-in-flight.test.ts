@@ -36,7 +36,7 @@ it('counts nobody who has left while another hook was busy', async () => {
   await until(() => served === 3, 'the routes');
 
   let isNone = false;
-  void inFlight.none(600_000).then(() => {
+  void inFlight.whenIdle(600_000).then(() => {
     isNone = true;
   });
   await until(() => isNone, 'nobody in hand');

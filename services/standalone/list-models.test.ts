@@ -38,7 +38,7 @@ it('says that nothing listens there, and what to do', async () => {
 });
 
 it.each<[string, RequestListener, RegExp]>([
-  ['wants a key', (_, response) => void response.writeHead(401).end(), /answers 401: it asks for a key, which goes into OPENAI_API_KEY/],
+  ['wants a key', (_, response) => void response.writeHead(401).end(), /answers 401: the upstream requires a key: set OPENAI_API_KEY/],
   ['has no such path', (_, response) => void response.writeHead(404).end(), /answers 404, or name its models in OPENAI_MODELS/],
   ['leads elsewhere', (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(), /answers 302/],
   ['says something else', (_, response) => void response.end('<html>'), /no list of models/],
@@ -54,14 +54,14 @@ it('says that a key is not accepted without saying the key', async () => {
   const baseUrl = await upstream((_, response) => void response.writeHead(403).end());
   const failure = withModels({ ...unasked, hasKey: true, baseUrl }, 'sk-secret');
 
-  await expect(failure).rejects.toThrow(/OPENAI_API_KEY is not one that it accepts/);
+  await expect(failure).rejects.toThrow(/the upstream does not accept OPENAI_API_KEY/);
   await expect(failure).rejects.not.toThrow(/sk-secret/);
 });
 
 it.each(['sk-secret\nsk-other', 'sk-secret\u0001', 'sk-secret\u2019'])('says that no header carries a key without saying the key', async (key) => {
   const failure = withModels({ ...unasked, hasKey: true, baseUrl: 'http://127.0.0.1:9/v1' }, key);
 
-  await expect(failure).rejects.toThrow(/OPENAI_API_KEY holds a character/);
+  await expect(failure).rejects.toThrow(/OPENAI_API_KEY contains a character/);
   await expect(failure).rejects.not.toThrow(/sk-/);
 });
 

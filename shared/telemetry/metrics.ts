@@ -5,7 +5,7 @@
  * combination is a series that is kept until the process ends.
  */
 export const metricTable = {
-  httpRequests: counter('switchyard_http_requests_total', 'Requests that were answered or whose client has left, probes left out.', {
+  httpRequests: counter('switchyard_http_requests_total', 'Requests that were answered or whose client disconnected, without probes.', {
     server: ['router', 'agent'],
     method: null,
     route: null,
@@ -17,20 +17,20 @@ export const metricTable = {
     { server: ['router', 'agent'], route: null },
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
-  streamsOpen: gauge('switchyard_streams_open', 'Answers that are being waited for or streamed.', {
+  streamsOpen: gauge('switchyard_streams_open', 'Open streams and long-polls.', {
     kind: ['router_stream', 'agent_stream', 'agent_long_poll'],
   }),
   firstTokenSeconds: histogram(
     'switchyard_first_token_seconds',
-    'From a streamed call’s way onto the bus to the first content that its client is sent.',
+    'From the publish of a streamed call to the first content sent to its client.',
     {},
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
   ),
-  routerCalls: counter('switchyard_router_calls_total', 'Model calls that a worker has ended.', {
+  routerCalls: counter('switchyard_router_calls_total', 'Model calls that have ended at a worker.', {
     kind: ['client', 'actor'],
     outcome: ['completed', 'failed', 'cancelled', 'abandoned'],
   }),
-  tokens: counter('switchyard_tokens_total', 'Tokens of whole answers, by what they were. Cached ones are part of the prompt, reasoning of the completion.', {
+  tokens: counter('switchyard_tokens_total', 'Tokens of complete answers, by kind. Cached tokens are part of the prompt, reasoning tokens of the completion.', {
     provider: null,
     kind: ['prompt', 'completion', 'cached', 'reasoning'],
   }),
@@ -40,69 +40,65 @@ export const metricTable = {
   }),
   upstreamSeconds: histogram(
     'switchyard_upstream_attempt_duration_seconds',
-    'From the begin of a try at a provider to its end.',
+    'From the start of a try at a provider to its end.',
     { provider: null },
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
   ),
   upstreamFirstPartSeconds: histogram(
     'switchyard_upstream_first_part_seconds',
-    'From the begin of a try at a provider to the first content that it gives.',
+    'From the start of a try at a provider to its first content.',
     { provider: null },
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
   ),
   turns: counter('switchyard_turns_total', 'Turns that have ended, counted once stored.', { outcome: ['completed', 'failed', 'cancelled'] }),
-  turnSeconds: histogram('switchyard_turn_duration_seconds', 'From the begin of a turn to its end.', {}, [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]),
+  turnSeconds: histogram('switchyard_turn_duration_seconds', 'From the start of a turn to its end.', {}, [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]),
   runs: counter('switchyard_runs_total', 'Runs that have settled: `succeeded`, or the code of their error.', { outcome: null }),
-  runSeconds: histogram('switchyard_run_duration_seconds', 'From the begin of a run to its end.', {}, [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]),
-  commits: counter('switchyard_commits_total', 'Statements that store what commands brought about, by how they ended.', {
+  runSeconds: histogram('switchyard_run_duration_seconds', 'From the start of a run to its end.', {}, [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]),
+  commits: counter('switchyard_commits_total', 'Commits: statements that store the changes of a batch of commands, by outcome.', {
     outcome: ['committed', 'repeated', 'refused', 'unknown'],
   }),
-  commitSeconds: histogram(
-    'switchyard_commit_duration_seconds',
-    'Time of one such statement.',
-    {},
-    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
-  ),
-  commitCommands: histogram(
-    'switchyard_commit_batch_commands',
-    'Commands, timers and starts taken together into one batch.',
-    {},
-    [1, 2, 4, 8, 16, 32, 64, 128],
-  ),
-  commandsRefused: counter('switchyard_commands_refused_total', 'Commands without a valid tag that were passed over.', {}),
-  fences: counter('switchyard_fences_total', 'Partitions that a commit found in the hands of another host.', {}),
+  commitSeconds: histogram('switchyard_commit_duration_seconds', 'Time of one commit.', {}, [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]),
+  commitCommands: histogram('switchyard_commit_batch_commands', 'Commands, timers and starts in one batch.', {}, [1, 2, 4, 8, 16, 32, 64, 128]),
+  commandsRefused: counter('switchyard_commands_refused_total', 'Commands that were skipped without a valid tag.', {}),
+  fences: counter('switchyard_fences_total', 'Partitions in which a commit was fenced, since another host owns them.', {}),
   partitionsOwned: gauge('switchyard_partitions_owned', 'Partitions that this host owns.', {}),
   commandsWaiting: gauge('switchyard_commands_waiting', 'Commands, timers and starts of this host’s partitions that are read and not yet applied.', {}),
-  oldestCommandSeconds: gauge('switchyard_oldest_command_age_seconds', 'How long the oldest of them has waited; 0 when none waits.', {}),
-  logBehind: gauge('switchyard_command_log_behind', 'Places in the command log from the lowest cursor of all partitions to its end, owned or not.', {}),
+  oldestCommandSeconds: gauge('switchyard_oldest_command_age_seconds', 'Age of the oldest waiting command; 0 when none waits.', {}),
+  logBehind: gauge('switchyard_command_log_behind', 'Positions of the command log from the lowest cursor of all partitions, owned or not, to its end.', {}),
   effectsOpen: gauge('switchyard_effects_open', 'Model calls, tool calls and deliveries that this host’s turns and runs wait for.', {}),
-  queueDepth: gauge('switchyard_work_queue_depth', 'Work items that are stored and not yet done, those in hand included.', {
+  queueDepth: gauge('switchyard_work_queue_depth', 'Work items that are stored and not done yet, those in flight included.', {
     kind: ['router.turn', 'router.call', 'tool', 'delivery'],
   }),
-  redeliveries: counter('switchyard_work_redeliveries_total', 'Work items that came for the second time or a later one.', {
+  redeliveries: counter('switchyard_work_redeliveries_total', 'Deliveries of work items after the first.', {
     kind: ['router.turn', 'router.call', 'tool', 'delivery'],
   }),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
-  callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were not posted for the sake of other receivers, and cost no attempt.', {
-    reason: ['silent', 'busy'],
-  }),
-  toolCalls: counter('switchyard_tool_calls_total', 'Tool calls that have ended: the result, an error of the tool’s own, or why there is none.', {
+  callbacksPostponed: counter(
+    'switchyard_callbacks_postponed_total',
+    'Callbacks that were postponed without an attempt, since their receiver does not respond or has too many in flight.',
+    {
+      reason: ['silent', 'busy'],
+    },
+  ),
+  toolCalls: counter('switchyard_tool_calls_total', 'Tool calls that have ended: with a result, an error of the tool, or the reason without either.', {
     outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
   }),
   toolSeconds: histogram(
     'switchyard_tool_call_duration_seconds',
-    'From the begin of a tool call to its outcome, further tries included.',
+    'From the start of a tool call to its outcome, retries included.',
     {},
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
-  deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
-  clockSkewSeconds: gauge('switchyard_clock_skew_seconds', 'The clock of this process less that of the database.', {}),
-  loopHeld: counter('switchyard_event_loop_held_total', 'Times that the event loop was held for more than a second, by the work that took longest.', {
+  deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries and items that were given up and stored for an operator.', {
+    source: ['command', 'delivery', 'tool', 'call'],
+  }),
+  clockSkewSeconds: gauge('switchyard_clock_skew_seconds', 'The clock of this process minus that of the database.', {}),
+  loopHeld: counter('switchyard_event_loop_held_total', 'Times that the event loop was blocked for more than a second, by the work that took longest.', {
     work: null,
   }),
   telemetryDropped: counter(
     'switchyard_telemetry_dropped_total',
-    'Log lines, spans, and batches of clients’ spans that were dropped because nobody took them, or not fast enough.',
+    'Log lines, spans, and batches of clients’ spans that were dropped because their reader or collector was unreachable or too slow.',
     { kind: ['log_lines', 'spans', 'client_batches'] },
   ),
 } as const;

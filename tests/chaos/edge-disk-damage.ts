@@ -63,7 +63,7 @@ export const damages: readonly Damage[] = [
       mkdirSync(folder);
       writeFileSync(join(folder, 'letter.txt'), 'dear reader');
     },
-    says: /the data folder .* holds files of something else, such as letter\.txt/,
+    says: /the data folder .* contains files of another program, such as letter\.txt/,
   },
   {
     name: 'a file in place of the folder',

@@ -167,8 +167,8 @@ describe('a disk that is full', () => {
     const said = await sayUntil('ended', standalone, id);
 
     expect((await standalone.program.exited).code).toBe(1);
-    expect(standalone.output()).toMatch(/Switchyard ends: the disk of .* is full: make room/);
-    if (disk.isReal) expect(await startOn(disk.dataDir)).toMatchObject({ code: 1, said: expect.stringMatching(/disk is full.*make room/) });
+    expect(standalone.output()).toMatch(/Switchyard exits: the disk of .* is full: free some space/);
+    if (disk.isReal) expect(await startOn(disk.dataDir)).toMatchObject({ code: 1, said: expect.stringMatching(/disk is full.*free some space/) });
 
     disk.makeRoom();
     const again = await startStandalone({ dataDir: disk.dataDir, env: disk.env });

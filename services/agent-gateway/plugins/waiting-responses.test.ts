@@ -62,7 +62,7 @@ it('lets go of polls and streams that were pipelined behind others when their cl
   socket.destroy();
 
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inFlight.none(600_000); // nothing is left to drain
+  await inFlight.whenIdle(600_000); // nothing is left to drain
 });
 
 it('drops a pipelined stream that piles up behind a poll', async () => {
@@ -129,6 +129,6 @@ it('holds no place for a client that left before its request was let in', async 
 
   await until(async () => (await parts.gate.admits()) === 'ready', 'readiness');
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inFlight.none(600_000);
+  await inFlight.whenIdle(600_000);
   expect([parts.polls.size, parts.streams.size]).toEqual([0, 0]);
 });
