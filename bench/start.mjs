@@ -22,7 +22,7 @@ else if (options instanceof Error) {
 async function bench() {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   const [own, targets] = coresToUse();
-  await prepare({ build: true, bench: true, say: console.error });
+  await prepare({ build: true, bench: true, print: console.error });
   const program = ['sh', '-c', WITH_MANY_FILES, 'bench', process.execPath, 'bench/main.mjs', ...args];
   const child = spawn('taskset', ['-c', String(own), ...program], { stdio: 'inherit', env: { ...process.env, BENCH_TARGET_CORE: String(targets) } });
   // Ctrl-C in a terminal reaches the bench too; it ends its processes, and then this script ends.

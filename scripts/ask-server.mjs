@@ -29,9 +29,9 @@ export async function askRouter(server, { text, model, print }) {
       isDone = data === '[DONE]';
       const { choices = [], error = null } = isDone ? {} : JSON.parse(data);
       if (error !== null) fail(`The answer failed: ${error.message}`);
-      const piece = choices[0]?.delta?.content ?? '';
-      if (piece === '') continue;
-      print(piece);
+      const delta = choices[0]?.delta?.content ?? '';
+      if (delta === '') continue;
+      print(delta);
       isPrinted = true;
     }
   } catch (error) {
@@ -54,18 +54,18 @@ export async function askAgent(server, { text, print }) {
   const path = `/sessions/${session.id}/events`;
   const { offset } = await json(await send(server, 'POST', path, { kind: 'user_message', text }));
   for (let next = typeof offset === 'number' ? offset + 1 : 0; ; ) {
-    for (const event of await news(server, `${path}?min_offset=${next}&wait_for_data=${WAIT_SECONDS}`)) {
+    for (const event of await readNewEvents(server, `${path}?min_offset=${next}&wait_for_data=${WAIT_SECONDS}`)) {
       next = event.offset + 1;
       if (event.kind === 'assistant_message' || event.kind === 'preamble') print(`${event.text}\n`);
       if (event.kind !== 'status') continue;
-      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? 'npm start prints why'}`);
+      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? 'see the log of npm start'}`);
       if (event.status === 'ready') return;
     }
   }
 }
 
 /** @param {Server} server @param {string} path @returns {Promise<any[]>} */
-async function news(server, path) {
+async function readNewEvents(server, path) {
   const response = await send(server, 'GET', path, null, [504]);
   return response.status === 504 ? [] : await json(response);
 }
@@ -74,15 +74,15 @@ async function news(server, path) {
  * @param {Server} server @param {string} method @param {string} path @param {object | null} body @param {readonly number[]} expected statuses beside 2xx
  * @throws {ScriptError}
  */
-async function send({ url, key, keyPlace }, method, path, body, expected = []) {
-  if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyPlace}, contains a character that HTTP headers do not allow: correct it.`);
+async function send({ url, key, keyLocation }, method, path, body, expected = []) {
+  if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyLocation}, contains a character that is not allowed in an HTTP header: remove it.`);
   const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
   const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
-    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have ended, or be about to.`);
+    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have stopped.`);
   });
   if (response.ok || expected.includes(response.status)) return response;
   const text = await response.text();
-  if (response.status === 401) throw new ScriptError(`${url} does not accept the key (401), which is ${keyPlace}: ${messageIn(text)}`);
+  if (response.status === 401) throw new ScriptError(`${url} rejects the key (401), which is ${keyLocation}: ${messageIn(text)}`);
   throw new ScriptError(`${url} answered ${response.status}: ${messageIn(text)}`);
 }
 

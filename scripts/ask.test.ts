@@ -79,7 +79,7 @@ describe('a question to the router', () => {
     const without = asking(['Hello']);
 
     expect((await without.exited).code).toBe(1);
-    expect(without.output()).toContain('npm start uses the key in SHOP_KEY, which is not set here');
+    expect(without.output()).toContain('npm start was started with SHOP_KEY, which is not set here');
   });
 });
 
@@ -123,7 +123,7 @@ describe('without a question', () => {
   it('names npm start when nothing runs on the data folder, or what ran there has ended', async () => {
     const never = asking(['Hello']);
     expect(await never.exited).toEqual({ code: 1, signal: null });
-    expect(never.output()).toContain(`Nothing runs on the data folder ${folder}.`);
+    expect(never.output()).toContain(`No Switchyard is running on the data folder ${folder}.`);
     expect(never.output()).toContain('npm start');
 
     const ended = runProgram([process.execPath, '--version']);
@@ -131,7 +131,7 @@ describe('without a question', () => {
     writeFileSync(join(folder, 'running.json'), JSON.stringify({ pid: ended.pid, router: { url: 'http://127.0.0.1:1', key: { field: 'router_key' } } }));
     const after = asking(['Hello']);
     await after.exited;
-    expect(after.output()).toContain('Nothing runs on the data folder');
+    expect(after.output()).toContain('No Switchyard is running on the data folder');
   });
 
   it.each([[[]], [['--loud', 'Hello']]])('prints its usage for %o, and ends with 2', async (args) => {

@@ -69,14 +69,14 @@ async function pass(seed, signal) {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-chaos-figures-'));
   const path = join(folder, 'figures.json');
   const vitest = join(CLONE, 'node_modules', 'vitest', 'vitest.mjs');
-  const begunAtMs = Date.now();
+  const startedAtMs = Date.now();
   try {
     const { code, output } = await runChild(process.execPath, [vitest, 'run', '--project', 'chaos', 'tests/chaos/chaos.test.ts', '--reporter', 'verbose'], {
       cwd: CLONE,
       env: { ...process.env, CHAOS_SEED: String(seed), CHAOS_FIGURES: path, NO_COLOR: '1' },
       signal,
     });
-    return { held: code === 0, figures: readFigures(path), output, seconds: Math.round((Date.now() - begunAtMs) / 1_000) };
+    return { held: code === 0, figures: readFigures(path), output, seconds: Math.round((Date.now() - startedAtMs) / 1_000) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -44,17 +44,17 @@ else if (typeof counts === 'string') {
 /** @param {Record<Role, number>} wanted */
 async function cluster(wanted) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
-  await prepare({ build: true, say: console.error });
+  await prepare({ build: true, print: console.error });
   readEnvFile(process.env); // after npm, which must not get them
-  const { describe, ...parts } = await componentsFromBuild();
+  const { describe, ...components } = await componentsFromBuild();
   const signalled = stopSignal();
   const starting = startCluster({
-    ...parts,
+    ...components,
     counts: wanted,
-    leaveSignals: true,
+    callerHandlesSignals: true,
     onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
     onProcess: report,
-    say: console.error,
+    print: console.error,
   });
   const early = await Promise.race([starting, signalled]);
   const started = await starting;
@@ -64,11 +64,11 @@ async function cluster(wanted) {
     const urls = { routerUrls: urlsOf('router-gateway'), agentUrls: urlsOf('agent-gateway') };
     const stores = { natsUrl: nats.url, databaseUrl: postgres.url, redisUrl: redis.url };
     const { text, keysFile } = await describe({ ...urls, folder: started.makeFolder('keys') });
-    say({ event: 'ready', ...urls, ...stores, keysFile });
+    printEvent({ event: 'ready', ...urls, ...stores, keysFile });
     console.error(text);
   }
   const signal = await signalled;
-  console.error(`\n${signal}: finishing work in flight …`);
+  console.error(`\n${signal}: finishing requests in flight …`);
   isStopping = true;
   await started.stop();
   console.error('Stopped.');
@@ -76,18 +76,18 @@ async function cluster(wanted) {
 
 /** @param {ClusterProcess} started */
 function report({ role, index, pid, url, managementUrl, exited }) {
-  say({ event: 'process', role, index, pid, ...(url === null ? {} : { url }), managementUrl });
+  printEvent({ event: 'process', role, index, pid, ...(url === null ? {} : { url }), managementUrl });
   exited.then(
     (exit) => {
-      say({ event: 'exit', role, index, pid, ...exit });
-      if (!isStopping) console.error(`${role}-${index} (process ${pid}) ended with ${exit.signal ?? exit.code}; it is not started again.`);
+      printEvent({ event: 'exit', role, index, pid, ...exit });
+      if (!isStopping) console.error(`${role}-${index} (process ${pid}) ended with ${exit.signal ?? exit.code}; it is not restarted.`);
     },
     () => {},
   );
 }
 
 /** @param {object} event */
-function say(event) {
+function printEvent(event) {
   process.stdout.write(`${JSON.stringify(event)}\n`);
 }
 
@@ -103,10 +103,10 @@ async function componentsFromBuild() {
   /** @type {typeof import('../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await built('bus/nats/server-config');
   try {
-    const parts = await clusterComponents(process.env, { isTerminal: process.stderr.isTTY === true });
+    const components = await clusterComponents(process.env, { isTerminal: process.stderr.isTTY === true });
     // They write to pipes; their lines are copied to this process's stderr.
-    const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...parts.environment };
-    return { ...parts, environment, natsConfig: natsServerConfig() };
+    const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...components.environment };
+    return { ...components, environment, natsConfig: natsServerConfig() };
   } catch (error) {
     throw error instanceof Error && error.name === 'SwitchyardError' ? new ScriptError(`The cluster can't start: ${error.message}`) : error;
   }

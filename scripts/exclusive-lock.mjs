@@ -4,13 +4,13 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processIdentity } from './process-identity.mjs';
 
-/** @typedef {{ pid: number, identity: string | null, nonce: string }} Holder */
-/** One try: we hold the lock, or a running process does (`by`), or the files changed meanwhile (null) and another try decides. */
-/** @typedef {{ held: true } | { held: false, by: Holder | null }} Look */
+/** @typedef {{ pid: number, identity: string | null, nonce: string }} LockOwner */
+/** One try: acquired; or a running process has the lock (`owner`); or the files changed meanwhile (null) and another try decides. */
+/** @typedef {{ acquired: true } | { acquired: false, owner: LockOwner | null }} Attempt */
 
-const LOOK_AGAIN_MS = 100;
-/** Processes that each died while taking over from the one before. More are a bug. */
-const MAX_STOPPED_SUCCESSORS = 100;
+const RETRY_MS = 100;
+/** Claims of processes that each died while taking over from the one before. More are a bug. */
+const MAX_STALE_CLAIMS = 100;
 
 /**
  * Holds a lock file while `action` runs: one process of this machine at a time. The lock of a dead process (also by kill -9) is taken over at once;
@@ -19,20 +19,20 @@ const MAX_STOPPED_SUCCESSORS = 100;
  * @template Result
  * @param {string} path the lock file; its folder must exist
  * @param {() => Promise<Result>} action
- * @param {{ onWait?: (holderPid: number) => void, signal?: AbortSignal }} [options] `onWait` is called once, before the first wait
+ * @param {{ onWait?: (ownerPid: number) => void, signal?: AbortSignal }} [options] `onWait` is called once, before the first wait
  * @returns {Promise<Result>}
  */
 export async function withLock(path, action, { onWait, signal } = {}) {
-  const mine = { pid: process.pid, identity: processIdentity(process.pid), nonce: randomUUID() };
+  const own = { pid: process.pid, identity: processIdentity(process.pid), nonce: randomUUID() };
   let waited = false;
   for (;;) {
-    const look = tryToAcquire(path, mine);
-    if (look.held) break;
-    if (look.by !== null && !waited) {
+    const attempt = tryToAcquire(path, own);
+    if (attempt.acquired) break;
+    if (attempt.owner !== null && !waited) {
       waited = true;
-      if (onWait) onWait(look.by.pid);
+      if (onWait) onWait(attempt.owner.pid);
     }
-    await delay(LOOK_AGAIN_MS, undefined, { signal });
+    await delay(RETRY_MS, undefined, { signal });
   }
   try {
     return await action();
@@ -43,17 +43,17 @@ export async function withLock(path, action, { onWait, signal } = {}) {
 
 /**
  * @param {string} path
- * @param {Holder} mine
- * @returns {Look}
+ * @param {LockOwner} own
+ * @returns {Attempt}
  */
-function tryToAcquire(path, mine) {
-  const temporary = `${path}.${mine.nonce}`;
-  writeFileSync(temporary, JSON.stringify(mine));
+function tryToAcquire(path, own) {
+  const temporary = `${path}.${own.nonce}`;
+  writeFileSync(temporary, JSON.stringify(own));
   try {
-    if (linkNew(temporary, path)) return { held: true };
-    const holder = readHolder(path);
-    if (holder === null || isRunning(holder)) return { held: false, by: holder };
-    return succeed({ path, draft: temporary, dead: holder });
+    if (linkNew(temporary, path)) return { acquired: true };
+    const owner = readOwner(path);
+    if (owner === null || isRunning(owner)) return { acquired: false, owner };
+    return takeOver({ path, temporary, stale: owner });
   } finally {
     rmSync(temporary, { force: true });
   }
@@ -63,32 +63,32 @@ function tryToAcquire(path, mine) {
  * Takes over from a dead process. Were its file deleted and created anew, two waiters could both succeed. So each stale lock has one claim file,
  * named by its nonce; the process that creates it may replace the lock, by a rename.
  *
- * @param {{ path: string, draft: string, dead: Holder }} parts
- * @returns {Look}
+ * @param {{ path: string, temporary: string, stale: LockOwner }} files
+ * @returns {Attempt}
  */
-function succeed({ path, draft: temporary, dead: stale }) {
+function takeOver({ path, temporary, stale }) {
   let predecessor = stale;
-  for (let links = 0; links < MAX_STOPPED_SUCCESSORS; links += 1) {
+  for (let links = 0; links < MAX_STALE_CLAIMS; links += 1) {
     const claim = `${path}.after-${predecessor.nonce}`;
     if (linkNew(temporary, claim)) {
       // Taken over long ago, and its claim file removed: the lock has another nonce.
-      const current = readHolder(path);
+      const current = readOwner(path);
       if (current === null || current.nonce !== stale.nonce) {
         rmSync(claim, { force: true });
-        return { held: false, by: null };
+        return { acquired: false, owner: null };
       }
       renameSync(temporary, path);
       removeClaims(path);
-      return { held: true };
+      return { acquired: true };
     }
-    const successor = readHolder(claim);
-    if (successor === null || isRunning(successor)) return { held: false, by: successor };
+    const successor = readOwner(claim);
+    if (successor === null || isRunning(successor)) return { acquired: false, owner: successor };
     predecessor = successor; // it died before it took over: claim after it
   }
-  throw new Error(`${path}: too many claims of dead processes; delete ${path}* and start again`);
+  throw new Error(`${path}: too many stale claims of exited processes: delete ${path}* and start again`);
 }
 
-/** @param {Holder} holder */
+/** @param {LockOwner} owner */
 function isRunning({ pid, identity }) {
   const running = processIdentity(pid);
   return running !== null && running === identity;
@@ -105,8 +105,8 @@ function linkNew(source, target) {
   }
 }
 
-/** @param {string} path @returns {Holder | null} null when the file is missing; a damaged one counts as a dead process's */
-function readHolder(path) {
+/** @param {string} path @returns {LockOwner | null} null when the file is missing; a damaged one counts as a dead process's */
+function readOwner(path) {
   let text;
   try {
     text = readFileSync(path, 'utf8');

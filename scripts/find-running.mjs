@@ -6,10 +6,10 @@ import { ScriptError } from './run-script.mjs';
  * @typedef {object} Server
  * @property {string} url
  * @property {string} key that callers send
- * @property {string} keyPlace where the key was found, for messages
+ * @property {string} keyLocation where the key was found, for messages
  */
 /**
- * @typedef {{ variable: string } | { field: string } | null} KeyPlace as written by services/standalone/running-file.ts; null: no key is accepted
+ * @typedef {{ variable: string } | { field: string } | null} KeyLocation as written by services/standalone/running-file.ts; null: no key is accepted
  */
 
 /**
@@ -23,9 +23,9 @@ export function findRunning(environment) {
   const folder = resolve(environment.DATA_DIR || 'data');
   const facts = readJson(join(folder, 'running.json'));
   if (facts === null || !isRunning(facts.pid)) {
-    throw new ScriptError(`Nothing runs on the data folder ${folder}.\nRun npm start in another terminal, with the same DATA_DIR.`);
+    throw new ScriptError(`No Switchyard is running on the data folder ${folder}.\nStart one with npm start in another terminal, with the same DATA_DIR.`);
   }
-  const server = (/** @type {{ url: string, key: KeyPlace }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
+  const server = (/** @type {{ url: string, key: KeyLocation }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
   return {
     get router() {
       return server(facts.router);
@@ -36,18 +36,18 @@ export function findRunning(environment) {
   };
 }
 
-/** @param {KeyPlace} index @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyPlace: string }} */
-function keyAt(index, { folder, environment }) {
-  if (index === null) throw new ScriptError('The router accepts no key: every key in its configuration is disabled.');
-  if ('variable' in index) {
-    const key = environment[index.variable];
-    if (key) return { key, keyPlace: `$${index.variable}` };
-    throw new ScriptError(`npm start uses the key in ${index.variable}, which is not set here. Set it to the same value, or put it into .env for both.`);
+/** @param {KeyLocation} location @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyLocation: string }} */
+function keyAt(location, { folder, environment }) {
+  if (location === null) throw new ScriptError('The router accepts no key: every key of its configuration is disabled.');
+  if ('variable' in location) {
+    const key = environment[location.variable];
+    if (key) return { key, keyLocation: `$${location.variable}` };
+    throw new ScriptError(`npm start was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`);
   }
   const path = join(folder, 'keys.json');
-  const key = readJson(path)?.[index.field];
-  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${index.field}: stop npm start and start it again, which makes one.`);
-  return { key, keyPlace: `${index.field} of ${path}` };
+  const key = readJson(path)?.[location.field];
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart npm start to generate it.`);
+  return { key, keyLocation: `${location.field} of ${path}` };
 }
 
 /** @param {string} path @returns {any} null: missing or unreadable */

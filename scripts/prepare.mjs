@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withLock } from './exclusive-lock.mjs';
 import { processIdentity } from './process-identity.mjs';
-import { remarkOnRegistry } from './registry-answer.mjs';
+import { describeRegistryDelay } from './registry-delay.mjs';
 import { interruptible, runChild, signalGroup } from './run-child.mjs';
 import { isProgram, runScript, ScriptError } from './run-script.mjs';
 import { buildStamp, builtFiles, installStamp, readStamp, rooms, writeStamp } from './stamp.mjs';
@@ -14,20 +14,20 @@ const CLONE = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, ''
 /** A normal install is done by then. */
 const SLOW_INSTALL_MS = 30_000;
 
-/** @typedef {{ root: string, signal: AbortSignal, say: (line: string) => void }} Context */
+/** @typedef {{ root: string, signal: AbortSignal, print: (line: string) => void }} Context */
 /** @typedef {{ stamp: () => string, folder: string, line: string, work: (context: Context) => Promise<void> }} Phase */
 
 /**
  * Prepares a clone: installs packages, builds the sources, unless both are up to date. Concurrent calls in one clone take turns.
  *
- * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, say?: (line: string) => void }} [options] `build` compiles into
- * dist/; `tests` also installs the tests' packages, `bench` those of the bench; `say` gets one line per phase that has work to do
+ * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, print?: (line: string) => void }} [options] `build` compiles into
+ * dist/; `tests` also installs the tests' packages, `bench` those of the bench; `print` gets one line per phase that has work to do
  * @throws {ScriptError | import('./run-child.mjs').Interrupted}
  */
-export async function prepare({ root = CLONE, build = false, tests = false, bench = false, say = console.log } = {}) {
+export async function prepare({ root = CLONE, build = false, tests = false, bench = false, print = console.log } = {}) {
   const more = [
-    ...(tests ? [installingMore(root, 'tests', 'Installing the clients that tests use (first run only) …')] : []),
-    ...(bench ? [installingMore(root, 'bench', 'Installing what the bench compares with (first run only) …')] : []),
+    ...(tests ? [installingPackage(root, 'tests', 'Installing the clients that tests use (first run only) …')] : []),
+    ...(bench ? [installingPackage(root, 'bench', 'Installing what the bench compares with (first run only) …')] : []),
   ];
   const phases = [installing(root), ...more, ...(build ? [building(root)] : [])];
   if (phases.every(isDone)) return;
@@ -36,10 +36,10 @@ export async function prepare({ root = CLONE, build = false, tests = false, benc
     withLock(
       join(root, '.prepare.lock'),
       async () => {
-        endOrphan(root);
-        for (const phase of phases) await carryOut(phase, { root, say, signal });
+        killOrphanedTool(root);
+        for (const phase of phases) await runPhase(phase, { root, print, signal });
       },
-      { signal, onWait: (pid) => say(`Process ${pid} is installing or building here; waiting for it …`) },
+      { signal, onWait: (pid) => print(`Process ${pid} is installing or building here; waiting for it …`) },
     ),
   );
 }
@@ -50,10 +50,10 @@ function isDone({ folder, stamp }) {
 }
 
 /** @param {Phase} phase @param {Context} context */
-async function carryOut(phase, context) {
+async function runPhase(phase, context) {
   if (isDone(phase)) return; // done while we waited
   const stamp = phase.stamp(); // before the work, so that edits made meanwhile make it stale
-  context.say(phase.line);
+  context.print(phase.line);
   rmSync(join(phase.folder, '.stamp'), { force: true });
   await phase.work(context);
   writeStamp(phase.folder, stamp);
@@ -70,7 +70,7 @@ function installing(root) {
 }
 
 /** Installs a separate package inside the clone. @param {string} root @param {string} name of its folder @param {string} line @returns {Phase} */
-function installingMore(root, name, line) {
+function installingPackage(root, name, line) {
   const folder = join(root, name);
   return { stamp: () => installStamp(folder), folder: join(folder, 'node_modules'), line, work: (context) => npmCi(folder, context) };
 }
@@ -81,18 +81,18 @@ function building(root) {
 }
 
 /** @param {string} folder @param {Context} context */
-async function npmCi(folder, { root, signal, say }) {
+async function npmCi(folder, { root, signal, print }) {
   const { command, before } = npm();
-  const isOver = new AbortController();
+  const installed = new AbortController();
   // npm retries an unreachable registry for more than a minute.
   const slow = setTimeout(async () => {
-    const remark = await remarkOnRegistry({ command, before }, { cwd: folder, env: process.env, signal: isOver.signal });
-    if (!isOver.signal.aborted) say(remark === null ? 'Still installing …' : `Still installing: ${remark} …`);
+    const delay = await describeRegistryDelay({ command, before }, { cwd: folder, env: process.env, signal: installed.signal });
+    if (!installed.signal.aborted) print(delay === null ? 'Still installing …' : `Still installing: ${delay} …`);
   }, SLOW_INSTALL_MS);
   const args = [...before, 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   const { code, output } = await runTool(command, args, { root, cwd: folder, signal }).finally(() => {
     clearTimeout(slow);
-    isOver.abort();
+    installed.abort();
   });
   if (code === 0) return;
   throw new ScriptError(
@@ -146,7 +146,7 @@ async function runTool(command, args, { root, cwd, signal }) {
 }
 
 /** Kills the tool that a killed start left running. @param {string} root */
-function endOrphan(root) {
+function killOrphanedTool(root) {
   let recorded;
   try {
     recorded = JSON.parse(readFileSync(toolRecord(root), 'utf8'));

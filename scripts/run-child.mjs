@@ -59,11 +59,11 @@ export async function runChild(command, args, { cwd, env, signal, onStart }) {
   if (child.pid !== undefined && onStart) onStart(child.pid);
   let output = '';
   /** @param {Buffer} bytes */
-  const keep = (bytes) => {
+  const append = (bytes) => {
     output = (output + bytes.toString('utf8')).slice(-MAX_OUTPUT_CHARS);
   };
-  child.stdout.on('data', keep);
-  child.stderr.on('data', keep);
+  child.stdout.on('data', append);
+  child.stderr.on('data', append);
 
   /** @type {NodeJS.Timeout | undefined} */
   let timeout;

@@ -9,7 +9,7 @@ const args = process.argv.slice(2);
 const unknown = args.find((arg) => arg !== '--help' && arg !== '-h');
 
 if (unknown !== undefined) {
-  console.error(`npm start doesn't know '${unknown}'. Settings are environment variables: npm start -- --help lists them.`);
+  console.error(`npm start takes no argument '${unknown}'. Settings are environment variables: npm start -- --help lists them.`);
   process.exitCode = 2;
 } else if (args.length > 0) {
   process.stdout.on('error', () => process.exit()); // `| head` closes it early

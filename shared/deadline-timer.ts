@@ -18,7 +18,7 @@ export class DeadlineTimer {
   }
 
   /** Calls `onDue` at this instant or earlier. Early calls are harmless, so postponed deadlines need not be reported. */
-  lookAt(instant: number): void {
+  schedule(instant: number): void {
     if (instant >= this.#dueAt) return;
     this.clear();
     this.#dueAt = instant;
@@ -26,7 +26,7 @@ export class DeadlineTimer {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#dueAt = Number.POSITIVE_INFINITY;
-      this.lookAt(this.#onDue());
+      this.schedule(this.#onDue());
     }, waitMs).unref();
   }
 

@@ -2,7 +2,7 @@ import { DeadlineTimer } from './deadline-timer.ts';
 import { SlotMap } from './slot-map.ts';
 
 /** Batches deadlines that expire close together, so that one scan handles many. */
-const GATHER_MS = 10;
+const BATCH_MS = 10;
 
 export interface Deadline {
   /** By `performance.now()`. */
@@ -19,7 +19,7 @@ export interface Deadline {
  */
 export class Deadlines {
   readonly #running = new SlotMap<Deadline>();
-  readonly #timer = new DeadlineTimer(() => this.#meet());
+  readonly #timer = new DeadlineTimer(() => this.#expire());
 
   /** @param onOver called at each expiry, in this constructor's asynchronous context; must not throw */
   begin(afterMs: number, onOver: () => void): Deadline {
@@ -32,7 +32,7 @@ export class Deadlines {
   restart(deadline: Deadline, afterMs: number): void {
     deadline.at = performance.now() + afterMs;
     deadline.slot ??= this.#running.add(deadline);
-    this.#timer.lookAt(deadline.at);
+    this.#timer.schedule(deadline.at);
   }
 
   stop(deadline: Deadline): void {
@@ -42,7 +42,7 @@ export class Deadlines {
   }
 
   /** @returns when to scan again */
-  #meet(): number {
+  #expire(): number {
     const now = performance.now();
     const due: Deadline[] = [];
     let next = Number.POSITIVE_INFINITY;
@@ -57,7 +57,7 @@ export class Deadlines {
       this.stop(deadline);
       deadline.onOver();
     }
-    // New deadlines have called `lookAt` themselves.
-    return due.length === 0 ? next : Math.max(next, now + GATHER_MS);
+    // New deadlines have called `schedule` themselves.
+    return due.length === 0 ? next : Math.max(next, now + BATCH_MS);
   }
 }

@@ -7,33 +7,33 @@ import { SwitchyardError } from './errors/switchyard-error.ts';
  * `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
  */
 export const failPoints = {
-  'commit.sending': 'what a host is to store is about to be sent to the database',
-  'commit.stored': 'it is stored, and nobody has been told',
-  'commit.told': 'it is stored, and notices, answers and work may be on their way',
+  'commit.sending': 'a commit is about to be sent to the database',
+  'commit.stored': 'the commit is stored, and nothing of it is published',
+  'commit.told': 'the commit is stored, and notices, replies and work items may be published',
   'outbox.rendered': 'an effect is stored, and its work item is about to be published',
-  'outbox.published': 'the item is on the bus, and the effect is still in the outbox',
-  'heartbeat.written': 'a host is known to live, and perhaps owns nothing yet',
-  'take-over.claimed': 'partitions have a new epoch, and what their last owner left is not read yet',
-  'take-over.effects-read': 'their open effects are known, and are about to be published again',
-  'take-over.timers-read': 'their timers are known, and those that are due are about to fire',
-  'take-over.loaded': 'all that was left behind is in hand, and no command is read yet',
-  'partitions.let-go': 'a host does nothing for some partitions any more, which are still its own by name',
-  'partitions.given-back': 'a host that stays has given partitions back, and told nobody',
-  'leave.signed-off': 'a host that leaves is known to be gone, and its partitions are still its own by name',
-  'leave.given-back': 'a host that leaves has given its partitions back, and told nobody',
-  'call.taken': 'a router worker has taken a call, and nobody has been asked',
-  'call.made': 'the model has answered, readers have seen it, and no result is stored',
+  'outbox.published': 'the item is on the bus, and its effect is still in the outbox',
+  'heartbeat.written': 'the heartbeat of a host is stored, and it may own no partition yet',
+  'take-over.claimed': 'partitions have a new epoch, and the state that their last owner stored is not read yet',
+  'take-over.effects-read': 'their open effects are read, and are about to be republished',
+  'take-over.timers-read': 'their timers are read, and those that are due are about to fire',
+  'take-over.loaded': 'all stored state is loaded, and no command is read yet',
+  'partitions.let-go': 'a host has stopped work on some partitions, whose rows still name it as owner',
+  'partitions.given-back': 'a host that stays has released partitions, and has not announced it',
+  'leave.signed-off': 'a host that stops is deregistered, and the rows of its partitions still name it as owner',
+  'leave.given-back': 'a host that stops has released its partitions, and has not announced it',
+  'call.taken': 'a router worker has received a call, and has sent no request upstream',
+  'call.made': 'the answer is complete and published to readers, and no result is stored',
   'call.reported': 'the result of an actor’s call is in the log, and its item is not acknowledged',
   'call.acked': 'the item of a call is acknowledged',
-  'item.taken': 'an effect worker has taken an item, and nothing has been done',
-  'item.done': 'what an item asked for is done, and no result is stored',
+  'item.taken': 'an effect worker has received an item, and has sent no request',
+  'item.done': 'the request of an item is done, and no result is stored',
   'item.reported': 'the result of an item is in the log, and the item is not acknowledged',
   'item.acked': 'the item is acknowledged',
-  'tool.claimed': 'the right to a call that must not be made twice is taken, and the tool has not been asked',
-  'tool.answered': 'the tool has answered, and nobody knows it',
+  'tool.claimed': 'a call that must not be made twice is claimed, and the tool has not been called',
+  'tool.answered': 'the tool has responded, and the outcome is not reported',
   'tool-list.stored': 'a list of tools is stored, and no server’s row names it',
   'delivery.counted': 'an attempt of a callback is counted, and nothing has been sent',
-  'delivery.posted': 'the receiver has answered, and nobody knows it',
+  'delivery.posted': 'the receiver has responded, and the outcome is not reported',
 } as const satisfies Record<string, string>;
 
 export type FailPoint = keyof typeof failPoints;
@@ -70,7 +70,7 @@ function reach(point: FailPoint, { point: armedPoint, signal, hit }: Armed): voi
 /** Call it at the start of every process. @throws `config.invalid` when FAIL_POINT is set in production, or is no valid point */
 export function checkFailPoint(environment: Environment): void {
   if (armedBy(environment) !== 'refused') return;
-  const why = isProduction(environment) ? 'is for tests and is refused in production' : 'has to be <name>:<kill|stop>[:<hit>] with the name of a fail point';
+  const why = isProduction(environment) ? 'is for tests and is refused in production' : 'must be <name>:<kill|stop>[:<hit>] with the name of a fail point';
   throw new SwitchyardError('config.invalid', `FAIL_POINT ${why}`);
 }
 

@@ -14,7 +14,7 @@ export interface GenerationIdParts {
 }
 
 /**
- * `gen-<origin>-<ulid>-<tag>`: the public id of a client's router call, one subject token. The tag is an HMAC over ULID and key id: only holders of
+ * `gen-<origin>-<ulid>-<tag>`: the public id of a client's router call, one subject token. The tag is an HMAC over ULID and key id: only a process with
  * HOUSE_SECRET can make an id that a key may read.
  */
 export function mintGenerationId({ houseSecret, origin, keyId, nowMs }: GenerationIdParts): string {
@@ -22,7 +22,7 @@ export function mintGenerationId({ houseSecret, origin, keyId, nowMs }: Generati
   return `gen-${origin}-${id}-${tagOf(houseSecret, id, keyId)}`;
 }
 
-/** Null when malformed, or of another key: the two can't be told apart. */
+/** Null when malformed, or of another key: the two can't be distinguished. */
 export function readGenerationId(
   generationId: string,
   { houseSecret, keyId }: { houseSecret: string; keyId: string },

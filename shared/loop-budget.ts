@@ -10,7 +10,7 @@ const FREE_PER_TICK = 512;
 export class LoopBudget {
   readonly #nowMs: () => number;
   #admitted = 0;
-  #beganAtMs = 0;
+  #startedAtMs = 0;
   readonly #endTick = () => {
     this.#admitted = 0;
   };
@@ -24,10 +24,10 @@ export class LoopBudget {
   admits(): boolean {
     if (this.#admitted === 0) {
       // From the first request: a process that was paused is not busy.
-      this.#beganAtMs = this.#nowMs();
+      this.#startedAtMs = this.#nowMs();
       setImmediate(this.#endTick);
     }
-    if (this.#admitted >= FREE_PER_TICK && this.#nowMs() - this.#beganAtMs > MAX_TICK_MS) return false;
+    if (this.#admitted >= FREE_PER_TICK && this.#nowMs() - this.#startedAtMs > MAX_TICK_MS) return false;
     this.#admitted += 1;
     return true;
   }

@@ -20,9 +20,9 @@ export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge
 export const needOwnProcess = [
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
-  'services/actor-host/log-callbacks-left.test.ts',
+  'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/command-replies.test.ts',
-  'services/router-gateway/relay/{frame-feed-looks,silence-watch}.test.ts',
+  'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
   'services/router-worker/{call-interest,running-calls}.test.ts',
   'services/router-worker/call/frames.test.ts',
   'services/router-worker/providers/scripted/adapter.test.ts',

@@ -11,8 +11,8 @@ import { untilListening } from './until-listening.mjs';
  * upstream, parses the answer and publishes it. Nothing is validated, stored, counted or aborted.
  */
 await serveTarget(async (/** @type {{ upstreamUrl: string }} */ { upstreamUrl }) => {
-  const { nats: program } = await ensurePrograms(['nats'], { purpose: 'the bare hop runs on NATS', say: console.error });
-  const run = await openRun({ leaveSignals: true });
+  const { nats: program } = await ensurePrograms(['nats'], { purpose: 'the bare hop runs on NATS', print: console.error });
+  const run = await openRun({ callerHandlesSignals: true });
   const nats = await openNats(run, { program });
   const port = await freePort();
   const start = (/** @type {string} */ file) =>

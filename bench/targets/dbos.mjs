@@ -11,8 +11,8 @@ import { untilListening } from './until-listening.mjs';
 
 /** A durable workflow of DBOS behind a plain HTTP server, on a PostgreSQL of its own with the settings of the cluster's. */
 await serveTarget(async (/** @type {Options} */ { upstreamUrl, turnShape }) => {
-  const { postgresBin } = await ensurePrograms(['postgresBin'], { purpose: 'DBOS runs on PostgreSQL', say: console.error });
-  const run = await openRun({ leaveSignals: true });
+  const { postgresBin } = await ensurePrograms(['postgresBin'], { purpose: 'DBOS runs on PostgreSQL', print: console.error });
+  const run = await openRun({ callerHandlesSignals: true });
   const postgres = await openPostgres(run, { bin: postgresBin, durable: true });
   const port = await freePort();
   const { child, output } = launch(run, {

@@ -6,7 +6,7 @@ import { untilListening } from './until-listening.mjs';
 
 /** Portkey's gateway as it comes from npm. */
 await serveTarget(async (/** @type {{ upstreamUrl: string }} */ { upstreamUrl }) => {
-  const run = await openRun({ leaveSignals: true });
+  const run = await openRun({ callerHandlesSignals: true });
   const program = createRequire(import.meta.url).resolve('@portkey-ai/gateway/build/start-server.js');
   const port = await freePort();
   const { child, output } = launch(run, {

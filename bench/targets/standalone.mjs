@@ -16,7 +16,7 @@ const LOOK_AGAIN_MS = 50;
 
 /** Switchyard as `npm start` runs it: one process on embedded drivers. */
 await serveTarget(async (/** @type {DeploymentOptions} */ deployment) => {
-  const run = await openRun({ leaveSignals: true });
+  const run = await openRun({ callerHandlesSignals: true });
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
   const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const readyPath = join(folder, 'ready.json');

@@ -24,7 +24,7 @@ await serveTarget(async (/** @type {Options} */ { counts = {}, countQueries = fa
     environment,
     natsConfig: natsServerConfig(),
     durable: true,
-    leaveSignals: true,
+    callerHandlesSignals: true,
     onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
   });
   const proxy = countQueries ? await openCountingProxy(cluster.stores.postgres.url) : null;

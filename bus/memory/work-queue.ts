@@ -167,7 +167,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   admits(kindName: WorkKind): boolean {
     const { queueingDelay, ready, delivered } = this.#kind(kindName);
     const nowMs = performance.now();
-    if (queueingDelay.isDue(nowMs)) queueingDelay.look({ atMs: nowMs, waiting: ready.size, dequeued: delivered });
+    if (queueingDelay.isDue(nowMs)) queueingDelay.sample({ atMs: nowMs, waiting: ready.size, dequeued: delivered });
     return queueingDelay.admits(nowMs);
   }
 
@@ -315,7 +315,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     if (delayMs > 0) {
       entry.dueAt = performance.now() + delayMs;
       this.#delayed.add(entry);
-      this.#timer.lookAt(entry.dueAt);
+      this.#timer.schedule(entry.dueAt);
     } else this.#makeReady(entry);
     await this.#store.redeliver(entry.row.id, entry.row.delivery);
   }
@@ -343,7 +343,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
 
   #renew(entry: Entry, ackWaitMs: number): void {
     entry.dueAt = performance.now() + ackWaitMs;
-    this.#timer.lookAt(entry.dueAt);
+    this.#timer.schedule(entry.dueAt);
   }
 
   #admit(row: WorkRow, body: string | null): Entry {

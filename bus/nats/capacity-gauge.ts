@@ -1,4 +1,4 @@
-import { LOOK_EVERY_MS, QueueingDelay } from '#shared/admission.ts';
+import { SAMPLE_INTERVAL_MS, QueueingDelay } from '#shared/admission.ts';
 import type { WorkKind } from '../bus.ts';
 import type { NatsLink } from './connection/link.ts';
 import { streams, workConsumers } from './streams.ts';
@@ -25,7 +25,7 @@ export class CapacityGauge {
   /** @param kind what the admitted work becomes */
   hasCapacity(kind?: WorkKind): boolean {
     const queueingDelay = kind === undefined ? null : this.#queueingDelayOf(kind);
-    if (performance.now() - this.#lookedAt > LOOK_EVERY_MS) void this.look();
+    if (performance.now() - this.#lookedAt > SAMPLE_INTERVAL_MS) void this.look();
     return this.#isBelowCapacity && (queueingDelay === null || queueingDelay.admits(performance.now()));
   }
 
@@ -69,6 +69,6 @@ export class CapacityGauge {
     const info = await this.#link.retryWhileTransient('describe a consumer of work', LOOK_BUDGET_MS, () =>
       this.#link.manager.consumers.info(streams.work.name, workConsumers[kind].name),
     );
-    queueingDelay.look({ atMs: performance.now(), waiting: info.num_pending, dequeued: info.delivered.consumer_seq });
+    queueingDelay.sample({ atMs: performance.now(), waiting: info.num_pending, dequeued: info.delivered.consumer_seq });
   }
 }

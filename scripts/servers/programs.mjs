@@ -20,16 +20,16 @@ const VERSION_TIMEOUT_MS = 30_000;
  *
  * @template {keyof Programs} Name
  * @param {readonly Name[]} names
- * @param {{ purpose: string, say?: (line: string) => void }} options `purpose` begins the sentence that says why they are needed
+ * @param {{ purpose: string, print?: (line: string) => void }} options `purpose` begins the sentence that says why they are needed
  * @returns {Promise<Pick<Programs, Name>>}
  * @throws {ScriptError} with the command to type, when something is missing and can't be installed
  */
-export async function ensurePrograms(names, { purpose, say = console.log }) {
+export async function ensurePrograms(names, { purpose, print = console.log }) {
   const found = findPrograms(names);
   const missing = missingFrom(found).map((program) => packages[program]);
   if (missing.length === 0) return complete(found, names);
   if (process.getuid?.() !== 0 || !canRun('apt-get')) throw new ScriptError(howToInstall(missing, purpose));
-  say(`Installing ${missing.join(', ')} (first run only) …`);
+  print(`Installing ${missing.join(', ')} (first run only) …`);
   installPackages(missing);
   return complete(findPrograms(names), names);
 }
@@ -78,7 +78,7 @@ function findPostgres() {
   const needed = ['initdb', 'postgres', 'psql'];
   const found = candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))) && canRun(join(folder, 'postgres'))) ?? null;
   // Installing another version would not help.
-  if (found === null && isGiven) throw new ScriptError(`PG_BIN is ${given}, which does not hold ${needed.join(', ')}.`);
+  if (found === null && isGiven) throw new ScriptError(`PG_BIN is ${given}, which does not contain ${needed.join(', ')}.`);
   return found;
 }
 

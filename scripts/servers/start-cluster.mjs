@@ -54,10 +54,10 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
  * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
- * @property {boolean} [leaveSignals] the caller handles signals itself
+ * @property {boolean} [callerHandlesSignals] the caller handles signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
  * @property {(started: ClusterProcess) => void} [onProcess] called for each process once it is ready
- * @property {(line: string) => void} [say] gets a line when programs have to be installed
+ * @property {(line: string) => void} [print] gets a line when programs have to be installed
  */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
@@ -65,7 +65,7 @@ const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
 /** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
 const SILENCE_LIMIT_MS = 90_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_MS = 20;
 /** Beyond the drain. */
 const STOP_MARGIN_MS = 15_000;
 const DEFAULT_DRAIN_SECONDS = 120;
@@ -78,10 +78,10 @@ const DEFAULT_DRAIN_SECONDS = 120;
  * @throws {ScriptError} with the output of the first process that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
-  const { counts, environment, natsConfig, durable = false, leaveSignals = false, say = () => {} } = options;
+  const { counts, environment, natsConfig, durable = false, callerHandlesSignals = false, print = () => {} } = options;
   const passwords = passwordsFor(natsConfig);
-  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say });
-  const run = await openRun({ leaveSignals });
+  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', print });
+  const run = await openRun({ callerHandlesSignals });
   /** @type {ClusterProcess[]} */
   const processes = [];
   const stop = async () => {
@@ -188,10 +188,10 @@ export async function startProcess(run, { role, index, cwd, env, onLine, silence
   }
   const exited = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   const readyPath = env.SWITCHYARD_READY_FILE ?? '';
-  let printedAtMs = Date.now();
+  let lastOutputAtMs = Date.now();
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', () => {
-      printedAtMs = Date.now();
+      lastOutputAtMs = Date.now();
     });
   }
   for (;;) {
@@ -204,10 +204,10 @@ export async function startProcess(run, { role, index, cwd, env, onLine, silence
       const { code, signal } = await exited;
       throw new ScriptError(`${role}-${index} ended with ${signal ?? code} before it was ready; it printed:\n${output()}`);
     }
-    if (Date.now() - printedAtMs > silenceLimitMs) {
+    if (Date.now() - lastOutputAtMs > silenceLimitMs) {
       throw new ScriptError(`${role}-${index} is not ready and has printed nothing for ${silenceLimitMs / 1_000} s; before that:\n${output()}`);
     }
-    await delay(LOOK_AGAIN_MS);
+    await delay(POLL_MS);
   }
 }
 
@@ -223,10 +223,10 @@ function readFacts(path) {
 /** Role after role: a draining process needs the later ones. @param {ClusterProcess[]} processes @param {number} drainSeconds */
 async function stopProcesses(processes, drainSeconds) {
   for (const role of roles) {
-    const living = processes.filter((one) => one.role === role && !one.hasExited());
-    for (const one of living) one.signal('SIGTERM');
-    const timeout = setTimeout(() => living.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
-    await Promise.all(living.map((one) => one.exited));
+    const running = processes.filter((one) => one.role === role && !one.hasExited());
+    for (const one of running) one.signal('SIGTERM');
+    const timeout = setTimeout(() => running.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
+    await Promise.all(running.map((one) => one.exited));
     clearTimeout(timeout);
   }
 }

@@ -26,7 +26,7 @@ async function start(program: string) {
   folders.push(folder);
   await mkdir(join(folder, 'dist/services/actor-host'), { recursive: true });
   await writeFile(join(folder, 'dist/services/actor-host/main.js'), program);
-  const run = await openRun({ leaveSignals: true });
+  const run = await openRun({ callerHandlesSignals: true });
   const env = { ...process.env, SWITCHYARD_READY_FILE: join(folder, 'ready.json') };
   try {
     // Far above the time to start Node on a busy machine.

@@ -25,14 +25,14 @@ import { freePort } from './test-tcp.mjs';
 
 /** initdb on a busy machine takes several seconds. */
 const START_TIMEOUT_MS = 60_000;
-const LOOK_AGAIN_MS = 25;
+const POLL_MS = 25;
 /** Another process can take a port between finding it free and binding it. */
 const MAX_PORT_ATTEMPTS = 5;
 /** Of an idle local server. */
-const TALK_TIMEOUT_MS = 1_000;
+const GREETING_TIMEOUT_MS = 1_000;
 const PORT_IN_USE = /address already in use/i;
 /** A server that has just exited may still hold them: the start is retried. */
-const STILL_HELD = /already in use|still in use|lock file/i;
+const STILL_IN_USE = /already in use|still in use|lock file/i;
 
 /**
  * Go runtime settings of the broker, as in docker-compose.yml (docs/adr/0022): the scheduler's monitor thread never sleeps, since a wake-up would
@@ -63,7 +63,7 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
           env: { ...serverEnvironment(), ...natsEnvironment, ...env },
         }),
       // The greeting is one line of JSON with the state of JetStream.
-      isReady: async (at) => (await talk(at)).includes('"jetstream":true'),
+      isReady: async (at) => (await readGreeting(at)).includes('"jetstream":true'),
       urlOf: (at) => `nats://127.0.0.1:${at}`,
     },
     { port },
@@ -163,9 +163,9 @@ function postgresOwner() {
  */
 
 /** @param {StoreProgram} program @param {{ port?: number | undefined, started?: boolean }} [options] @returns {Promise<Store>} */
-async function openStore(program, { port: wanted, started = true } = {}) {
-  const first = started && wanted === undefined ? await startSomewhere(program) : null;
-  const port = first?.port ?? wanted ?? (await freePort());
+async function openStore(program, { port: fixedPort, started = true } = {}) {
+  const first = started && fixedPort === undefined ? await startOnFreePort(program) : null;
+  const port = first?.port ?? fixedPort ?? (await freePort());
   /** @type {Server | null} */
   let server = first?.server ?? null;
   /** @type {Store} */
@@ -178,7 +178,7 @@ async function openStore(program, { port: wanted, started = true } = {}) {
     output: () => server?.output() ?? '',
     async start() {
       if (server !== null && !hasEnded(server.child)) throw new Error(`${program.name} is running`);
-      server = await startAt(program, port);
+      server = await startOnPort(program, port);
     },
     async end(signal) {
       if (server === null || hasEnded(server.child)) return;
@@ -194,7 +194,7 @@ async function openStore(program, { port: wanted, started = true } = {}) {
 }
 
 /** On any free port. @param {StoreProgram} program */
-async function startSomewhere(program) {
+async function startOnFreePort(program) {
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const server = program.launch(port);
@@ -204,13 +204,13 @@ async function startSomewhere(program) {
 }
 
 /** On its fixed port. @param {StoreProgram} program @param {number} port */
-async function startAt(program, port) {
+async function startOnPort(program, port) {
   const untilMs = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     const server = program.launch(port);
     if (await becomesReady(program, server, port)) return server;
-    if (!STILL_HELD.test(server.output()) || performance.now() > untilMs) throw notStarted(program, server);
-    await delay(LOOK_AGAIN_MS);
+    if (!STILL_IN_USE.test(server.output()) || performance.now() > untilMs) throw notStarted(program, server);
+    await delay(POLL_MS);
   }
 }
 
@@ -220,7 +220,7 @@ async function becomesReady({ isReady }, server, port) {
   while (!hasEnded(server.child) && performance.now() < untilMs) {
     // Both: a foreign server may answer on that port while ours is about to find it taken.
     if ((await isReady(port, server)) && !hasEnded(server.child)) return true;
-    await delay(LOOK_AGAIN_MS);
+    await delay(POLL_MS);
   }
   return false;
 }
@@ -231,7 +231,7 @@ function notStarted({ name }, server) {
 }
 
 /** The first data received; empty when there is none. @param {number} port @returns {Promise<string>} */
-function talk(port) {
+function readGreeting(port) {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });
     /** @param {string} answer */
@@ -239,7 +239,7 @@ function talk(port) {
       socket.destroy();
       resolve(answer);
     };
-    socket.setTimeout(TALK_TIMEOUT_MS, () => finish(''));
+    socket.setTimeout(GREETING_TIMEOUT_MS, () => finish(''));
     socket.once('error', () => finish(''));
     socket.once('close', () => finish(''));
     socket.once('data', (answer) => finish(answer.toString('utf8')));

@@ -14,7 +14,7 @@ import { signalGroup } from '../run-child.mjs';
 
 const FOLDER_PREFIX = 'switchyard-test-services-';
 const STOP_TIMEOUT_MS = 10_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_MS = 20;
 /** For the error when a server does not start. */
 const MAX_OUTPUT_CHARS = 16 * 1024;
 
@@ -22,14 +22,14 @@ const MAX_OUTPUT_CHARS = 16 * 1024;
  * Opens a run: a folder for servers, which end with {@link closeRun}, with this process however it exits, or, after a `kill -9`, when the next run
  * opens.
  *
- * @param {{ leaveSignals?: boolean }} [options] `leaveSignals`: the caller handles signals itself, and closes the run then
+ * @param {{ callerHandlesSignals?: boolean }} [options] `callerHandlesSignals`: the caller handles signals itself, and closes the run then
  * @returns {Promise<TestRun>}
  */
-export async function openRun({ leaveSignals = false } = {}) {
-  await endLeftovers();
+export async function openRun({ callerHandlesSignals = false } = {}) {
+  await endLeftoverRuns();
   /** @type {TestRun} */
   const run = { folder: mkdtempSync(join(tmpdir(), FOLDER_PREFIX)), servers: [], release: () => {} };
-  run.release = endWithThisProcess(run, leaveSignals);
+  run.release = endWithThisProcess(run, callerHandlesSignals);
   record(run);
   return run;
 }
@@ -83,11 +83,11 @@ export function serverEnvironment() {
 function collect(child) {
   let text = '';
   /** @param {Buffer} bytes */
-  const keep = (bytes) => {
+  const append = (bytes) => {
     text = (text + bytes.toString('utf8')).slice(-MAX_OUTPUT_CHARS);
   };
-  child.stdout?.on('data', keep);
-  child.stderr?.on('data', keep);
+  child.stdout?.on('data', append);
+  child.stderr?.on('data', append);
   child.on('error', (error) => {
     text += error.message;
   });
@@ -108,15 +108,15 @@ async function stopServer({ child, stopWith }) {
  * Ends the servers when this process exits without having stopped them, also by a signal.
  *
  * @param {TestRun} run
- * @param {boolean} leaveSignals
+ * @param {boolean} callerHandlesSignals
  * @returns {() => void} removes the handlers
  */
-function endWithThisProcess(run, leaveSignals) {
+function endWithThisProcess(run, callerHandlesSignals) {
   const endNow = () => {
     for (const { child, killWith } of run.servers) if (!hasEnded(child)) signalGroup(child.pid, killWith);
     removeFolder(run.folder);
   };
-  const signals = leaveSignals ? {} : { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+  const signals = callerHandlesSignals ? {} : { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
   const handlers = Object.entries(signals).map(([name, code]) => ({ name, exit: () => process.exit(code) }));
   process.on('exit', endNow);
   for (const { name, exit } of handlers) process.on(name, exit);
@@ -139,11 +139,11 @@ function recorded(pid) {
 }
 
 /** Ends servers of earlier runs that were killed. Touches only our folders and processes. */
-async function endLeftovers() {
+async function endLeftoverRuns() {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
     const folder = join(tmpdir(), name);
     const left = readRecord(folder);
-    if (left === null || stillRuns(left.owner)) continue; // not ours, or a concurrent run
+    if (left === null || isStillRunning(left.owner)) continue; // not ours, or a concurrent run
     await Promise.all(left.servers.map(endRecorded));
     removeFolder(folder);
   }
@@ -162,16 +162,16 @@ function readRecord(folder) {
 
 /** @param {Recorded} server */
 async function endRecorded(server) {
-  if (stillRuns(server)) signalGroup(server.pid, server.killWith ?? 'SIGKILL');
+  if (isStillRunning(server)) signalGroup(server.pid, server.killWith ?? 'SIGKILL');
   const untilMs = Date.now() + STOP_TIMEOUT_MS;
-  while (stillRuns(server)) {
-    await delay(LOOK_AGAIN_MS);
+  while (isStillRunning(server)) {
+    await delay(POLL_MS);
     if (Date.now() > untilMs) signalGroup(server.pid, 'SIGKILL');
   }
 }
 
 /** @param {Recorded} process */
-function stillRuns({ pid, identity }) {
+function isStillRunning({ pid, identity }) {
   return identity !== null && processIdentity(pid) === identity;
 }
 

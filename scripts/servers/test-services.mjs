@@ -20,7 +20,7 @@ import { closeRun, openRun } from './test-run.mjs';
  */
 export async function startTestServices() {
   const { redis, postgresBin, chromium: chromiumPath } = await ensureTestPrograms();
-  const opened = await alone(async (run) => {
+  const opened = await withOwnRun(async (run) => {
     const [{ url: redisUrl }, { url: postgresUrl }] = await Promise.all([openRedis(run, { program: redis }), openPostgres(run, { bin: postgresBin })]);
     return { redisUrl, postgresUrl };
   });
@@ -35,7 +35,7 @@ export async function startTestServices() {
  */
 export async function startNatsServer(options = {}) {
   const { nats: program } = await ensureTestPrograms();
-  const server = await alone((run) => openNats(run, { program, ...options }));
+  const server = await withOwnRun((run) => openNats(run, { program, ...options }));
   return Object.assign(server, { stop: () => server.end('SIGTERM') });
 }
 
@@ -47,7 +47,7 @@ export async function startNatsServer(options = {}) {
  */
 export async function startTestPostgres(options = {}) {
   const { postgresBin: bin } = await ensureTestPrograms();
-  return alone((run) => openPostgres(run, { bin, ...options }));
+  return withOwnRun((run) => openPostgres(run, { bin, ...options }));
 }
 
 /**
@@ -58,7 +58,7 @@ export async function startTestPostgres(options = {}) {
  */
 export async function startTestRedis(options = {}) {
   const { redis: program } = await ensureTestPrograms();
-  const server = await alone((run) => openRedis(run, { program, ...options }));
+  const server = await withOwnRun((run) => openRedis(run, { program, ...options }));
   const { close } = server;
   const thaw = () => server.signal('SIGCONT');
   return Object.assign(server, {
@@ -78,7 +78,7 @@ export async function startTestRedis(options = {}) {
  * @param {(run: TestRun) => Promise<Opened>} open
  * @returns {Promise<Opened & Closing>}
  */
-async function alone(open) {
+async function withOwnRun(open) {
   const run = await openRun();
   try {
     return Object.assign(await open(run), { close: () => closeRun(run) });

@@ -16,6 +16,7 @@ import { startStaleStoreSweep } from './boot/sweep-stale-store.ts';
 import { parseConfig } from './config.ts';
 import { startActorHost } from './service.ts';
 
+/** The process `actor-host`: stores the agent's configuration, connects to PostgreSQL and NATS, acquires partitions, sweeps the store. */
 await runProcess({
   name: 'actor-host',
   parseConfig,
@@ -41,7 +42,7 @@ await runProcess({
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'actor-host', log }));
     releasers.add('database', () => database.close());
-    await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
@@ -51,7 +52,7 @@ await runProcess({
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, tags);
 
-    const host = await step('taking partitions', () => startActorHost({ config, bus, database, check, clock: databaseClock, log, metrics, tracing }));
+    const host = await step('acquiring partitions', () => startActorHost({ config, bus, database, check, clock: databaseClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
     // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });

@@ -12,7 +12,7 @@ interface RecordDeps {
 }
 
 /** Outcomes that are not errors. */
-const WELL = ['completed', 'succeeded', 'cancelled'];
+const SUCCESSFUL = ['completed', 'succeeded', 'cancelled'];
 
 /**
  * Records an ended turn or run as one span after its last commit. Turns outlive processes, so the host that commits the end makes the span
@@ -42,7 +42,7 @@ function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void
     spanId: spanIdOf(id),
     startMs: startedAtMs,
     endMs: endedAtMs,
-    errorType: WELL.includes(outcome) ? null : outcome,
+    errorType: SUCCESSFUL.includes(outcome) ? null : outcome,
     attributes: {
       [genAi.operation]: 'invoke_agent',
       [genAi.provider]: 'switchyard',

@@ -27,11 +27,11 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { logCallbacksLeft } from './log-callbacks-left.ts';
+import { logPendingCallbacks } from './log-pending-callbacks.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
 
-const DRAIN_LOOK_MS = 50;
+const DRAIN_POLL_MS = 50;
 /**
  * After the drain, for the last commit and the release: milliseconds, unless database or bus are unreachable. Then other hosts take over
  * once this host's heartbeat has expired.
@@ -92,7 +92,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
-      reportFailure(bus, effect, error, clock).catch((cause) => log.warn({ err: cause }, 'a failed effect could not be reported; its timer will'));
+      reportFailure(bus, effect, error, clock).catch((cause) => log.warn({ err: cause }, 'a failed effect could not be reported; its timer will report it'));
     },
   });
   const loop: CommitLoop = new CommitLoop({
@@ -111,8 +111,8 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
-  const answering = replyForCalls({ bus, outbox, epochOf, log });
-  const watching = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });
+  const callReplies = replyForCalls({ bus, outbox, epochOf, log });
+  const queueWatch = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });
   await host.open();
   const purging = startPurging({
     commands: bus.commands,
@@ -134,17 +134,17 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
       // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
-      if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due within its time');
+      if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due before the drain ends');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
       while (!host.hasPeers && (isAwaited() || host.mayInherit) && clock.nowMs() < limitAtMs)
-        await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
+        await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
-        await watching.stop();
+        await queueWatch.stop();
         const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
         // With other hosts nothing is left: they take over at once.
-        if (!host.hasPeers) await logCallbacksLeft(left, { database, log });
+        if (!host.hasPeers) await logPendingCallbacks(left, { database, log });
         await purging.stop();
-        await answering.stop();
+        await callReplies.stop();
         await outbox.stop();
         await host.leave();
         await loop.stop();
@@ -152,7 +152,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       if (!(await isOverWithin(leaving, stopWithinMs))) {
         log.warn(
           { host_id: hostId },
-          'work in flight could not be stored in time; other hosts take over the partitions once the heartbeat of this host is too old',
+          'the last commits could not be stored in time; other hosts acquire the partitions once the heartbeat of this host has expired',
         );
         loop.abort('the host has stopped');
       }

@@ -37,7 +37,7 @@ function fixture({ duplicate = false, seen = null as null | { ok: true; value: R
       return seen;
     },
   } as unknown as ProcessedCommands;
-  const commandReplies = new CommandReplies({ bus, processedCommands, waits: { ...waits, silenceMs: 20, replyMs: 200, lastLookMs: 100 }, log: silentLog });
+  const commandReplies = new CommandReplies({ bus, processedCommands, waits: { ...waits, silenceMs: 20, replyMs: 200, lastReadMs: 100 }, log: silentLog });
   commandReplies.open();
   return {
     commandReplies,

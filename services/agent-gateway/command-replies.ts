@@ -25,9 +25,9 @@ interface Reply {
 }
 
 /** A stored command; its request timed out. */
-interface Late {
+interface LateCommand {
   commandId: string;
-  forgottenAtMs: number;
+  expiresAtMs: number;
 }
 
 interface CommandRepliesDeps {
@@ -49,8 +49,8 @@ export class CommandReplies {
   /** By command id. Requests with the same idempotency key wait for the same command. */
   readonly #waiters = new ObjectMap<((replied: Reply) => void)[]>();
   #waiting = 0;
-  readonly #late = new ObjectMap<Late>();
-  #answered = 0;
+  readonly #late = new ObjectMap<LateCommand>();
+  #replied = 0;
   readonly #queueingDelay = new QueueingDelay();
   #subscription: Subscription | null = null;
 
@@ -83,9 +83,9 @@ export class CommandReplies {
         throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
       const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: stored.duplicate };
       this.#deps.log.info(fields, 'a command was accepted');
-      const outcome = await this.#outcome(command, replied, { waitMs, lookAtOnce: stored.duplicate });
-      if (outcome === null) this.#late.set(commandId, { commandId, forgottenAtMs: performance.now() + this.#deps.waits.lateMs });
-      else this.#answered += 1;
+      const outcome = await this.#outcome(command, replied, { waitMs, readAtOnce: stored.duplicate });
+      if (outcome === null) this.#late.set(commandId, { commandId, expiresAtMs: performance.now() + this.#deps.waits.lateMs });
+      else this.#replied += 1;
       return outcome && { reply: outcome.reply, repeat: outcome.repeat || stored.duplicate };
     } finally {
       this.#unregister(commandId, resolve);
@@ -107,21 +107,21 @@ export class CommandReplies {
   }
 
   /** Reads the processed command after each silence, and once more when the time is up. */
-  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
+  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, readAtOnce }: { waitMs: number; readAtOnce: boolean }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
     /** A read in flight is awaited, not repeated. */
-    let looking: Promise<Reply | null> | null = null;
-    const look = async (): Promise<Reply | null> => {
+    let reading: Promise<Reply | null> | null = null;
+    const read = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);
-      looking = null;
+      reading = null;
       return reply && { reply, repeat: false };
     };
-    for (let looks = lookAtOnce; ; looks = true) {
-      const isLast = looks && performance.now() >= endsAtMs;
-      if (looks) {
-        looking ??= look();
-        const found = await within(Promise.race([replied, looking]), isLast ? waits.lastLookMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
+    for (let reads = readAtOnce; ; reads = true) {
+      const isLast = reads && performance.now() >= endsAtMs;
+      if (reads) {
+        reading ??= read();
+        const found = await within(Promise.race([replied, reading]), isLast ? waits.lastReadMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
         if (found !== null) return found;
       }
       if (isLast) return null;
@@ -133,11 +133,11 @@ export class CommandReplies {
   #onReply(body: string): void {
     const message = replyMessage.safeParse(jsonIn(body));
     if (!message.success) {
-      this.#deps.log.warn({ gateway_id: this.gatewayId }, 'an answer was not understood');
+      this.#deps.log.warn({ gateway_id: this.gatewayId }, 'a reply to a command could not be parsed');
       return;
     }
     const { commandId, repeat, answer: reply } = message.data;
-    if (this.#late.delete(commandId)) this.#answered += 1;
+    if (this.#late.delete(commandId)) this.#replied += 1;
     for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ reply, repeat });
   }
 
@@ -146,11 +146,11 @@ export class CommandReplies {
     const nowMs = performance.now();
     const waiting = this.#waiting + this.#late.size;
     if (this.#queueingDelay.isDue(nowMs)) {
-      for (const { commandId, forgottenAtMs } of this.#late.values()) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
-      this.#queueingDelay.look({ atMs: nowMs, waiting, dequeued: this.#answered });
+      for (const { commandId, expiresAtMs } of this.#late.values()) if (expiresAtMs <= nowMs) this.#late.delete(commandId);
+      this.#queueingDelay.sample({ atMs: nowMs, waiting, dequeued: this.#replied });
     }
     if (waiting >= limits.waitingCommands || !this.#queueingDelay.admits(nowMs)) {
-      throw new SwitchyardError('service.overloaded', 'too many requests wait for their answers');
+      throw new SwitchyardError('service.overloaded', 'too many requests are waiting for replies');
     }
   }
 

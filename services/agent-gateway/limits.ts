@@ -3,7 +3,7 @@ export const limits = {
   /** Also the only bound of a message's text. */
   bodyBytes: 1_024 * 1_024,
   /** 64 of the largest bodies, partial ones included. Parsed they take several times the memory. */
-  bodyBytesInHand: 64 * 1_024 * 1_024,
+  bufferedBodyBytes: 64 * 1_024 * 1_024,
   /** A slow sender holds only a socket. */
   requestTimeoutMs: 30_000,
   /** As long as a subject token may be. */
@@ -48,7 +48,7 @@ export const waits = {
   /** Then the processed command is read: the reply may be lost. */
   silenceMs: 1_000,
   /** For the last read of the processed command. */
-  lastLookMs: 500,
+  lastReadMs: 500,
   /** A durable customer message without an offset by then gets 202. */
   acceptMs: 5_000,
   /** Any other command without a reply by then gets 503. */

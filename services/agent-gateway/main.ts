@@ -19,6 +19,7 @@ import { parseConfig } from './config.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { startAgentGateway } from './service.ts';
 
+/** The process `agent-gateway`: listens first, then connects to PostgreSQL, NATS and Redis, and serves the agent's HTTP API. */
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
@@ -49,14 +50,14 @@ await runProcess({
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'agent-gateway', log }));
     releasers.add('database', () => database.close());
-    await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));
-    await step('comparing the command log with that of the hosts that run', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
     const redis = `Redis at ${addressOf(config.redisUrl)}`;
     const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
     releasers.add('cache', () => cache.close());
@@ -65,7 +66,7 @@ await runProcess({
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
     const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock: systemClock };
-    const gateway = await step('taking the port over', () => startAgentGateway(deps, port));
+    const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
   },

@@ -50,10 +50,10 @@ export class ProcessedCommands {
       for (const row of rows) {
         const reply = commandReply.safeParse(row.answer);
         if (reply.success) replies.set(keyOf(row.session_id, row.command_id), reply.data);
-        else this.#log.error({ session_id: row.session_id, command_id: row.command_id }, 'a seen row holds no answer');
+        else this.#log.error({ session_id: row.session_id, command_id: row.command_id }, 'a processed command has no valid reply');
       }
     } catch (error) {
-      this.#log.warn({ err: error, count: batch.length }, 'seen rows could not be read yet');
+      this.#log.warn({ err: error, count: batch.length }, 'processed commands could not be read yet');
     }
     return replies;
   }

@@ -15,7 +15,7 @@ interface ReadinessDeps {
 }
 
 /** Result of the readiness query: the bundle is stored; is not; no connection; timed out. */
-type StoreState = 'here' | 'missing' | 'away' | 'late';
+type StoreState = 'stored' | 'missing' | 'unreachable' | 'timeout';
 
 /** Whether requests can be served: bus connected, database responding, bundle stored. */
 export class ReadinessGate {
@@ -23,9 +23,9 @@ export class ReadinessGate {
   readonly #onReturn: () => void;
   #wasReady = false;
   #draining = false;
-  #isAway = false;
+  #isUnreachable = false;
   #checking: Promise<boolean> | null = null;
-  #looking: NodeJS.Timeout | null = null;
+  #polling: NodeJS.Timeout | null = null;
 
   /** @param onReturn called when the database is reachable again, since reads failed meanwhile */
   constructor(deps: ReadinessDeps, onReturn: () => void) {
@@ -34,12 +34,12 @@ export class ReadinessGate {
   }
 
   open(): void {
-    this.#looking ??= setInterval(() => void this.check(), this.#deps.waits.bootCheckMs).unref();
+    this.#polling ??= setInterval(() => void this.check(), this.#deps.waits.bootCheckMs).unref();
   }
 
   close(): void {
-    if (this.#looking !== null) clearInterval(this.#looking);
-    this.#looking = null;
+    if (this.#polling !== null) clearInterval(this.#polling);
+    this.#polling = null;
   }
 
   get isDraining(): boolean {
@@ -53,7 +53,7 @@ export class ReadinessGate {
 
   async check(): Promise<Readiness> {
     if (this.#draining) return 'draining';
-    this.#checking ??= this.#ask().finally(() => {
+    this.#checking ??= this.#runCheck().finally(() => {
       this.#checking = null;
     });
     const isReady = await this.#checking;
@@ -66,50 +66,50 @@ export class ReadinessGate {
   admits(): Readiness | Promise<Readiness> {
     if (this.#draining) return 'draining';
     if (!this.#wasReady) return this.check();
-    return this.#deps.bus.isReady() && !this.#isAway ? 'ready' : 'unavailable';
+    return this.#deps.bus.isReady() && !this.#isUnreachable ? 'ready' : 'unavailable';
   }
 
   /** A statement failed with a transient error. If the database is unreachable, requests are refused until it is back. */
   suspect(): void {
-    if (this.#wasReady && !this.#isAway && !this.#draining) void this.check();
+    if (this.#wasReady && !this.#isUnreachable && !this.#draining) void this.check();
   }
 
-  async #ask(): Promise<boolean> {
+  async #runCheck(): Promise<boolean> {
     if (!this.#deps.bus.isReady()) return false;
-    const state = await this.#askDatabase();
-    if (state === 'here') this.#welcome();
+    const state = await this.#checkBundle();
+    if (state === 'stored') this.#noteReachable();
     // A slow database causes no refusals: they would not help.
-    else if (state === 'away' && this.#wasReady && !this.#draining) {
-      this.#isAway = true;
+    else if (state === 'unreachable' && this.#wasReady && !this.#draining) {
+      this.#isUnreachable = true;
       this.open();
     }
-    return state === 'here';
+    return state === 'stored';
   }
 
-  #welcome(): void {
-    const isBack = this.#isAway;
+  #noteReachable(): void {
+    const isBack = this.#isUnreachable;
     this.#wasReady = true;
-    this.#isAway = false;
+    this.#isUnreachable = false;
     this.close();
     if (isBack) this.#onReturn();
   }
 
-  async #askDatabase(): Promise<StoreState> {
+  async #checkBundle(): Promise<StoreState> {
     const { database, bundleHash, waits, log } = this.#deps;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<StoreState>((resolve) => {
-      timer = setTimeout(() => resolve('late'), waits.readinessMs);
+      timer = setTimeout(() => resolve('timeout'), waits.readinessMs);
     });
-    const asked = database
+    const checked = database
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
-      .then(({ rowCount }): StoreState => (rowCount > 0 ? 'here' : 'missing'))
+      .then(({ rowCount }): StoreState => (rowCount > 0 ? 'stored' : 'missing'))
       .catch((error: unknown): StoreState => {
         // Once: an unreachable database is queried several times a second.
-        if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
-        return 'away';
+        if (!this.#isUnreachable) log.warn({ err: error }, 'the database is unreachable');
+        return 'unreachable';
       });
     try {
-      return await Promise.race([asked, late]);
+      return await Promise.race([checked, late]);
     } finally {
       clearTimeout(timer);
     }

@@ -5,7 +5,7 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { Ending } from './ending.ts';
+import { Cancellation } from './cancellation.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { longPoll } from './feed/long-poll.ts';
 import { everything, type SessionLog } from './feed/session-log.ts';
@@ -261,12 +261,12 @@ it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   feeds.open();
   const sessions = Array.from({ length: 10_000 }, (_, n) => `ses_idle_${n}`);
   const pollAll = async () => {
-    const waiting = sessions.map((sessionId) => ({ sessionId, ending: new Ending() }));
+    const waiting = sessions.map((sessionId) => ({ sessionId, ending: new Cancellation() }));
     const query = { filter: everything, minOffset: 0, limit: 200, waitMs: 60_000 };
     const polls = waiting.map(({ sessionId, ending }) => longPoll({ feeds, sessionLog }, sessionId, query, ending));
     await new Promise((resolve) => setImmediate(resolve));
     return async () => {
-      for (const { ending } of waiting) ending.end();
+      for (const { ending } of waiting) ending.cancel();
       await Promise.all(polls);
     };
   };

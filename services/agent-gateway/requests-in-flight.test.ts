@@ -36,7 +36,7 @@ it('does not count a client that disconnected while another hook was busy', asyn
   await until(() => served === 3, 'the routes');
 
   let isNone = false;
-  void inFlight.none(600_000).then(() => {
+  void inFlight.whenIdle(600_000).then(() => {
     isNone = true;
   });
   await until(() => isNone, 'no request in flight');

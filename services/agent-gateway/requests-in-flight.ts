@@ -21,7 +21,7 @@ export class RequestsInFlight {
     });
   }
 
-  async none(timeoutMs: number): Promise<void> {
+  async whenIdle(timeoutMs: number): Promise<void> {
     if (this.#count === 0) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {

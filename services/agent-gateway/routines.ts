@@ -31,7 +31,7 @@ export function triggerableRoutines({ body }: Bundle, settings: RunSettings): Re
     if (requireCallbackAllowlist && (routine.callback_url_allowlist?.length ?? 0) === 0)
       throw new SwitchyardError(
         'config.invalid',
-        `the routine ${quotedName(routine.id)} has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST asks for`,
+        `the routine ${quotedName(routine.id)} has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST requires`,
       );
     const requestedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
     found.set(routine.id, {

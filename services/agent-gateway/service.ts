@@ -43,7 +43,7 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   const stop = async () => {
     components.drain();
     // Still listening: probes see the drain, new requests are refused.
-    await inFlight.none(drainTimeoutMs);
+    await inFlight.whenIdle(drainTimeoutMs);
     await closeAtOnce(app);
   };
   return {

@@ -81,7 +81,7 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
   workMarks.mark(kind.name);
   if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind: kind.name });
   const body = jsonIn(item.body);
-  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
+  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of Switchyard') : item.nak(UNKNOWN_VERSION_RETRY_MS);
   const parsed = kind.schema.safeParse(body);
   if (!parsed.success) return item.term(`not an item of this kind: ${z.prettifyError(parsed.error)}`);
   const work = parsed.data;

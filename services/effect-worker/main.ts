@@ -15,6 +15,7 @@ import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startEffectWorker } from './service.ts';
 
+/** The process `effect-worker`: connects to PostgreSQL and NATS, and consumes tool calls and callback deliveries. */
 await runProcess({
   name: 'effect-worker',
   parseConfig,
@@ -41,18 +42,18 @@ await runProcess({
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'effect-worker', log }));
     releasers.add('database', () => database.close());
-    await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
-    await step('comparing the command log with that of the hosts that run', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
     const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 
     const deps = { config, environment, bus, database, poster, clock: databaseClock, log, metrics, tracing };
-    const worker = await step('starting to work', () => startEffectWorker(deps));
+    const worker = await step('starting the consumers', () => startEffectWorker(deps));
     releasers.add('effect worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
   },

@@ -35,23 +35,23 @@ export class RunningItems {
     setMaxListeners(0, ended.signal, leaseLost.signal);
     const restMs = Math.min(Math.max(deadlineAtMs - this.#clock.nowMs(), 0), MAX_TIMER_MS);
     const timer = setTimeout(() => ended.abort(new SwitchyardError('service.no_answer', 'the item is past its deadline')), restMs);
-    let state: 'open' | 'cancelled' | 'held' = 'open';
+    let state: 'open' | 'cancelled' | 'protected' = 'open';
     const item: RunningItem = {
       signal: ended.signal,
       leaseLost: leaseLost.signal,
       loseLease: () => {
-        const reason = new SwitchyardError('bus.lease_lost', 'the worker gave up the item');
+        const reason = new SwitchyardError('bus.lease_lost', 'the worker lost the lease of the item');
         leaseLost.abort(reason);
         ended.abort(reason);
       },
       cancel: () => {
         if (state !== 'open') return;
         state = 'cancelled';
-        ended.abort(new SwitchyardError('service.no_answer', 'the item is no longer awaited'));
+        ended.abort(new SwitchyardError('service.no_answer', 'the effect of the item was superseded'));
       },
       isCancelled: () => state === 'cancelled',
       protect: () => {
-        if (state === 'open') state = 'held';
+        if (state === 'open') state = 'protected';
       },
       release: () => {
         clearTimeout(timer);

@@ -90,9 +90,9 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
   return {
     async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.loseAllLeases(), withinMs);
+      const drainTimer = setTimeout(() => running.loseAllLeases(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
-      clearTimeout(giveUp);
+      clearTimeout(drainTimer);
       await Promise.all(stops.map((stop) => stop()));
     },
   };

@@ -16,6 +16,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', format: process.env['LOG_FORMAT'] || null, service: 'operator' });
 const releasers = new Releasers(log);
 
+/** The operator's command line as a process: connects only to what the given command needs. */
 const program = operatorProgram({
   async openDatabase() {
     const { DATABASE_URL: url } = readSettings({ DATABASE_URL: settings.DATABASE_URL }, process.env);

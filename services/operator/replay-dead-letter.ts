@@ -44,7 +44,7 @@ export async function replayDeadLetter(id: string, source: Source | null, deps: 
       return replayCommand(letter, deps);
     case 'tool':
     case 'call':
-      throw new SwitchyardError('request.invalid', `a dead ${letter.source} can not be replayed: its turn or run has already continued without it`);
+      throw new SwitchyardError('request.invalid', `a dead ${letter.source} can't be replayed: its turn or run has gone on without it`);
   }
 }
 
@@ -93,7 +93,7 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
  */
 async function replayCommand(letter: DeadLetter, { database, bus, tags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));
-  if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command can not be parsed, so no host could apply it');
+  if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command is not valid, so no owner could apply it');
   const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
   // No request waits for its reply any more.
   const { tag: _, ...content } = command.data;

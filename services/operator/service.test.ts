@@ -212,7 +212,7 @@ describe('dead-letters replay', () => {
   it('DESIGN 6: a replayed dead command is sent to its session again, under a new id, without waiting for the reply', async () => {
     await storeDeadLetter('cmd-1', 'command', { body: tags.tagged(JSON.stringify(command)) });
     const { lastSequence } = await bus.commands.state();
-    expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is given to its session again, as replay-[0-9a-f]{32}\.$/);
+    expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is appended to the command log again, as replay-[0-9a-f]{32}\.$/);
 
     const [appended] = await commandsSince(lastSequence);
     const parsed = sessionCommand.parse(JSON.parse(appended?.body ?? ''));
@@ -244,7 +244,7 @@ describe('dead-letters replay', () => {
     await storeDeadLetter('x', 'command', { body: JSON.stringify(command) });
     await storeDeadLetter('x', 'tool');
     await expect(run('dead-letters', 'replay', 'x')).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('--source') });
-    expect(await run('dead-letters', 'replay', 'x', '--source', 'command')).toContain('given to its session again');
+    expect(await run('dead-letters', 'replay', 'x', '--source', 'command')).toContain('appended to the command log again');
     expect(await letters()).toEqual(['x', 'x']);
   });
 });

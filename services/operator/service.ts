@@ -50,7 +50,7 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, p
     .addOption(bySource)
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
       const replayed = await replayDeadLetter(id, source, { database: await openDatabase(), bus: await openBus(), tags, clock });
-      print(wordsOf(id, replayed));
+      print(resultLine(id, replayed));
     });
 
   program
@@ -72,12 +72,12 @@ function limitOf(text: string): number {
   return limit;
 }
 
-function wordsOf(id: string, replayed: Replayed): string {
+function resultLine(id: string, replayed: Replayed): string {
   switch (replayed.type) {
     case 'delivery':
       return `${id} is posted again, as ${replayed.effectId}.`;
     case 'command':
-      return `${id} is given to its session again, as ${replayed.commandId}.`;
+      return `${id} is appended to the command log again, as ${replayed.commandId}.`;
     case 'settled':
       return `${id} was delivered meanwhile: the dead letter is removed.`;
   }

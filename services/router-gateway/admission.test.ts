@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Admission } from './admission.ts';
 import { gatewayLimits } from './limits.ts';
 
-const admission = () => new Admission({ ...gatewayLimits, openCalls: 20, bodyBytesInHand: 100 });
+const admission = () => new Admission({ ...gatewayLimits, openCalls: 20, bufferedBodyBytes: 100 });
 
 describe('Admission', () => {
   it('reserves nothing for calls that announce a large body and send nothing', () => {

@@ -30,13 +30,14 @@ export class Admission {
 
   constructor(limits: GatewayLimits) {
     this.#limits = limits;
-    const { bodyBytesInHand, openCalls, retryAfterMs } = limits;
-    const comeBack = (code: 'service.not_ready' | 'service.overloaded', message: string) => new SwitchyardError(code, message, { details: { retryAfterMs } });
+    const { bufferedBodyBytes, openCalls, retryAfterMs } = limits;
+    const retryableError = (code: 'service.not_ready' | 'service.overloaded', message: string) =>
+      new SwitchyardError(code, message, { details: { retryAfterMs } });
     this.#errors = {
-      closing: comeBack('service.not_ready', 'this gateway is shutting down'),
-      tooManyCalls: comeBack('service.overloaded', `this gateway already holds ${openCalls} calls`),
+      closing: retryableError('service.not_ready', 'this gateway is shutting down'),
+      tooManyCalls: retryableError('service.overloaded', `this gateway already has ${openCalls} open calls`),
     };
-    this.#bodies = new BodyBudget(bodyBytesInHand, comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold'));
+    this.#bodies = new BodyBudget(bufferedBodyBytes, retryableError('service.overloaded', 'the byte budget of this gateway for request bodies is used up'));
   }
 
   get closing(): boolean {
@@ -81,7 +82,7 @@ export class Admission {
   }
 
   /** False after `timeoutMs` with calls still open. */
-  async empty(timeoutMs: number): Promise<boolean> {
+  async drained(timeoutMs: number): Promise<boolean> {
     if (this.#openCalls === 0) return true;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {

@@ -215,7 +215,7 @@ describe('a call that is sent to a worker', () => {
   });
 
   it('counts as a held body until its answer begins', async () => {
-    await gateway.reopen({ limits: { bodyBytesInHand: 10 } });
+    await gateway.reopen({ limits: { bufferedBodyBytes: 10 } });
     const first = gateway.post(hello);
     const held = await gateway.worker.next();
     expect((await gateway.post(hello)).statusCode).toBe(503);

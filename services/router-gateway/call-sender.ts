@@ -7,7 +7,7 @@ import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
 
 /** Sends one call to a worker. */
-export interface CallSending {
+export interface OutgoingCall {
   /**
    * Called once. Resolves when the call is dispatched or queued.
    * @param onLost called when it later turns out that no worker can get the call
@@ -18,13 +18,13 @@ export interface CallSending {
    * Queues a dispatched call after a long silence of its worker; idempotent.
    * @returns false when it is too late: the call is lost
    */
-  sendAgain(): boolean;
+  resend(): boolean;
   /** Drops the body: content has arrived or the call has ended, so it is not sent again. */
   release(): void;
 }
 
 /** The stream WORK dedupes for 120 s; a later publish could duplicate an item. */
-const SENT_AGAIN_WITHIN_MS = 100_000;
+const RESEND_WITHIN_MS = 100_000;
 
 /** A dispatched call. `body` is null once released: references to the call must not retain its text. */
 interface Dispatched {
@@ -61,17 +61,17 @@ export class CallSender {
    * @param requestText JSON of the request, mostly as the client sent it
    * @param onRelease called once, when the text is held no longer
    */
-  begin(call: ClientCall, requestText: string, onRelease: () => void): CallSending {
+  begin(call: ClientCall, requestText: string, onRelease: () => void): OutgoingCall {
     const body = clientCallText(call, requestText);
     const isDispatched = !call.detached && body.length <= this.#deps.limits.dispatchedCharacters;
-    return isDispatched ? this.#dispatching(call, body, onRelease) : this.#queueing(call.callId, body, onRelease);
+    return isDispatched ? this.#dispatchedCall(call, body, onRelease) : this.#queuedCall(call.callId, body, onRelease);
   }
 
   stop(): Promise<void> {
     return this.#refusals.stop();
   }
 
-  #dispatching({ callId, want }: ClientCall, body: string, onRelease: () => void): CallSending {
+  #dispatchedCall({ callId, want }: ClientCall, body: string, onRelease: () => void): OutgoingCall {
     const dispatched: Dispatched = { body, dispatchedAt: performance.now(), isQueued: false, onLost: () => {} };
     const { bus, log } = this.#deps;
     return {
@@ -82,10 +82,10 @@ export class CallSender {
         // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();
       },
-      sendAgain: () => {
+      resend: () => {
         if (dispatched.isQueued) return true;
-        if (performance.now() - dispatched.dispatchedAt > SENT_AGAIN_WITHIN_MS) return false;
-        log.warn({ call_id: callId }, 'the worker of a call has stopped responding: the call is put on the queue');
+        if (performance.now() - dispatched.dispatchedAt > RESEND_WITHIN_MS) return false;
+        log.warn({ call_id: callId }, 'no frame and no heartbeat from the worker of a call: the call is queued for another worker');
         this.#queueDispatched(callId, dispatched, 1);
         return true;
       },
@@ -105,7 +105,7 @@ export class CallSender {
     this.#queue(callId, dispatched.body, earlierDeliveries).catch((error) => dispatched.onLost(error));
   }
 
-  #queueing(callId: string, text: string, onRelease: () => void): CallSending {
+  #queuedCall(callId: string, text: string, onRelease: () => void): OutgoingCall {
     let body: string | null = text;
     return {
       send: () => {
@@ -114,7 +114,7 @@ export class CallSender {
         body = null;
         return sent;
       },
-      sendAgain: () => true,
+      resend: () => true,
       release: () => {},
     };
   }
@@ -122,7 +122,7 @@ export class CallSender {
   /** Stored once it resolves. Idempotent: the call id is the message id. */
   async #queue(callId: string, body: string, earlierDeliveries: number): Promise<void> {
     const { bus, limits } = this.#deps;
-    const late = () => new SwitchyardError('service.not_ready', 'the bus did not take the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
+    const late = () => new SwitchyardError('service.not_ready', 'the bus did not accept the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
     await within(limits.publishMs, bus.work.publish('router.call', callId, body, earlierDeliveries), late);
   }
 }

@@ -3,12 +3,12 @@ import { mintGenerationId } from '#shared/generation-id.ts';
 /** Of an id's timestamp. */
 const FRESH_MS = 100;
 /** Per key. */
-const MOST_AHEAD = 32;
+const MAX_BATCH = 32;
 /** Beyond it all batches are dropped; they expire within `FRESH_MS` anyway. */
-const MOST_KEYS = 1_000;
+const MAX_KEYS = 1_000;
 
 /** Ids made together for one key. `size` is their initial number. */
-interface Stock {
+interface IdBatch {
   ids: string[];
   madeAtMs: number;
   size: number;
@@ -18,7 +18,7 @@ interface Stock {
 export class GenerationIds {
   readonly #houseSecret: string;
   readonly #origin: string;
-  readonly #stocks = new Map<string, Stock>();
+  readonly #batches = new Map<string, IdBatch>();
 
   constructor({ houseSecret, origin }: { houseSecret: string; origin: string }) {
     this.#houseSecret = houseSecret;
@@ -27,17 +27,17 @@ export class GenerationIds {
 
   /** As `mintGenerationId`; its timestamp may be up to `FRESH_MS` old. */
   next(keyId: string, nowMs: number): string {
-    const stock = this.#stocks.get(keyId);
-    const isFresh = stock !== undefined && nowMs >= stock.madeAtMs && nowMs - stock.madeAtMs < FRESH_MS;
-    const ready = isFresh ? stock.ids.pop() : undefined;
+    const batch = this.#batches.get(keyId);
+    const isFresh = batch !== undefined && nowMs >= batch.madeAtMs && nowMs - batch.madeAtMs < FRESH_MS;
+    const ready = isFresh ? batch.ids.pop() : undefined;
     if (ready !== undefined) return ready;
     // Twice the last batch if that was used up in time.
-    const size = isFresh ? Math.min(stock.size * 2, MOST_AHEAD) : 1;
+    const size = isFresh ? Math.min(batch.size * 2, MAX_BATCH) : 1;
     const parts = { houseSecret: this.#houseSecret, origin: this.#origin, keyId, nowMs };
     const make = () => mintGenerationId(parts);
     const ids = Array.from({ length: size - 1 }, make);
-    if (this.#stocks.size >= MOST_KEYS) this.#stocks.clear();
-    this.#stocks.set(keyId, { ids, madeAtMs: nowMs, size });
+    if (this.#batches.size >= MAX_KEYS) this.#batches.clear();
+    this.#batches.set(keyId, { ids, madeAtMs: nowMs, size });
     return make();
   }
 }

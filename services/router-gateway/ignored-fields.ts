@@ -113,10 +113,10 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
     for (const field in request) {
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
-      if (field === 'messages') nameCacheControlsOfMessages(request.messages, name);
+      if (field === 'messages') addCacheControlsOfMessages(request.messages, name);
       else if (field === 'plugins') for (const [at, plugin] of (request.plugins ?? []).entries()) isIgnored(plugin) && name(`plugins[${at}]`);
       else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheControl(tool) && name(`tools[${at}].cache_control`);
-      else if (!declared.has(field)) nameIgnored(shown(field), value, topLevel.get(field) ?? false, name);
+      else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
     return HeaderPaths.valueOf(paths);
   };
@@ -124,32 +124,32 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
 
 /** @throws `request.invalid` for a moderation plugin: it must not be ignored, as the caller relies on it */
 export function refuseModeration({ plugins }: ChatRequest): void {
-  const at = plugins?.findIndex((plugin) => plugin.id === MODERATION && isAskedFor(plugin)) ?? -1;
+  const at = plugins?.findIndex((plugin) => plugin.id === MODERATION && isEnabled(plugin)) ?? -1;
   if (at < 0) return;
   const param = `plugins[${at}]`;
-  throw new SwitchyardError('request.invalid', `${param} asks for moderation, which this router does not do yet; send the request without it`, {
+  throw new SwitchyardError('request.invalid', `${param} requests moderation, which this router does not support yet; send the request without it`, {
     details: { param },
   });
 }
 
 type Plugin = NonNullable<ChatRequest['plugins']>[number];
 
-function isAskedFor(plugin: Plugin): boolean {
+function isEnabled(plugin: Plugin): boolean {
   return plugin.enabled !== false;
 }
 
 function isIgnored(plugin: Plugin): boolean {
-  return isAskedFor(plugin) && plugin.id !== MODERATION;
+  return isEnabled(plugin) && plugin.id !== MODERATION;
 }
 
 /** Adds the ignored paths below a field. `name` returns false when the header is full; so does this function. */
-function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: string) => boolean): boolean {
+function addIgnored(path: string, value: unknown, rule: Rule, name: (path: string) => boolean): boolean {
   if (typeof rule === 'object') {
     // A value of another type is the short form of the object.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
     for (const [field, inner] of Object.entries(value)) {
       if (inner === null || inner === undefined) continue;
-      if (!nameIgnored(`${path}.${shown(field)}`, inner, Object.hasOwn(rule, field) ? (rule[field] ?? false) : false, name)) return false;
+      if (!addIgnored(`${path}.${encodedName(field)}`, inner, Object.hasOwn(rule, field) ? (rule[field] ?? false) : false, name)) return false;
     }
     return true;
   }
@@ -158,7 +158,7 @@ function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: stri
 }
 
 /** `cache_control` is removed: no configured upstream supports it. */
-function nameCacheControlsOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
+function addCacheControlsOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
   for (let at = 0; at < messages.length; at += 1) {
     const content = messages[at]?.content;
     if (!Array.isArray(content)) continue;
@@ -171,7 +171,7 @@ function hasCacheControl(item: object): boolean {
 }
 
 /** A name as a header may hold it. The buffer replaces lone surrogates, on which encoding would throw. */
-function shown(name: string): string {
+function encodedName(name: string): string {
   if (PLAIN_NAME.test(name)) return name;
   return encodeURIComponent(Buffer.from(name.slice(0, MAX_NAME_CHARS)).toString()).slice(0, MAX_NAME_CHARS);
 }

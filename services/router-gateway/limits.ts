@@ -17,7 +17,7 @@ export const gatewayLimits = {
    */
   bodyValues: 100_000,
   /** Byte budget of all bodies that are read or sent; beyond it requests are refused. */
-  bodyBytesInHand: 512 * MIB,
+  bufferedBodyBytes: 512 * MIB,
   /** Each may hold `unsentBytes` and its socket; beyond it another replica should serve. */
   openCalls: 4_096,
   /** The listen backlog. Beyond it connections are reset or hang, so a burst that is to be refused must fit. */

@@ -9,6 +9,7 @@ import { parseConfig } from './config.ts';
 import { openRouterPort } from './open-router-port.ts';
 import { startRouterGateway } from './service.ts';
 
+/** The process `router-gateway`: listens first, then connects to NATS, and serves the router's HTTP API. */
 await runProcess({
   name: 'router-gateway',
   parseConfig,
@@ -27,7 +28,7 @@ await runProcess({
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     const { houseSecret } = config;
-    const gateway = await step('taking the port over', () =>
+    const gateway = await step('starting the HTTP server', () =>
       startRouterGateway({ config, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock: systemClock }, port),
     );
     releasers.add('router gateway', () => gateway.stop());

@@ -2,6 +2,7 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
+/** The configured models by id and alias. */
 export interface ModelIndex {
   /** Id of the first known model among those named; the default's when none is. @throws `router.model_unknown` */
   firstKnown(request: Pick<ChatRequest, 'model' | 'models'>): string;

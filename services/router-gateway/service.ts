@@ -106,7 +106,7 @@ function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metr
   if (url === null || tracing === undefined) return null;
   if (tracing.otel.protocol === 'grpc') {
     // Forwarded unchanged, so the collector must speak HTTP.
-    log.warn({}, 'traces of clients are not kept: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and they come by HTTP');
+    log.warn({}, 'traces of clients are dropped: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and they arrive by HTTP');
     return null;
   }
   const tls = readCollectorTls(tracing.otel.tls);
@@ -126,10 +126,10 @@ interface Running {
 async function stopGateway({ app, admission, readers, sender, limits, log, drainTimeoutMs }: Running): Promise<void> {
   admission.close();
   // The port stays open meanwhile: load balancers see the readiness probe fail.
-  if (!(await admission.empty(drainTimeoutMs))) {
-    log.warn({ drain_timeout_ms: drainTimeoutMs }, 'calls are still open: they are ended');
+  if (!(await admission.drained(drainTimeoutMs))) {
+    log.warn({ drain_timeout_ms: drainTimeoutMs }, 'the drain has timed out: open calls are ended with an error');
     readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
-    await admission.empty(limits.stopFlushMs);
+    await admission.drained(limits.stopFlushMs);
   }
   const closed = app.close();
   const cut = setTimeout(() => app.server.closeAllConnections(), limits.stopFlushMs);

@@ -59,12 +59,12 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
   let lost = 0;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
 
-  const lose = (error: unknown) => {
+  const recordLoss = (error: unknown) => {
     lost += 1;
     onDrop();
     if (performance.now() - lastWarningAt < WARN_EVERY_MS) return;
     lastWarningAt = performance.now();
-    log.warn({ err: error, lost }, 'traces could not be handed on to the collector');
+    log.warn({ err: error, lost }, 'traces could not be forwarded to the collector');
   };
   const post = async ({ body, contentType, contentEncoding, hops = 0 }: TraceBatch): Promise<number> => {
     const encoding = contentEncoding === null ? {} : { 'content-encoding': contentEncoding };
@@ -78,9 +78,9 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
       try {
         const status = await post(batch);
         if (status < 300) return;
-        if (!TRANSIENT.has(status) || tries >= MAX_TRIES) return lose(new Error(`the collector answered ${status}`));
+        if (!TRANSIENT.has(status) || tries >= MAX_TRIES) return recordLoss(new Error(`the collector answered ${status}`));
       } catch (error) {
-        if (stopped.signal.aborted || tries >= MAX_TRIES) return lose(error);
+        if (stopped.signal.aborted || tries >= MAX_TRIES) return recordLoss(error);
       }
       await pause(RETRY_MS * tries, undefined, { signal: stopped.signal }).catch(() => {});
     }

@@ -6,7 +6,7 @@ import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
-const CLIENTS = { askAt: 'gw1', epoch: 0, bears: [], isAskedNow: false };
+const CLIENTS = { heartbeatTo: 'gw1', epoch: 0, tolerates: [], sendsHeartbeatNow: false };
 
 describe('CallInterest', () => {
   let board: ReturnType<typeof testNoticeBoard>;
@@ -46,7 +46,7 @@ describe('CallInterest', () => {
   it('DESIGN 7: a worker asks each origin every two seconds for the interest in all its calls at once, and not before', () => {
     follow('gen-1');
     follow('gen-2');
-    follow('trn_1-1', { askAt: '7' });
+    follow('trn_1-1', { heartbeatTo: '7' });
     vi.advanceTimersByTime(1_999);
     expect(questions()).toEqual([]);
     vi.advanceTimersByTime(1);
@@ -87,7 +87,7 @@ describe('CallInterest', () => {
   });
 
   it('DESIGN 7: a call that has waited long is asked about at once', () => {
-    follow('gen-1', { isAskedNow: true });
+    follow('gen-1', { sendsHeartbeatNow: true });
     expect(questions()).toHaveLength(1);
   });
 
@@ -160,7 +160,7 @@ describe('CallInterest', () => {
   });
 
   it('DESIGN 7: an actor’s call goes on while its partition has no owner, and ends when its owner waits no more', () => {
-    const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
+    const { ends } = follow('trn_1-1', { heartbeatTo: '7', tolerates: ['unanswered'] });
     ticks(100);
     expect(ends).toEqual([]);
     held.set('7', []);
@@ -169,7 +169,7 @@ describe('CallInterest', () => {
   });
 
   it('ignores the late answer of a former owner that was paused, about calls that it never had', () => {
-    const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
+    const { ends } = follow('trn_1-1', { heartbeatTo: '7', tolerates: ['unanswered'] });
     held.set('7', ['trn_1-1']);
     ticks(5);
     for (const question of [1, 2, 3, 4, 5]) board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [] }));
@@ -180,8 +180,8 @@ describe('CallInterest', () => {
   });
 
   it('ignores a former owner that has not noticed: an answer under an older epoch than that of the call does not count', async () => {
-    const { ends } = follow('trn_1-1', { askAt: '7', epoch: 4, bears: ['unanswered'] });
-    const wanted = interest.hasInterest({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
+    const { ends } = follow('trn_1-1', { heartbeatTo: '7', epoch: 4, tolerates: ['unanswered'] });
+    const wanted = interest.hasInterest({ callId: 'trn_1-1', heartbeatTo: '7', epoch: 4 }, 300);
     const answer = (epoch: number) => {
       const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
       board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
@@ -202,7 +202,7 @@ describe('CallInterest', () => {
   });
 
   it('asks about a detached call too, and never ends it', () => {
-    const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
+    const { ends } = follow('gen-9', { tolerates: ['left', 'unanswered'] });
     ticks(30);
     held.clear();
     ticks(30);
@@ -220,7 +220,7 @@ describe('CallInterest', () => {
     'takes no notice of %j',
     (body) => {
       held.clear();
-      const { ends } = follow('gen-1', { isAskedNow: true });
+      const { ends } = follow('gen-1', { sendsHeartbeatNow: true });
       for (let time = 0; time < 5; time += 1) board.publish('held.w1', body);
       expect(ends).toEqual([]);
     },
@@ -228,7 +228,7 @@ describe('CallInterest', () => {
 
   it('reads an answer as one about the calls of its question, and no others', () => {
     held.clear();
-    const asked = follow('gen-1', { isAskedNow: true });
+    const asked = follow('gen-1', { sendsHeartbeatNow: true });
     const later = follow('gen-2');
     for (let time = 0; time < 3; time += 1) board.publish('held.w1', '{"v":1,"from":"gw1","question":1,"calls":[]}');
     expect([asked.ends, later.ends]).toEqual([['left'], []]);
@@ -247,7 +247,7 @@ describe('CallInterest', () => {
 
   describe('before a call whose abort may have been missed', () => {
     const wanted = (callId: string) => {
-      const said = interest.hasInterest({ callId, askAt: 'gw1', epoch: 0 }, 300);
+      const said = interest.hasInterest({ callId, heartbeatTo: 'gw1', epoch: 0 }, 300);
       vi.advanceTimersByTime(300);
       return said;
     };

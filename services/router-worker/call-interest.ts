@@ -6,26 +6,26 @@ import { jsonIn } from '#shared/json-in.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 
 /** Interval of heartbeats. Readers give a worker up after three without one. */
-const ASK_MS = 2_000;
+const HEARTBEAT_MS = 2_000;
 /** A call ends after this many consecutive replies of its origin that omit it: one may have crossed a new reader in flight. */
-const MISSES = 2;
+const MAX_MISSES = 2;
 /** A call ends after this many heartbeats without a confirmation or a reply of its origin: 30 s, for a client to resume elsewhere. */
-const UNANSWERED = 15;
+const MAX_UNANSWERED = 15;
 /** How long another gateway's confirmation overrides an abort. */
-const OTHERS_MS = 6_000;
+const OTHER_INTEREST_MS = 6_000;
 /** Ticks, and heartbeats at most, with replies that still count. */
-const OPEN_TICKS = 4;
-const OPEN_QUESTIONS = 256;
+const RETAINED_TICKS = 4;
+const MAX_OPEN_HEARTBEATS = 256;
 
 /** `left`: the origin's replies omit the call. `unanswered`: neither a confirmation nor a reply of the origin. */
 export type NoInterest = 'left' | 'unanswered';
 
-interface Followed {
+interface FollowedCall {
   readonly callId: string;
-  readonly askAt: string;
+  readonly heartbeatTo: string;
   /** The requesting owner's; 0 for a client's call. */
   readonly epoch: number;
-  readonly bears: readonly NoInterest[];
+  readonly tolerates: readonly NoInterest[];
   /** Dropped on release: open heartbeats keep this object, but not what the callbacks close over. */
   onNoInterest: (why: NoInterest) => void;
   onInterest: () => void;
@@ -35,7 +35,7 @@ interface Followed {
   unanswered: number;
   otherInterestAtMs: number;
   /** The latest heartbeat with a confirmation. */
-  interestInQuestion: number;
+  lastConfirmedHeartbeat: number;
 }
 
 interface CallInterestDeps {
@@ -45,7 +45,7 @@ interface CallInterestDeps {
   clock: Clock;
   /** While false, no heartbeat is sent and none counts as unanswered. */
   isReady(): boolean;
-  askMs?: number;
+  heartbeatMs?: number;
 }
 
 /**
@@ -55,42 +55,42 @@ interface CallInterestDeps {
 export class CallInterest {
   readonly #deps: CallInterestDeps;
   /** Several per id: an item may be redelivered while its first delivery winds down. */
-  readonly #followed = new ObjectMap<readonly Followed[]>();
+  readonly #followed = new ObjectMap<readonly FollowedCall[]>();
   readonly #replies: Subscription;
   readonly #timer: NodeJS.Timeout;
   /** Calls by open heartbeat, oldest first: a reply counts for these alone. */
-  readonly #asked = new Map<number, readonly Followed[]>();
-  #question = 0;
+  readonly #openHeartbeats = new Map<number, readonly FollowedCall[]>();
+  #heartbeatNumber = 0;
   /** First heartbeat of each open tick, oldest first. */
   readonly #ticks: number[] = [];
 
   constructor(deps: CallInterestDeps) {
     this.#deps = deps;
     this.#replies = deps.notices.subscribe(subjectOf(addresses.interestReplies, deps.workerId), (_subject, body) => this.#onReply(body));
-    this.#timer = setInterval(() => this.#tick(), deps.askMs ?? ASK_MS);
+    this.#timer = setInterval(() => this.#tick(), deps.heartbeatMs ?? HEARTBEAT_MS);
   }
 
   /**
-   * @param askAt the origin of a client's call, the partition of an actor's
+   * @param heartbeatTo the origin of a client's call, the partition of an actor's
    * @param epoch of the requesting owner; a reply with an older epoch comes from a former owner that doesn't know the call
-   * @param bears what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
+   * @param tolerates what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
    *   as proof that its worker is alive
-   * @param isAskedNow sends a heartbeat at once: after long in the queue the client may have disconnected
+   * @param sendsHeartbeatNow sends a heartbeat at once: after long in the queue the client may have disconnected
    * @param onNoInterest called at most once
    * @returns stops following
    */
   follow(
-    call: { callId: string; askAt: string; epoch: number; bears: readonly NoInterest[]; isAskedNow: boolean },
+    call: { callId: string; heartbeatTo: string; epoch: number; tolerates: readonly NoInterest[]; sendsHeartbeatNow: boolean },
     onNoInterest: (why: NoInterest) => void,
   ): () => void {
-    const { callId, askAt, epoch, bears } = call;
-    const followed = this.#follow(newFollowed({ callId, askAt, epoch }, bears, onNoInterest, () => {}));
-    if (call.isAskedNow) this.#ask(askAt, [followed]);
+    const { callId, heartbeatTo, epoch, tolerates } = call;
+    const followed = this.#follow(newFollowed({ callId, heartbeatTo, epoch }, tolerates, onNoInterest, () => {}));
+    if (call.sendsHeartbeatNow) this.#sendHeartbeat(heartbeatTo, [followed]);
     return () => this.#release(followed);
   }
 
   /** Asks before a call begins when an abort may have been missed. False: the origin reported no interest. True: confirmed, or no reply in time. */
-  async hasInterest({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
+  async hasInterest({ callId, heartbeatTo, epoch }: { callId: string; heartbeatTo: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
     await new Promise<void>((resolve) => {
@@ -103,13 +103,13 @@ export class CallInterest {
         isLeft = false;
         resolve();
       };
-      const asked = this.#follow(newFollowed({ callId, askAt, epoch }, [], onNoInterest, onInterest));
-      asked.misses = MISSES - 1;
+      const followed = this.#follow(newFollowed({ callId, heartbeatTo, epoch }, [], onNoInterest, onInterest));
+      followed.misses = MAX_MISSES - 1;
       end = () => {
         clearTimeout(timer);
-        this.#release(asked);
+        this.#release(followed);
       };
-      this.#ask(askAt, [asked]);
+      this.#sendHeartbeat(heartbeatTo, [followed]);
     });
     end();
     return !isLeft;
@@ -118,7 +118,7 @@ export class CallInterest {
   /** Whether another gateway has just confirmed the call: then an abort by the origin's reader doesn't end it. */
   hasInterestElsewhere(callId: string): boolean {
     const nowMs = this.#deps.clock.nowMs();
-    return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHERS_MS);
+    return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHER_INTEREST_MS);
   }
 
   stop(): Promise<void> {
@@ -126,7 +126,7 @@ export class CallInterest {
     return this.#replies.stop();
   }
 
-  #follow(followed: Followed): Followed {
+  #follow(followed: FollowedCall): FollowedCall {
     const same = this.#followed.get(followed.callId);
     this.#followed.set(followed.callId, same === undefined ? [followed] : [...same, followed]);
     return followed;
@@ -135,82 +135,82 @@ export class CallInterest {
   #tick(): void {
     this.#beginTick();
     if (!this.#deps.isReady()) return;
-    const byOrigin = new Map<string, Followed[]>();
+    const byOrigin = new Map<string, FollowedCall[]>();
     for (const same of this.#followed.values()) {
       for (const followed of same) {
-        if (followed.unanswered >= UNANSWERED && this.#giveUp(followed, 'unanswered')) continue;
+        if (followed.unanswered >= MAX_UNANSWERED && this.#reportNoInterest(followed, 'unanswered')) continue;
         followed.unanswered += 1;
-        const others = byOrigin.get(followed.askAt);
-        if (others === undefined) byOrigin.set(followed.askAt, [followed]);
+        const others = byOrigin.get(followed.heartbeatTo);
+        if (others === undefined) byOrigin.set(followed.heartbeatTo, [followed]);
         else others.push(followed);
       }
     }
-    for (const [askAt, calls] of byOrigin) {
-      for (let at = 0; at < calls.length; at += MAX_CALLS_PER_HEARTBEAT) this.#ask(askAt, calls.slice(at, at + MAX_CALLS_PER_HEARTBEAT));
+    for (const [heartbeatTo, calls] of byOrigin) {
+      for (let at = 0; at < calls.length; at += MAX_CALLS_PER_HEARTBEAT) this.#sendHeartbeat(heartbeatTo, calls.slice(at, at + MAX_CALLS_PER_HEARTBEAT));
     }
   }
 
   /** Drops old heartbeats, which would keep ended calls in memory. */
   #beginTick(): void {
-    this.#ticks.push(this.#question + 1);
-    if (this.#ticks.length <= OPEN_TICKS) return;
+    this.#ticks.push(this.#heartbeatNumber + 1);
+    if (this.#ticks.length <= RETAINED_TICKS) return;
     this.#ticks.shift();
     const [oldest = 0] = this.#ticks;
-    for (const question of this.#asked.keys()) {
-      if (question >= oldest) break;
-      this.#asked.delete(question);
+    for (const heartbeatNumber of this.#openHeartbeats.keys()) {
+      if (heartbeatNumber >= oldest) break;
+      this.#openHeartbeats.delete(heartbeatNumber);
     }
   }
 
-  #ask(askAt: string, calls: Followed[]): void {
-    this.#question += 1;
-    this.#asked.set(this.#question, calls);
-    this.#asked.delete(this.#question - OPEN_QUESTIONS);
-    const body: Heartbeat = { v: 1, workerId: this.#deps.workerId, question: this.#question, calls: calls.map(({ callId }) => callId) };
-    this.#deps.notices.publish(subjectOf(addresses.heartbeats, askAt), JSON.stringify(body));
+  #sendHeartbeat(heartbeatTo: string, calls: FollowedCall[]): void {
+    this.#heartbeatNumber += 1;
+    this.#openHeartbeats.set(this.#heartbeatNumber, calls);
+    this.#openHeartbeats.delete(this.#heartbeatNumber - MAX_OPEN_HEARTBEATS);
+    const body: Heartbeat = { v: 1, workerId: this.#deps.workerId, question: this.#heartbeatNumber, calls: calls.map(({ callId }) => callId) };
+    this.#deps.notices.publish(subjectOf(addresses.heartbeats, heartbeatTo), JSON.stringify(body));
   }
 
   #onReply(body: string): void {
     const reply = interestReply.safeParse(jsonIn(body));
     if (!reply.success) return;
-    const { from, question, calls, epoch = null } = reply.data;
+    const { from, question: heartbeatNumber, calls, epoch = null } = reply.data;
     const confirmed = new Set(calls);
-    for (const followed of this.#asked.get(question) ?? []) {
-      if (confirmed.has(followed.callId)) this.#confirmed(followed, from, question);
-      else if (followed.askAt === from && (epoch === null || epoch >= followed.epoch)) this.#missed(followed, question);
+    for (const followed of this.#openHeartbeats.get(heartbeatNumber) ?? []) {
+      if (confirmed.has(followed.callId)) this.#confirmed(followed, from, heartbeatNumber);
+      else if (followed.heartbeatTo === from && (epoch === null || epoch >= followed.epoch)) this.#missed(followed, heartbeatNumber);
     }
   }
 
-  #confirmed(followed: Followed, from: string, question: number): void {
-    followed.interestInQuestion = Math.max(followed.interestInQuestion, question);
+  #confirmed(followed: FollowedCall, from: string, heartbeatNumber: number): void {
+    followed.lastConfirmedHeartbeat = Math.max(followed.lastConfirmedHeartbeat, heartbeatNumber);
     followed.misses = 0;
     followed.unanswered = 0;
     followed.onInterest();
-    if (from !== followed.askAt) followed.otherInterestAtMs = this.#deps.clock.nowMs();
+    if (from !== followed.heartbeatTo) followed.otherInterestAtMs = this.#deps.clock.nowMs();
   }
 
-  #missed(followed: Followed, question: number): void {
+  #missed(followed: FollowedCall, heartbeatNumber: number): void {
     // A partition's former owner, resumed after a pause, replies to older heartbeats and doesn't know newer calls.
-    if (question <= followed.interestInQuestion) return;
+    if (heartbeatNumber <= followed.lastConfirmedHeartbeat) return;
     followed.unanswered = 0;
     followed.misses += 1;
-    if (followed.misses >= MISSES) this.#giveUp(followed, 'left');
+    if (followed.misses >= MAX_MISSES) this.#reportNoInterest(followed, 'left');
   }
 
   /** @returns false when the call tolerates it */
-  #giveUp(followed: Followed, why: NoInterest): boolean {
-    if (followed.bears.includes(why)) return false;
-    if (this.#forget(followed)) followed.onNoInterest(why);
+  #reportNoInterest(followed: FollowedCall, why: NoInterest): boolean {
+    if (followed.tolerates.includes(why)) return false;
+    if (this.#remove(followed)) followed.onNoInterest(why);
     return true;
   }
 
-  #release(followed: Followed): void {
-    this.#forget(followed);
+  #release(followed: FollowedCall): void {
+    this.#remove(followed);
     followed.onNoInterest = ignore;
     followed.onInterest = ignore;
   }
 
-  #forget(followed: Followed): boolean {
+  #remove(followed: FollowedCall): boolean {
     const same = this.#followed.get(followed.callId);
     if (same?.includes(followed) !== true) return false;
     if (same.length === 1) this.#followed.delete(followed.callId);
@@ -226,21 +226,21 @@ export class CallInterest {
 function ignore(): void {}
 
 function newFollowed(
-  { callId, askAt, epoch }: Pick<Followed, 'callId' | 'askAt' | 'epoch'>,
-  bears: readonly NoInterest[],
+  { callId, heartbeatTo, epoch }: Pick<FollowedCall, 'callId' | 'heartbeatTo' | 'epoch'>,
+  tolerates: readonly NoInterest[],
   onNoInterest: (why: NoInterest) => void,
   onInterest: () => void,
-): Followed {
+): FollowedCall {
   return {
     callId,
-    askAt,
+    heartbeatTo,
     epoch,
-    bears,
+    tolerates,
     onNoInterest,
     onInterest,
     misses: 0,
     unanswered: 0,
     otherInterestAtMs: Number.NEGATIVE_INFINITY,
-    interestInQuestion: 0,
+    lastConfirmedHeartbeat: 0,
   };
 }

@@ -5,7 +5,7 @@ import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';
 
 /** Attempts of one call: their number and the last, for its log line. */
-export class CallTries {
+export class CallAttempts {
   #count = 0;
   #last: Attempted | null = null;
 
@@ -27,15 +27,15 @@ export class CallTries {
 interface EndedCall {
   call: RouterCall;
   result: CallResult;
-  tries: CallTries;
+  attempts: CallAttempts;
   /** What aborted it; null: it ended by itself. */
-  cause: 'cancelled' | 'deadline' | 'abandoned' | null;
+  cause: 'cancelled' | 'deadline' | 'lease-lost' | null;
   durationMs: number;
 }
 
 /** The fields of the one log line per call (docs/operations.md, "Log lines"). */
-export function callLine({ call, result, tries, cause, durationMs }: EndedCall): Record<string, unknown> {
-  const { count, last } = tries;
+export function callLine({ call, result, attempts, cause, durationMs }: EndedCall): Record<string, unknown> {
+  const { count, last } = attempts;
   return {
     model: last?.candidate.model.id ?? call.request.model ?? call.request.models?.[0] ?? null,
     provider: last?.candidate.provider.slug ?? null,

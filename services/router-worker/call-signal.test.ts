@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { abortSignalOf, CallEnding, type CallSignal } from './call-signal.ts';
+import { abortSignalOf, CallAbortController, type CallSignal } from './call-signal.ts';
 
 const left = new Error('left');
 
@@ -7,7 +7,7 @@ describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
   [
     'CallEnding',
     () => {
-      const ending = new CallEnding();
+      const ending = new CallAbortController();
       return Object.assign(ending, { end: (reason: unknown) => ending.abort(reason) });
     },
   ],
@@ -45,7 +45,7 @@ describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
 
 describe('abortSignalOf', () => {
   it('aborts with the call, or at once', () => {
-    const ending = new CallEnding();
+    const ending = new CallAbortController();
     const before = abortSignalOf(ending);
     expect(before.aborted).toBe(false);
     ending.abort(left);

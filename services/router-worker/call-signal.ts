@@ -8,7 +8,7 @@ export interface CallSignal {
 }
 
 /** Controller and signal of one call. Listeners run once, in order, and are dropped. */
-export class CallEnding implements CallSignal {
+export class CallAbortController implements CallSignal {
   #end: { reason: unknown } | null = null;
   #listeners: (() => void)[] = [];
 

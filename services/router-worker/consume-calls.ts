@@ -22,7 +22,7 @@ import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { BodyBudget } from './body-budget.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
-import { CallTries, callLine } from './call-line.ts';
+import { CallAttempts, callLine } from './call-line.ts';
 import { abortSignalOf } from './call-signal.ts';
 import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
@@ -30,7 +30,7 @@ import type { RunningCall, RunningCalls } from './running-calls.ts';
 
 /** What crashed five workers would crash the sixth. */
 const MAX_DELIVERIES = 5;
-const gaveUp = `the call was given up after ${MAX_DELIVERIES} tries`;
+const GAVE_UP = `the call was given up after ${MAX_DELIVERIES} tries`;
 /** Time to deploy a worker that knows the version. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
 /** After an error of the bus or of this code. */
@@ -52,7 +52,7 @@ export interface ConsumeDeps extends ExecuteDeps {
 }
 
 /** Limits of one kind of call at this worker. */
-interface Share {
+interface KindLimits {
   /** In flight. */
   concurrency: number;
   /** Of requests in flight. */
@@ -60,7 +60,7 @@ interface Share {
 }
 
 /** Consumes router calls of one kind. */
-export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
+export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: KindLimits, deps: ConsumeDeps): Subscription {
   const budget = new BodyBudget(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
     workMarks.mark(kind);
@@ -89,10 +89,10 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
   if (typeof addressedCall === 'string') return item.term(addressedCall);
   if (addressedCall === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const { call } = addressedCall;
-  const begun = deps.running.begin(call, item.publishedAtMs);
-  const running = begun instanceof Promise ? await begun : begun;
+  const starting = deps.running.begin(call, item.publishedAtMs);
+  const running = starting instanceof Promise ? await starting : starting;
   failPoint('call.taken');
-  const lease = renewLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
+  const lease = renewLease(item, callLease, { onLost: () => running.end('lease-lost'), deadlines: deps.deadlines, log: deps.log });
   try {
     await settle(item, addressedCall, hasBudget, running, deps); // no fail point: inside
   } finally {
@@ -104,7 +104,7 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
 /** Executes the call, then settles its item: frames, command, ack. After a crash between two of them redelivery repairs the rest. */
 async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
-  const beganAtMs = performance.now();
+  const startedAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
     // The effect's row says whether a redelivered actor's call still needs a result.
@@ -112,13 +112,13 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     if (isOpen !== true) return item.ack();
   }
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.deliveryCount, mayBeSecond: mayBeSecond && call.reply !== null });
-  const tries = new CallTries();
+  const attempts = new CallAttempts();
   let isReachable = true;
   const execution: Execution = {
     call,
     attempt: item.deliveryCount,
     signal: running.signal,
-    mayPublish: () => running.cause !== 'abandoned',
+    mayPublish: () => running.cause !== 'lease-lost',
     publish: (frame, retention) => {
       // Publishes are lost while disconnected.
       isReachable &&= bus.isReady();
@@ -128,7 +128,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     isAlone: () => deps.running.count === 1,
     nowMs: clock.nowMs(),
     attempted: (attempt) => {
-      tries.add(attempt);
+      attempts.add(attempt);
       span.attempted(attempt);
     },
     capturesContent: deps.tracing.content !== 'off',
@@ -136,7 +136,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   let result: CallResult | null;
   try {
     const isPlain = item.deliveryCount === 1 && hasBudget;
-    result = await (isPlain ? make(execution, deps) : makeOnce(execution, framesAt, item, hasBudget, running, deps));
+    result = await (isPlain ? execute(execution, deps) : executeOnce(execution, framesAt, item, hasBudget, running, deps));
   } catch (error) {
     // The next delivery links to this span.
     span.end(failureOf(error).code);
@@ -145,25 +145,27 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   if (result === null) return item.ack();
   failPoint('call.made');
   const cause = running.cause;
-  const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
-  span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
+  /** As metrics and spans name it. */
+  const label = cause === 'lease-lost' ? 'abandoned' : cause;
+  const outcome = result.type === 'failed' && (label === 'cancelled' || label === 'abandoned') ? label : result.type;
+  span.end(result.type === 'completed' ? null : (label ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
-  if (cause === 'abandoned') return item.nak(0);
+  if (cause === 'lease-lost') return item.nak(0);
   // The terminal frame may be lost: without an ack the redelivery reads the stored frames and ends the call.
   if (call.reply === null && !isReachable && cause === null) return item.nak(FAULT_RETRY_MS);
   if (log.writes?.('info') !== false) {
-    const line = callLine({ call, result, tries, cause, durationMs: performance.now() - beganAtMs });
+    const line = callLine({ call, result, attempts, cause, durationMs: performance.now() - startedAtMs });
     log.info({ ...line, delivery: item.deliveryCount, ...idsOf(call) }, 'a router call has ended');
   }
   // An actor that aborted its call takes no result.
   if (call.reply !== null && cause !== 'cancelled')
-    await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log }); // no fail point: inside
+    await reportResult(call, call.reply, result, () => running.cause === 'lease-lost', { commands: bus.commands, clock, log }); // no fail point: inside
   await item.ack();
   failPoint('call.acked');
 }
 
 /** Executes the call unless stored frames of an earlier delivery forbid it. Null: the terminal frame is stored. */
-async function makeOnce(
+async function executeOnce(
   execution: Execution,
   framesAt: string,
   item: WorkItem,
@@ -174,10 +176,10 @@ async function makeOnce(
   const { call } = execution;
   const replay = () => deps.bus.tokens.replay(framesAt);
   // For a redelivered client's call the stored frames decide whether it is executed again.
-  const shown = item.deliveryCount > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
-  if (shown === 'end') return null;
+  const published = item.deliveryCount > 1 && call.reply === null ? await publishedOf(item, call, replay) : 'nothing'; // no fail point: reads
+  if (published === 'end') return null;
   if (item.deliveryCount > MAX_DELIVERIES) await deadLetterCall(call, running, deps); // no fail point: dead-letters
-  return hasBudget || shown === 'content' ? resultOf(execution, item.deliveryCount, shown, deps) : refuseCall(execution, overloaded());
+  return hasBudget || published === 'content' ? resultOf(execution, item.deliveryCount, published, deps) : refuseCall(execution, overloaded());
 }
 
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
@@ -189,7 +191,7 @@ function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
 /** A client's call ends without the dead letter when the database is unavailable. */
 async function deadLetterCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
-  const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
+  const letter = { id: call.callId, source: 'call', partition, reason: GAVE_UP, body: JSON.stringify(call) } as const;
   try {
     // no fail point: dead-letters
     await (call.reply === null
@@ -197,28 +199,28 @@ async function deadLetterCall(call: RouterCall, running: RunningCall, { database
       : retryWhileTransient(() => storeDeadLetter(database, letter), abortSignalOf(running.signal)));
     metrics.add('deadLetters', { source: 'call' });
   } catch (error) {
-    log.warn({ err: error, call_id: call.callId }, 'a call that was given up could not be kept');
+    log.warn({ err: error, call_id: call.callId }, 'the dead letter of a call could not be stored');
   }
 }
 
-function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): CallResult | Promise<CallResult> {
-  if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
-  if (delivery > MAX_DELIVERIES) return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
-  return make(execution, deps);
+function resultOf(execution: Execution, delivery: number, published: 'content' | 'nothing', deps: ConsumeDeps): CallResult | Promise<CallResult> {
+  if (published === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
+  if (delivery > MAX_DELIVERIES) return refuseCall(execution, new SwitchyardError('router.provider_unavailable', GAVE_UP));
+  return execute(execution, deps);
 }
 
-function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
+function execute(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
   return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 
 /** @throws when the frames can't be read, so that the item is retried; after the last delivery returns `nothing` */
-async function shownOf(
+async function publishedOf(
   { deliveryCount: delivery }: WorkItem,
   { callId }: RouterCall,
   replay: () => Promise<Uint8Array[]>,
 ): Promise<'nothing' | 'content' | 'end'> {
   try {
-    return shownBefore(callId, await replay()); // no fail point: reads
+    return publishedIn(callId, await replay()); // no fail point: reads
   } catch (error) {
     if (delivery <= MAX_DELIVERIES) throw error;
     return 'nothing';
@@ -226,19 +228,19 @@ async function shownOf(
 }
 
 /** What readers saw of earlier deliveries. */
-function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' | 'content' | 'end' {
-  let shown: 'nothing' | 'content' = 'nothing';
+function publishedIn(callId: string, frames: readonly Uint8Array[]): 'nothing' | 'content' | 'end' {
+  let published: 'nothing' | 'content' = 'nothing';
   for (const bytes of frames) {
     const frame = readFrame(callId, bytes);
     if (frame === null || frame.kind === 'open') continue;
     if (frame.kind !== 'content' && frame.kind !== 'text') return 'end';
-    shown = 'content';
+    published = 'content';
   }
-  return shown;
+  return published;
 }
 
 function overloaded(): SwitchyardError {
-  const message = 'There are too many large requests at once';
+  const message = 'Too many large requests are in flight';
   return new SwitchyardError('router.provider_overloaded', message, { details: { retryAfterMs: BUDGET_RETRY_MS } });
 }
 
@@ -251,7 +253,7 @@ function callIn(item: WorkItem): AddressedCall | string | null {
   item.body = '';
   if (isPlainClientCall(body)) return addressed(body);
   const version = versionOf(body);
-  if (version !== 1) return version === null ? 'not a message of ours' : null;
+  if (version !== 1) return version === null ? 'not a message of Switchyard' : null;
   const parsed = routerCall.safeParse(body);
   if (!parsed.success) return `not a router call: ${z.prettifyError(parsed.error)}`;
   return addressed(parsed.data);

@@ -12,6 +12,7 @@ import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startRouterWorker } from './service.ts';
 
+/** The process `router-worker`: connects to PostgreSQL and NATS, and executes router calls at the providers. */
 await runProcess({
   name: 'router-worker',
   parseConfig,
@@ -27,12 +28,12 @@ await runProcess({
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'router-worker', log }));
     releasers.add('database', () => database.close());
-    await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
-    await step('comparing the command log with that of the hosts that run', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
     const { drainTimeoutMs, scriptedWordsPerSecond } = config;
     const deps = {
       config: routerConfig,
@@ -47,7 +48,7 @@ await runProcess({
       scriptedWordsPerSecond,
       drainTimeoutMs,
     };
-    const worker = await step('starting to work', () => startRouterWorker(deps));
+    const worker = await step('starting the consumers', () => startRouterWorker(deps));
     releasers.add('router worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
   },

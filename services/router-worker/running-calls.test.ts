@@ -116,7 +116,7 @@ describe('RunningCalls', () => {
     const call = await begin('gen-1');
     running.loseAllLeases();
     abort('gen-1');
-    expect(call.cause).toBe('abandoned');
+    expect(call.cause).toBe('lease-lost');
   });
 
   it('aborts both when the same call runs twice for a moment', async () => {

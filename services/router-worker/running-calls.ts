@@ -8,29 +8,29 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { SlotMap } from '#shared/slot-map.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
-import { CallEnding, type CallSignal } from './call-signal.ts';
+import { CallAbortController, type CallSignal } from './call-signal.ts';
 
 /** After this long in the queue the client may have disconnected: a heartbeat goes out beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
 /** Wait for confirmations before a call begins, when an abort may have been missed. */
 const REPLY_MS = 300;
 
-/** What ended a call early. `abandoned`: another worker executes it, or may by now. */
-type Cause = 'cancelled' | 'deadline' | 'abandoned';
+/** What ended a call early. `lease-lost`: another worker executes it, or may by now. */
+type Cause = 'cancelled' | 'deadline' | 'lease-lost';
 
 const REASONS = {
   cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
   deadline: () => new SwitchyardError('router.timeout', 'the call exceeded its time limit'),
-  abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave up the call'),
+  'lease-lost': () => new SwitchyardError('router.cancelled', 'the worker lost the lease of the call'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
 export class RunningCall {
-  readonly #ending = new CallEnding();
+  readonly #controller = new CallAbortController();
   #cause: Cause | null = null;
-  readonly #leaves: (() => void)[] = [];
+  readonly #releases: (() => void)[] = [];
 
   get signal(): CallSignal {
-    return this.#ending;
+    return this.#controller;
   }
 
   /** The first cause; null while there is none. */
@@ -41,16 +41,16 @@ export class RunningCall {
   end(cause: Cause): void {
     if (this.#cause !== null) return;
     this.#cause = cause;
-    this.#ending.abort(REASONS[cause]());
+    this.#controller.abort(REASONS[cause]());
   }
 
   /** @param leave run on release */
   onRelease(leave: () => void): void {
-    this.#leaves.push(leave);
+    this.#releases.push(leave);
   }
 
   release(): void {
-    for (const leave of this.#leaves) leave();
+    for (const leave of this.#releases) leave();
   }
 }
 
@@ -60,7 +60,7 @@ interface RunningCallsDeps {
   /** For deadlines of actors' calls; absent: `clock`. */
   actorClock?: Clock;
   /** Heartbeat interval. */
-  askMs?: number;
+  heartbeatMs?: number;
 }
 
 /** Calls in flight at this worker, ended on abort, without interest or past their deadline. */
@@ -75,13 +75,13 @@ export class RunningCalls {
   /** Since when no abort was missed. */
   #receivesSinceMs: number;
 
-  constructor({ bus, clock, actorClock = clock, askMs }: RunningCallsDeps) {
+  constructor({ bus, clock, actorClock = clock, heartbeatMs }: RunningCallsDeps) {
     this.#clock = clock;
     this.#actorClock = actorClock;
     this.#receivesSinceMs = clock.nowMs();
     this.#aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const isReady = () => bus.isReady();
-    this.#interest = new CallInterest({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(askMs === undefined ? {} : { askMs }) });
+    this.#interest = new CallInterest({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
     this.#reconnects = bus.onReconnect(() => {
       this.#receivesSinceMs = clock.nowMs();
     });
@@ -95,13 +95,19 @@ export class RunningCalls {
   begin(call: RouterCall, publishedAtMs: number): RunningCall | Promise<RunningCall> {
     const running = this.#start(call);
     const { callId, reply } = call;
-    const asked = { callId, askAt: askedAt(call), epoch: reply?.epoch ?? 0, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) };
+    const followed = {
+      callId,
+      heartbeatTo: heartbeatTargetOf(call),
+      epoch: reply?.epoch ?? 0,
+      tolerates: toleratedBy(call),
+      sendsHeartbeatNow: this.#hasWaitedLong(publishedAtMs),
+    };
     const follow = () => {
-      running.onRelease(this.#interest.follow(asked, () => running.end('cancelled')));
+      running.onRelease(this.#interest.follow(followed, () => running.end('cancelled')));
       return running;
     };
     if (!this.#mayHaveMissedAbort(call, publishedAtMs)) return follow();
-    return this.#interest.hasInterest(asked, REPLY_MS).then((hasInterest) => {
+    return this.#interest.hasInterest(followed, REPLY_MS).then((hasInterest) => {
       if (hasInterest) return follow();
       running.end('cancelled');
       return running;
@@ -113,7 +119,7 @@ export class RunningCalls {
   }
 
   loseAllLeases(): void {
-    for (const running of this.#running.values()) running.end('abandoned');
+    for (const running of this.#running.values()) running.end('lease-lost');
   }
 
   async stop(): Promise<void> {
@@ -148,12 +154,12 @@ export class RunningCalls {
 }
 
 /** Where heartbeats of the call go: a client's origin, an actor's partition. */
-function askedAt({ origin, reply }: RouterCall): string {
+function heartbeatTargetOf({ origin, reply }: RouterCall): string {
   return reply === null ? origin : String(partitionOf(reply.sessionId));
 }
 
 /** An actor waits while its partition has no owner; a detached call needs no reader. */
-function bearsOf({ detached, reply }: RouterCall): readonly NoInterest[] {
+function toleratedBy({ detached, reply }: RouterCall): readonly NoInterest[] {
   if (detached) return ['left', 'unanswered'];
   return reply === null ? [] : ['unanswered'];
 }

@@ -72,9 +72,9 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs = drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.loseAllLeases(), withinMs);
+      const drainTimer = setTimeout(() => running.loseAllLeases(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
-      clearTimeout(giveUp);
+      clearTimeout(drainTimer);
       await running.stop();
       await providers.close();
     },

@@ -68,7 +68,7 @@ keys: [{ id: shop, key: "\${SHOP_KEY}" }]
     await expect(clusterComponents({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: false })).rejects.toMatchObject({
       code: 'config.invalid',
       message: expect.stringMatching(
-        /1 error:\n {2}agent_config\.llms\.default: the router has no model "switchyard\/assistant": name one that it has \(local\/small, other\/name\)/,
+        /1 error:\n {2}agent_config\.llms\.default: the router has no model "switchyard\/assistant": use one of its models \(local\/small, other\/name\)/,
       ),
     });
   });

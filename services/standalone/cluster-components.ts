@@ -7,8 +7,8 @@ import { locationOfKey, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig } from './config.ts';
 import { GENERATED_KEYS, KEYS_FILE, newKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
+import { probeToolServers } from './probe-tool-servers.ts';
 import { writeRunningFile } from './running-file.ts';
-import { tryToolServers } from './try-tool-servers.ts';
 
 interface ClusterAddresses {
   routerUrls: readonly string[];
@@ -26,16 +26,16 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
   const config = parseConfig(given);
   const keys = newKeys(given);
   const environment = withKeys(given, keys);
-  const { routerConfig, madeRouter, bundle } = await loadConfiguration(config, { environment, given });
-  const toolServers = tryToolServers(bundle, { environment, clock: systemClock });
+  const { routerConfig, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });
+  const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
   const routerKeys = routerKeyLocations(routerConfig, given);
   const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
   const values = { [GENERATED_KEYS.ROUTER_API_KEY]: keys.routerKey, [GENERATED_KEYS.AGENT_API_KEY]: keys.agentKey };
-  const made = new Map([...routerKeys, agentKey].flatMap((location) => ('field' in location ? [[location.field, values[location.field] ?? '']] : [])));
+  const generated = new Map([...routerKeys, agentKey].flatMap((location) => ('field' in location ? [[location.field, values[location.field] ?? '']] : [])));
 
   async function describe({ routerUrls, agentUrls, folder }: ClusterAddresses): Promise<{ text: string; keysFile: string }> {
     const keysFile = join(folder, KEYS_FILE);
-    await writeFile(keysFile, `${JSON.stringify(Object.fromEntries(made), null, 2)}\n`, { mode: 0o600 });
+    await writeFile(keysFile, `${JSON.stringify(Object.fromEntries(generated), null, 2)}\n`, { mode: 0o600 });
     const [routerUrl = '', agentUrl = ''] = [routerUrls[0], agentUrls[0]];
     await writeRunningFile(folder, { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } });
     const text = banner({
@@ -51,7 +51,7 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
       isNewFolder: false,
       routerKeys,
       agentKey,
-      shownKeys: isTerminal ? made : new Map(),
+      shownKeys: isTerminal ? generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
@@ -63,6 +63,6 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
   return {
     describe,
     environment: { ...environment, HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
-    ...(madeRouter === null ? {} : { routerConfig: madeRouter }),
+    ...(builtInRouterConfig === null ? {} : { routerConfig: builtInRouterConfig }),
   };
 }

@@ -36,7 +36,7 @@ describe('the keys of a data folder', () => {
     const second = await loadKeys(folder, {});
 
     expect(second).toEqual({ ...first, made: new Map() });
-    expect([...first.made.values()]).toEqual([first.routerKey, first.agentKey]);
+    expect([...first.generated.values()]).toEqual([first.routerKey, first.agentKey]);
     expect((await stat(first.path)).mode & 0o777).toBe(0o600);
     expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'agent_key', 'house_secret']);
     expect(new Set([first.routerKey, first.agentKey, first.houseSecret]).size).toBe(3);
@@ -65,7 +65,7 @@ describe('the keys of a data folder', () => {
     const second = await loadKeys(folder, {}, ['AGENT_API_KEY']);
 
     expect(second.houseSecret).toBe(first.houseSecret);
-    expect(second.made).toEqual(new Map([['agent_key', second.agentKey]]));
+    expect(second.generated).toEqual(new Map([['agent_key', second.agentKey]]));
     expect(JSON.parse(await readFile(first.path, 'utf8'))).toEqual({ agent_key: second.agentKey, house_secret: first.houseSecret });
   });
 });

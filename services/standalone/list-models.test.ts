@@ -38,7 +38,7 @@ it('reports a closed port, and what to do', async () => {
 });
 
 it.each<[string, RequestListener, RegExp]>([
-  ['wants a key', (_, response) => void response.writeHead(401).end(), /answers 401: it asks for a key, which goes into OPENAI_API_KEY/],
+  ['wants a key', (_, response) => void response.writeHead(401).end(), /answers 401: the upstream requires a key: set OPENAI_API_KEY/],
   ['has no such path', (_, response) => void response.writeHead(404).end(), /answers 404, or name its models in OPENAI_MODELS/],
   ['leads elsewhere', (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(), /answers 302/],
   ['says something else', (_, response) => void response.end('<html>'), /something other than a list of models/],
@@ -54,7 +54,7 @@ it('reports a refused key without printing it', async () => {
   const baseUrl = await upstream((_, response) => void response.writeHead(403).end());
   const failure = withModels({ ...unasked, hasKey: true, baseUrl }, 'sk-secret');
 
-  await expect(failure).rejects.toThrow(/it does not accept OPENAI_API_KEY/);
+  await expect(failure).rejects.toThrow(/the upstream does not accept OPENAI_API_KEY/);
   await expect(failure).rejects.not.toThrow(/sk-secret/);
 });
 

@@ -19,17 +19,17 @@ export async function withModels(upstream: Upstream, apiKey: string | undefined)
   if (upstream.models !== null) return { ...upstream, models: upstream.models };
   const { origin, pathname, search } = new URL(upstream.baseUrl);
   const url = `${origin}${pathname.replace(/\/+$/, '')}/models`;
-  const names = namesIn(await textOf(url, search, upstream.hasKey ? apiKey : undefined));
-  if (names === null) throw unknownModels(`${url} answers with something other than a list of models`);
+  const names = namesIn(await fetchText(url, search, upstream.hasKey ? apiKey : undefined));
+  if (names === null) throw unknownModels(`${url} does not return a list of models`);
   const usable = [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MAX_MODELS);
-  if (usable.length === 0) throw unknownModels(`${url} lists no model`);
+  if (usable.length === 0) throw unknownModels(`${url} lists no model that can be used`);
   return { ...upstream, models: [...usable.filter((name) => !EMBEDS.test(name)), ...usable.filter((name) => EMBEDS.test(name))] };
 }
 
-async function textOf(url: string, search: string, apiKey: string | undefined): Promise<string> {
+async function fetchText(url: string, search: string, apiKey: string | undefined): Promise<string> {
   const key = apiKey?.trim();
   if (key !== undefined && !HEADER_TEXT.test(key)) {
-    throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY contains a character that HTTP headers do not allow, such as a line break: correct it');
+    throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY contains a character that is not allowed in an HTTP header, such as a line break: remove it');
   }
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -37,25 +37,25 @@ async function textOf(url: string, search: string, apiKey: string | undefined): 
     const response = await fetch(`${url}${search}`, { headers, signal, redirect: 'manual' });
     if (!response.ok) {
       await response.body?.cancel();
-      throw refused(url, response.status, apiKey !== undefined);
+      throw refusal(url, response.status, apiKey !== undefined);
     }
-    return await bounded(url, response);
+    return await readBounded(url, response);
   } catch (error) {
     if (error instanceof SwitchyardError) throw error;
-    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS / 1_000} s` : reasonOf(error);
-    throw unknownModels(`${url} can't be reached (${reason}): start the server there`, error);
+    const reason = signal.aborted ? `no response within ${TIMEOUT_MS / 1_000} s` : reasonOf(error);
+    throw unknownModels(`${url} can't be reached (${reason})`, { remedy: 'start the server there', cause: error });
   }
 }
 
-async function bounded(url: string, { body }: Response): Promise<string> {
-  const pieces: Uint8Array[] = [];
+async function readBounded(url: string, { body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const piece of body ?? []) {
-    bytes += piece.length;
-    if (bytes > MAX_BYTES) throw unknownModels(`${url} answers with more than ${MAX_BYTES} bytes`);
-    pieces.push(piece);
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) throw unknownModels(`${url} returns more than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
   }
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function namesIn(text: string): string[] | null {
@@ -66,14 +66,14 @@ function namesIn(text: string): string[] | null {
   }
 }
 
-function refused(url: string, status: number, hasKey: boolean): SwitchyardError {
-  if (status !== 401 && status !== 403) return unknownModels(`${url} answers ${status}`);
-  const advice = hasKey ? 'it does not accept OPENAI_API_KEY' : 'it asks for a key, which goes into OPENAI_API_KEY';
-  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${url} answers ${status}: ${advice}`);
+function refusal(url: string, status: number, hasKey: boolean): SwitchyardError {
+  if (status !== 401 && status !== 403) return unknownModels(`${url} returns ${status}`);
+  const advice = hasKey ? 'the upstream does not accept OPENAI_API_KEY' : 'the upstream requires a key: set OPENAI_API_KEY';
+  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${url} returns ${status}: ${advice}`);
 }
 
-function unknownModels(what: string, cause?: unknown): SwitchyardError {
-  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${what}, or name its models in OPENAI_MODELS`, { cause });
+function unknownModels(what: string, { remedy = 'correct the address', cause }: { remedy?: string; cause?: unknown } = {}): SwitchyardError {
+  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${what}: ${remedy}, or list its models in OPENAI_MODELS`, { cause });
 }
 
 /** fetch's own message is generic; its cause has the reason. */

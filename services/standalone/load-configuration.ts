@@ -11,7 +11,7 @@ import { missingModels } from './missing-models.ts';
 export interface Configuration {
   routerConfig: RouterConfig;
   /** Null when it is from a file. */
-  madeRouter: unknown;
+  builtInRouterConfig: unknown;
   bundle: LoadedBundle;
 }
 
@@ -31,10 +31,10 @@ interface Environments {
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
   const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;
   const upstream = openAi === null ? null : await withModels(openAi, environment.OPENAI_API_KEY);
-  const madeRouter = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
-  const routerConfig = routerConfigPath === null ? checkRouterConfig(madeRouter, environment) : await loadRouterConfig(routerConfigPath, environment);
+  const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
+  const routerConfig = routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment) : await loadRouterConfig(routerConfigPath, environment);
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
-  return { routerConfig, madeRouter, bundle };
+  return { routerConfig, builtInRouterConfig, bundle };
 }

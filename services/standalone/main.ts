@@ -24,16 +24,16 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { createLog, type Log, type ProcessLog } from '#shared/telemetry/log.ts';
 import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
-import { asDamage } from './as-damage.ts';
 import { banner } from './banner.ts';
 import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
+import { explainDamage } from './explain-damage.ts';
 import { refuseForeignFolder } from './foreign-folder.ts';
 import { loadKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
+import { probeToolServers } from './probe-tool-servers.ts';
 import { removeRunningFile, writeRunningFile } from './running-file.ts';
 import { openPorts, startStandalone } from './service.ts';
-import { tryToolServers } from './try-tool-servers.ts';
 import { wrapLines } from './wrap-words.ts';
 
 /** After the drain: closing sockets, the last commits, the database. */
@@ -51,28 +51,28 @@ async function main(): Promise<void> {
   const releasers = new Releasers(log);
   try {
     const { readiness, facts } = await run(config, { log, metrics, releasers }).catch((error: unknown) => {
-      throw asDamage(error, config.dataFolder);
+      throw explainDamage(error, config.dataFolder);
     });
     // Registered before readiness is announced: a stop may follow at once.
     const stopped = stopSignal();
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
     const signal = await stopped;
     readiness.drain();
-    console.log(`\n${signal}: finishing work in flight …`);
+    console.log(`\n${signal}: finishing requests in flight …`);
   } finally {
     await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
   }
   console.log('Stopped.');
 }
 
-interface Standing {
+interface ProcessResources {
   log: ProcessLog;
   metrics: MetricsRegistry;
   releasers: Releasers;
 }
 
 /** @returns `facts`: what the ready file gets */
-async function run(config: StandaloneConfig, { log, metrics, releasers }: Standing): Promise<{ readiness: Readiness; facts: object }> {
+async function run(config: StandaloneConfig, { log, metrics, releasers }: ProcessResources): Promise<{ readiness: Readiness; facts: object }> {
   await refuseForeignFolder(config.dataFolder);
   const folder = await lockDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
@@ -84,7 +84,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   const environment = withKeys(process.env, keys);
   const { routerConfig, bundle } = await loadConfiguration(config, { environment, given: process.env });
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
-  const toolServers = tryToolServers(bundle, { environment, clock: systemClock });
+  const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
 
   const tracing = await openTracing({
     config: config.tracing,
@@ -95,7 +95,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   });
   releasers.add('tracing', () => tracing.stop());
   const isNewFolder = !existsSync(join(config.dataFolder, 'database'));
-  const database = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => endWith(error, log, config.dataFolder) });
+  const database = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => exitOnPanic(error, log, config.dataFolder) });
   releasers.add('database', () => database.close());
   await migrate(database);
   await storeBundle(database, bundle);
@@ -130,7 +130,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
   // Only `npm run ask` needs this file.
   await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>
-    log.warn({ err: error }, 'the addresses could not be written into the data folder'),
+    log.warn({ err: error }, 'running.json could not be written to the data folder: npm run ask will not find this process'),
   );
   releasers.add('running file', () => removeRunningFile(config.dataFolder));
   const watchdog = new LoopWatchdog({ log, metrics });
@@ -149,7 +149,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
       isNewFolder,
       routerKeys,
       agentKey,
-      shownKeys: process.stdout.isTTY ? keys.made : new Map(),
+      shownKeys: process.stdout.isTTY ? keys.generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
@@ -160,15 +160,15 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   return { readiness, facts: { pid: process.pid, routerUrl, agentUrl, ...managementUrl } };
 }
 
-function forPeople(text: string): string {
+function forTerminal(text: string): string {
   return process.stderr.isTTY ? wrapLines(text) : text;
 }
 
 /** The embedded database has panicked: pending queries would never settle. Accepted work is there at the next start. */
-function endWith(error: Error, log: Log, dataFolder: string): never {
-  const reason = asDamage(error, dataFolder);
-  log.error({ err: error }, 'the embedded database has failed: the process ends');
-  console.error(`Switchyard ends: ${reason instanceof SwitchyardError ? reason.message : `the database in ${dataFolder} has failed: ${error.message}`}`);
+function exitOnPanic(error: Error, log: Log, dataFolder: string): never {
+  const reason = explainDamage(error, dataFolder);
+  log.error({ err: error }, 'the embedded database has panicked: exiting');
+  console.error(`Switchyard exits: ${reason instanceof SwitchyardError ? reason.message : `the database in ${dataFolder} has panicked: ${error.message}`}`);
   process.exit(1);
 }
 
@@ -177,6 +177,6 @@ try {
   process.exit(0);
 } catch (error) {
   // A known error's message is for people; any other error is a bug and shows its stack.
-  console.error(error instanceof SwitchyardError ? forPeople(`Switchyard can't start: ${error.message}`) : error);
+  console.error(error instanceof SwitchyardError ? forTerminal(`Switchyard can't start: ${error.message}`) : error);
   process.exit(1);
 }

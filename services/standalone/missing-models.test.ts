@@ -36,6 +36,6 @@ it('names every place with a model that the router lacks, and its models', () =>
     'agent_config.search.embedding_model',
   ]);
   expect(lines[0]).toBe(
-    'agent_config.llms.default: the router has no model "a/b": name one that it has (local/small, switchyard/assistant), or add this one there, as a model or as an alias of one',
+    'agent_config.llms.default: the router has no model "a/b": use one of its models (local/small, switchyard/assistant), or add this name to the configuration of the router, as a model or an alias',
   );
 });

@@ -8,18 +8,18 @@ export function missingModels({ agent_config: { llms, search } }: Manifest, { mo
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
   const named: [place: string, model: string | null][] = [
     ['llms.default', llms.default],
-    ...llms.fallback.map((model, place): [string, string] => [`llms.fallback[${place}]`, model]),
+    ...llms.fallback.map((model, field): [string, string] => [`llms.fallback[${field}]`, model]),
     ['llms.evaluation', llms.evaluation],
     ['llms.evaluation_fallback', llms.evaluation_fallback],
     ['search.embedding_model', search?.type === 'pgvector' ? search.embedding_model : null],
   ];
   const names = [...known].slice(0, MAX_NAMES).join(', ');
   const others = known.size > MAX_NAMES ? `${names} and ${known.size - MAX_NAMES} more` : names;
-  return named.flatMap(([place, model]) =>
+  return named.flatMap(([field, model]) =>
     model === null || known.has(model)
       ? []
       : [
-          `agent_config.${place}: the router has no model ${JSON.stringify(model)}: name one that it has (${others}), or add this one there, as a model or as an alias of one`,
+          `agent_config.${field}: the router has no model ${JSON.stringify(model)}: use one of its models (${others}), or add this name to the configuration of the router, as a model or an alias`,
         ],
   );
 }

@@ -28,7 +28,7 @@ export function upstreamOf(given: Given): Upstream | null {
   const hasKey = key !== undefined;
   if (!hasKey && given.OPENAI_BASE_URL === undefined) return null;
   const isOpenAi = new URL(baseUrl).host === new URL(OPENAI_BASE_URL).host;
-  if (isOpenAi && !hasKey) throw new SwitchyardError('config.invalid', `OPENAI_BASE_URL is ${OPENAI_BASE_URL}, which asks for a key: set OPENAI_API_KEY`);
+  if (isOpenAi && !hasKey) throw new SwitchyardError('config.invalid', `OPENAI_BASE_URL is ${OPENAI_BASE_URL}, which requires a key: set OPENAI_API_KEY`);
   const names = models ?? (isOpenAi ? OPENAI_MODELS : undefined);
   return { baseUrl, provider: providerOf(given.OPENAI_PROVIDER_NAME, baseUrl, isOpenAi), hasKey, models: names === undefined ? null : listOf(names) };
 }
@@ -40,7 +40,7 @@ function providerOf(given: string | undefined, baseUrl: string, isOpenAi: boolea
     .replace(/[^a-z0-9._-]+/g, '-')
     .replace(/^[^a-z0-9]+|-+$/g, '')
     .slice(0, MAX_SLUG_CHARACTERS);
-  if (slug === '') throw new SwitchyardError('config.invalid', 'OPENAI_PROVIDER_NAME needs a letter or a digit: ids of models begin with it');
+  if (slug === '') throw new SwitchyardError('config.invalid', 'OPENAI_PROVIDER_NAME must contain a letter or a digit: it is the prefix of model ids');
   return { slug, name };
 }
 
@@ -49,6 +49,6 @@ function listOf(text: string): string[] {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  if (names.length === 0) throw new SwitchyardError('config.invalid', 'OPENAI_MODELS names no model');
+  if (names.length === 0) throw new SwitchyardError('config.invalid', 'OPENAI_MODELS must name at least one model');
   return [...new Set(names)];
 }

@@ -16,7 +16,7 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.llms.evaluation_fallback', missing: 'nothing is evaluated' },
   { path: 'agent_config.context.preamble', missing: 'there are no preambles' },
   { path: 'agent_config.context.policies', missing: 'no policy is matched' },
-  { path: 'agent_config.context.glossaries', missing: 'prompts hold no terms' },
+  { path: 'agent_config.context.glossaries', missing: 'prompts contain no terms' },
   { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
   { path: 'agent_config.context.reevaluation_tools', missing: 'no policy is matched' },
   { path: 'agent_config.context.relationships', missing: 'no policy is matched' },

@@ -13,8 +13,8 @@ const MAX_PAIRS = 200_000;
 export function checkRelationships(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
   const members = membersOf(outline, documents);
   const inManifest = (path: readonly PropertyKey[], message: string) => report(manifestFile, ['agent_config', 'context', 'relationships', ...path], message);
-  const overs = checkPriorities(outline, members, inManifest);
-  checkEntailments(outline, members, overs, inManifest);
+  const priorities = checkPriorities(outline, members, inManifest);
+  checkEntailments(outline, members, priorities, inManifest);
   checkDependencies(documents, members, report);
 }
 
@@ -54,35 +54,35 @@ function checkPriorities({ context }: ManifestOutline, members: Members, report:
   for (const [index, priority] of context.relationships?.priorities?.entries() ?? []) {
     if (priority === null) continue;
     const highers = resolve(priority.higher, members, ['priorities', index, 'higher'], report);
-    const overs = priority.over === null ? routines : resolve(priority.over, members, ['priorities', index, 'over'], report);
+    const lowers = priority.over === null ? routines : resolve(priority.over, members, ['priorities', index, 'over'], report);
     if (priority.higher === priority.over) report(['priorities', index], `puts ${quotedName(priority.higher)} above itself`);
-    pairs += highers.length * overs.length;
+    pairs += highers.length * lowers.length;
     if (pairs > MAX_PAIRS) {
-      report(['priorities'], `stand for more than ${MAX_PAIRS} pairs`);
+      report(['priorities'], `expand to more than ${MAX_PAIRS} pairs`);
       return edges;
     }
     // A group that contains the higher one itself means the rest of the group.
-    for (const higher of highers) for (const over of overs) if (higher !== over) addEdge(edges, higher, over);
+    for (const higher of highers) for (const lower of lowers) if (higher !== lower) addEdge(edges, higher, lower);
   }
-  for (const cycle of findCycles(edges)) report(['priorities'], `form a circle: ${cycle.map(printedName).join(' over ')}`);
+  for (const cycle of findCycles(edges)) report(['priorities'], `form a cycle: ${cycle.map(printedName).join(' over ')}`);
   return edges;
 }
 
-function checkEntailments({ context }: ManifestOutline, members: Members, overs: Edges, report: ReportPath): void {
+function checkEntailments({ context }: ManifestOutline, members: Members, priorities: Edges, report: ReportPath): void {
   let pairs = 0;
   for (const [index, entailment] of context.relationships?.entailments?.entries() ?? []) {
     if (entailment === null) continue;
-    const whens = resolve(entailment.when, members, ['entailments', index, 'when'], report);
+    const conditions = resolve(entailment.when, members, ['entailments', index, 'when'], report);
     for (const [position, reference] of entailment.also_apply.entries()) {
       const path = ['entailments', index, 'also_apply', position];
-      const brought = resolve(reference, members, path, report);
-      pairs += whens.length * brought.length;
+      const implied = resolve(reference, members, path, report);
+      pairs += conditions.length * implied.length;
       if (pairs > MAX_PAIRS) {
-        report(['entailments'], `stand for more than ${MAX_PAIRS} pairs`);
+        report(['entailments'], `expand to more than ${MAX_PAIRS} pairs`);
         return;
       }
-      const contradiction = whens.flatMap((when) =>
-        brought.filter((other) => overs.get(when)?.has(other)).map((other) => `${quotedName(when)} displaces ${quotedName(other)}`),
+      const contradiction = conditions.flatMap((condition) =>
+        implied.filter((other) => priorities.get(condition)?.has(other)).map((other) => `${quotedName(condition)} displaces ${quotedName(other)}`),
       )[0];
       if (contradiction !== undefined) report(path, `contradicts priorities, where ${contradiction}`);
     }
@@ -104,14 +104,14 @@ function checkDependencies({ policies }: NamedDocuments, members: Members, repor
   }
   for (const cycle of findCycles(edges)) {
     const file = policies.find(({ document }) => `policy:${document.id}` === cycle[0])?.file;
-    if (file !== undefined) report(file, ['depends_on'], `forms a circle: ${cycle.map(printedName).join(' depends on ')}`);
+    if (file !== undefined) report(file, ['depends_on'], `forms a cycle: ${cycle.map(printedName).join(' depends on ')}`);
   }
 }
 
 function resolve(reference: string, members: Members, path: readonly PropertyKey[], report: ReportPath): readonly string[] {
   const found = members(reference);
   if (found !== null) return found;
-  const expected = reference.startsWith('tag:') ? 'no policy or routine of the manifest carries the label of' : 'the manifest names no';
+  const expected = reference.startsWith('tag:') ? 'no policy or routine of the manifest has the label of' : 'the manifest names no';
   report(path, `${expected} ${quotedName(reference)}`);
   return [];
 }

@@ -10,10 +10,10 @@ export function findCycles(edges: ReadonlyMap<string, ReadonlySet<string>>): str
   const finished = new Set<string>();
   for (const start of edges.keys()) {
     // Depth-first without recursion, since a chain may be as long as there are nodes.
-    const way = new Set<string>();
+    const path = new Set<string>();
     const stack: { node: string; rest: Iterator<string> }[] = [];
     const enter = (node: string) => {
-      way.add(node);
+      path.add(node);
       stack.push({ node, rest: (edges.get(node) ?? new Set<string>()).values() });
     };
     if (!finished.has(start)) enter(start);
@@ -22,9 +22,9 @@ export function findCycles(edges: ReadonlyMap<string, ReadonlySet<string>>): str
       if (next.done === true) {
         finished.add(top.node);
         stack.pop();
-        way.delete(top.node);
-      } else if (way.has(next.value)) {
-        const nodes = [...way];
+        path.delete(top.node);
+      } else if (path.has(next.value)) {
+        const nodes = [...path];
         cycles.push([...nodes.slice(nodes.indexOf(next.value)), next.value]);
         if (cycles.length === MAX_CYCLES) return cycles;
       } else if (!finished.has(next.value)) enter(next.value);

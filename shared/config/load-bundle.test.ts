@@ -230,7 +230,7 @@ describe('loadBundle', () => {
         'documents/variable-sets/customer.yaml: variables[0].tool_id: the manifest\'s mcps name no tool server "crm"',
         'documents/macros/first-name.yaml: variable.name: the variable set "customer" has no variable "first"',
         'documents/macros/city.yaml: variable.set: the manifest names no variable set "places"',
-        'documents/policies/p.yaml: disambiguates[0]: no policy or routine of the manifest carries the label of "tag:x"',
+        'documents/policies/p.yaml: disambiguates[0]: no policy or routine of the manifest has the label of "tag:x"',
         'documents/policies/p.yaml: depends_on[0]: the manifest names no "policy:q"',
       ]);
     });
@@ -244,9 +244,7 @@ describe('loadBundle', () => {
         ],
       });
 
-      expect(lines).toEqual([
-        'manifest.yaml: agent_config.context.relationships.priorities: form a circle: policy:a over policy:b over policy:c over policy:a',
-      ]);
+      expect(lines).toEqual(['manifest.yaml: agent_config.context.relationships.priorities: form a cycle: policy:a over policy:b over policy:c over policy:a']);
     });
 
     it('something that displaces itself', async () => {
@@ -263,7 +261,7 @@ describe('loadBundle', () => {
         ],
       });
 
-      expect(lines).toEqual(['manifest.yaml: agent_config.context.relationships.priorities: form a circle: routine:r over routine:s over routine:r']);
+      expect(lines).toEqual(['manifest.yaml: agent_config.context.relationships.priorities: form a cycle: routine:r over routine:s over routine:r']);
     });
 
     it('something that brings along what it displaces', async () => {
@@ -288,7 +286,7 @@ describe('loadBundle', () => {
       });
 
       // The policy has the label itself, so the label means the others.
-      expect(lines).toEqual(['documents/policies/a.yaml: depends_on: forms a circle: policy:a depends on policy:b depends on policy:a']);
+      expect(lines).toEqual(['documents/policies/a.yaml: depends_on: forms a cycle: policy:a depends on policy:b depends on policy:a']);
     });
 
     it('more documents than may be read, without reading them', async () => {
@@ -321,7 +319,7 @@ describe('loadBundle', () => {
 
       expect(await problemsOf(files)).toEqual([
         'manifest.yaml: agent_config.context.relationships.priorities[0]: puts "tag:all" above itself',
-        'manifest.yaml: agent_config.context.relationships.priorities: stand for more than 200000 pairs',
+        'manifest.yaml: agent_config.context.relationships.priorities: expand to more than 200000 pairs',
       ]);
     });
   });
@@ -428,7 +426,7 @@ describe('loadBundle', () => {
 
     expect(warnings.map((warning) => warning.replaceAll(`${folder}/`, ''))).toEqual([
       'manifest.yaml: agent_config.webhooks[0].secret_env: the environment variable CLAIMS_SECRET is not set; deliveries are refused until it is',
-      'documents/policys is not read: documents stand in prompts, routines, policies, glossaries, macros, variable-sets',
+      'documents/policys is ignored: the folders of documents are prompts, routines, policies, glossaries, macros, variable-sets',
       'documents/routines/hooked.yaml: autonomous.webhook.secret_env: the environment variable OWN_SECRET is not set; deliveries are refused until it is',
       'documents/routines/open.yaml: callback_url_allowlist is not set: results of the routine "open", and the agent\'s key with them, may be sent to any host',
     ]);
@@ -459,7 +457,7 @@ describe('loadBundle', () => {
       'endpoint (no address is provisioned)',
       'agent_config.runtime.policy_batch_size (no policy is matched)',
       'agent_config.context.policies (no policy is matched)',
-      'agent_config.context.glossaries (prompts hold no terms)',
+      'agent_config.context.glossaries (prompts contain no terms)',
       'agent_config.context.relationships (no policy is matched)',
       'routine return-an-order (conversations follow no steps)',
     ]);

@@ -52,8 +52,8 @@ export async function loadBundle({
   const credentials = checkCredentials(value, environment, used);
   const read = await readDocuments(documentsPath);
   const inManifest = (line: string) => `${manifestPath}: ${line}`;
-  const elsewhere = manifest === null ? [] : platformElsewhere(manifest.agent_config.platform.base_url, publicBaseUrl);
-  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...elsewhere].map(inManifest), ...read.problems];
+  const platformProblems = manifest === null ? [] : foreignPlatformProblems(manifest.agent_config.platform.base_url, publicBaseUrl);
+  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...platformProblems].map(inManifest), ...read.problems];
 
   // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
@@ -67,7 +67,7 @@ export async function loadBundle({
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
   const body = { manifest, documents: documentsOf(named) };
   const webhooks = used === undefined ? checkRoutineWebhooks(named, environment) : [];
-  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...webhooks, ...openCallbacks(named)];
+  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...webhooks, ...unrestrictedCallbacks(named)];
   return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents.routines) };
 }
 
@@ -80,10 +80,10 @@ export function agentApiKey(bundle: Bundle, environment: Environment): string {
 }
 
 /** Documents and model calls stay in this deployment: another platform's address would have no effect. */
-function platformElsewhere(baseUrl: string | null, publicBaseUrl: string | null): string[] {
+function foreignPlatformProblems(baseUrl: string | null, publicBaseUrl: string | null): string[] {
   if (baseUrl === null || (publicBaseUrl !== null && withoutSlash(baseUrl) === withoutSlash(publicBaseUrl))) return [];
-  const remedy = 'leave it out, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
-  return [`agent_config.platform.base_url: is another deployment's, where documents and model calls can not be sent yet; ${remedy}`];
+  const remedy = 'remove it, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
+  return [`agent_config.platform.base_url: must be the address of this deployment: documents and model calls can't be sent to another one yet; ${remedy}`];
 }
 
 function withoutSlash(url: string): string {
@@ -92,23 +92,23 @@ function withoutSlash(url: string): string {
 
 function documentsOf(named: NamedDocuments): Documents {
   return {
-    prompts: inOrder(named.prompts),
-    routines: inOrder(named.routines),
-    policies: inOrder(named.policies),
-    glossaries: inOrder(named.glossaries),
-    macros: inOrder(named.macros),
-    variable_sets: inOrder(named.variable_sets),
+    prompts: sortedDocuments(named.prompts),
+    routines: sortedDocuments(named.routines),
+    policies: sortedDocuments(named.policies),
+    glossaries: sortedDocuments(named.glossaries),
+    macros: sortedDocuments(named.macros),
+    variable_sets: sortedDocuments(named.variable_sets),
   };
 }
 
 /** Sorted by id and version, so that the order of files and lists does not change the hash. */
-function inOrder<Document extends { id: string; version: number }>(named: readonly Named<Document>[]): Document[] {
+function sortedDocuments<Document extends { id: string; version: number }>(named: readonly Named<Document>[]): Document[] {
   const documents = named.map(({ document }) => document);
   return documents.sort((left, right) => (left.id === right.id ? left.version - right.version : left.id < right.id ? -1 : 1));
 }
 
 /** Callbacks carry the agent's key: without an allow-list, a caller can have it sent to any host. */
-function openCallbacks({ routines }: NamedDocuments): string[] {
+function unrestrictedCallbacks({ routines }: NamedDocuments): string[] {
   return routines.flatMap(({ file, document }) => {
     if (document.kind !== 'autonomous' || (document.callback_url_allowlist?.length ?? 0) > 0) return [];
     return [

@@ -131,7 +131,7 @@ describe('loadRouterConfig', () => {
     const path = join(folder, 'broken.yaml');
     await writeFile(path, 'providers:\n  - slug: a\n    slug: b\n');
 
-    await expect(loadRouterConfig(path, environment)).rejects.toThrow(`${path} has 1 error:\n  line 3, column 5: this key stands here twice`);
+    await expect(loadRouterConfig(path, environment)).rejects.toThrow(`${path} has 1 error:\n  line 3, column 5: this key is repeated`);
   });
 
   it('names the file when its content is wrong', async () => {

@@ -74,7 +74,7 @@ function refuseRepeats(names: readonly Named[], report: Report): void {
     if (name === null || name === undefined) continue;
     const first = seen.get(name);
     if (first === undefined) seen.set(name, path);
-    else report(path, `repeats ${quotedName(name)}, which is ${formatPath(first)} already`);
+    else report(path, `repeats ${quotedName(name)}, which ${formatPath(first)} already uses`);
   }
 }
 

@@ -43,7 +43,7 @@ function pairs(expected: string, isSendable: (value: string) => boolean, nameOf:
       const [, name, value] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=(.*)$/.exec(pair) ?? [];
       const decoded = value === undefined ? null : decode(value.trim());
       if (name === undefined || decoded === null || !isSendable(decoded)) {
-        context.addIssue({ code: 'custom', message: `must be name=value pairs between commas${expected}` });
+        context.addIssue({ code: 'custom', message: `must be comma-separated name=value pairs${expected}` });
         return z.NEVER;
       }
       read[nameOf(name)] = decoded;
@@ -61,12 +61,12 @@ function decode(text: string): string | null {
 }
 
 export const headerPairs = pairs(
-  ', of what a header can carry',
+  ', with values that are allowed in an HTTP header',
   (value) => SENDABLE.test(value),
   (name) => name.toLowerCase(),
 );
 const attributePairs = pairs(
-  ', values percent-encoded',
+  ', with percent-encoded values',
   () => true,
   (name) => name,
 );
@@ -83,7 +83,7 @@ export const otelSettings = {
   OTEL_LOG_LEVEL: oneOf(['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']),
   OTEL_PROPAGATORS: listOf('a list that contains tracecontext', (names) => names.includes('tracecontext')),
   OTEL_RESOURCE_ATTRIBUTES: attributePairs.optional(),
-  OTEL_TRACES_EXPORTER: listOf('otlp, console, both between commas, or none', areExporters),
+  OTEL_TRACES_EXPORTER: listOf('otlp, console, both separated by a comma, or none', areExporters),
   OTEL_TRACES_SAMPLER: oneOf(['always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio']),
   OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol,

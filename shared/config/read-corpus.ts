@@ -31,7 +31,7 @@ export function readCorpus(folder: string): CorpusCase[] {
   return names.sort().map((file) => {
     const name = file.slice(0, -'.json'.length);
     const read = readCase(root, name);
-    if (name.startsWith('invalid-') !== read.errors.length > 0) throw new Error(`${folder}/${file} is named against what it says`);
+    if (name.startsWith('invalid-') !== read.errors.length > 0) throw new Error(`${folder}/${file} has a name that contradicts its errors`);
     return read;
   });
 }

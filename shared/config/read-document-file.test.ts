@@ -30,11 +30,11 @@ describe('readDocumentFile', () => {
   });
 
   it('refuses a folder', async () => {
-    expect((await readDocumentFile(folder)).problems).toEqual(['this is not a file']);
+    expect((await readDocumentFile(folder)).problems).toEqual(['this is not a regular file']);
   });
 
   it('refuses a device, whose content may have no end', async () => {
-    expect((await readDocumentFile('/dev/zero')).problems).toEqual(['this is not a file']);
+    expect((await readDocumentFile('/dev/zero')).problems).toEqual(['this is not a regular file']);
   });
 
   it('refuses a file that is too large without reading it', async () => {
@@ -54,17 +54,17 @@ describe('readDocumentFile', () => {
   });
 
   it('refuses a key that stands twice, in YAML as in JSON', async () => {
-    expect(await problemsOf('id: a\nid: b\n')).toEqual(['line 2, column 1: this key stands here twice']);
-    expect(await problemsOf('{"id": "a",\n "id": "b"}')).toEqual(['line 2, column 2: this key stands here twice']);
+    expect(await problemsOf('id: a\nid: b\n')).toEqual(['line 2, column 1: this key is repeated']);
+    expect(await problemsOf('{"id": "a",\n "id": "b"}')).toEqual(['line 2, column 2: this key is repeated']);
   });
 
   it('finds keys that stand twice in mappings of every kind, however deep, in the order of the file', async () => {
     const text = ['a:', '  - {x: 1, "x": 2}', '  - b: &b', '      c: 1', "      'c': 2", '    ? d', '    : 1', '    d: 2', 'e: *b', 'a: 3'].join('\n');
     expect(await problemsOf(text)).toEqual([
-      'line 2, column 12: this key stands here twice',
-      'line 5, column 7: this key stands here twice',
-      'line 8, column 5: this key stands here twice',
-      'line 10, column 1: this key stands here twice',
+      'line 2, column 12: this key is repeated',
+      'line 5, column 7: this key is repeated',
+      'line 8, column 5: this key is repeated',
+      'line 10, column 1: this key is repeated',
     ]);
     expect(await problemsOf('a: {b: 1}\nc: {b: 1}\n"1": x\n"01": y\n')).toEqual([]);
   });
@@ -72,7 +72,7 @@ describe('readDocumentFile', () => {
   it('names the first five mistakes and counts the others', async () => {
     const problems = await problemsOf(`a: 1\n${'a: 1\n'.repeat(150_000)}`);
     expect(problems).toHaveLength(6);
-    expect(problems[4]).toBe('line 6, column 1: this key stands here twice');
+    expect(problems[4]).toBe('line 6, column 1: this key is repeated');
     expect(problems[5]).toBe('… and 149995 more');
   });
 
@@ -86,11 +86,11 @@ describe('readDocumentFile', () => {
   });
 
   it('refuses a second document in one file', async () => {
-    expect(await problemsOf('id: a\n---\nid: b\n')).toEqual(['line 2, column 1: a file must hold one document']);
+    expect(await problemsOf('id: a\n---\nid: b\n')).toEqual(['line 2, column 1: a file must contain one document']);
   });
 
   it('refuses a tag that it does not know', async () => {
-    expect(await problemsOf('id: !secret a\n')).toEqual(['line 1, column 5: a tag or an unquoted value is not known']);
+    expect(await problemsOf('id: !secret a\n')).toEqual(['line 1, column 5: a tag or an unquoted value is unknown']);
   });
 
   it('never quotes the text, which may hold a secret', async () => {
@@ -120,7 +120,7 @@ describe('readDocumentFile', () => {
           .join(', ')}]`,
       );
 
-    expect(await problemsOf(lines.join('\n'))).toEqual(['an alias names no anchor before it, or aliases stand for more than 100 values']);
+    expect(await problemsOf(lines.join('\n'))).toEqual(['an alias refers to no anchor before it, or aliases expand to more than 100 values']);
   });
 
   it('refuses aliases that stand for too many empty values, which the parser does not count', async () => {
@@ -131,12 +131,12 @@ describe('readDocumentFile', () => {
           .fill(`*a${level - 1}`)
           .join(', ')}]`,
       );
-    expect(await problemsOf(lines.join('\n'))).toEqual(['aliases stand for more than 1048576 values']);
+    expect(await problemsOf(lines.join('\n'))).toEqual(['aliases expand to more than 1048576 values']);
   });
 
   it('refuses more anchors and aliases than a hand-written file has', async () => {
     const lines = Array.from({ length: 501 }, (_, index) => `k${index}: &a${index} x\nl${index}: *a${index}`);
-    expect(await problemsOf(lines.join('\n'))).toEqual(['the document holds more than 1000 anchors and aliases']);
+    expect(await problemsOf(lines.join('\n'))).toEqual(['the document has more than 1000 anchors and aliases']);
     expect(await problemsOf(lines.slice(0, 500).join('\n'))).toEqual([]);
   });
 
@@ -152,8 +152,8 @@ describe('readDocumentFile', () => {
   it('refuses values that JSON has no form for', async () => {
     for (const value of ['.inf', '-.inf', '.nan']) expect((await problemsOf(`a: ${value}`)).join()).toContain('that JSON has no form for');
     for (const value of ['!!binary aGk=', '!!set {a, b}', '!!timestamp 2026-01-31', '!!omap [a: 1]']) {
-      expect(await problemsOf(`a: ${value}`)).toEqual(['line 1, column 4: a tag or an unquoted value is not known']);
-      expect(await problemsOf(`%YAML 1.1\n---\na: ${value}`)).toEqual(['line 3, column 4: a tag or an unquoted value is not known']);
+      expect(await problemsOf(`a: ${value}`)).toEqual(['line 1, column 4: a tag or an unquoted value is unknown']);
+      expect(await problemsOf(`%YAML 1.1\n---\na: ${value}`)).toEqual(['line 3, column 4: a tag or an unquoted value is unknown']);
     }
   });
 

@@ -42,21 +42,21 @@ export async function readDocumentFile(path: string): Promise<FileRead> {
   const document = parseDocument(text, { ...OPTIONS, lineCounter: lines });
   const walk = walkNodes(document);
   // The parser only warns of an unknown tag, and would misread its value.
-  const [first, ...more] = listed([...document.errors.map(faultAt), ...document.warnings.map(faultAt), ...walk.repeatedKeys], lines);
+  const [first, ...more] = listed([...document.errors.map(syntaxFaultOf), ...document.warnings.map(syntaxFaultOf), ...walk.repeatedKeys], lines);
   if (first !== undefined) return refused(first, ...more);
-  if (walk.anchors > MAX_ANCHORS) return refused(`the document holds more than ${MAX_ANCHORS} anchors and aliases`);
+  if (walk.anchors > MAX_ANCHORS) return refused(`the document has more than ${MAX_ANCHORS} anchors and aliases`);
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch {
-    return refused(`an alias names no anchor before it, or aliases stand for more than ${MAX_ALIASES} values`);
+    return refused(`an alias refers to no anchor before it, or aliases expand to more than ${MAX_ALIASES} values`);
   }
   const fault = faultOf(value, { valuesLeft: MAX_VALUES });
   return fault === null ? { value, problems: [] } : refused(fault);
 }
 
 /** Values without a JSON form; reading `omap` is quadratic. `%YAML 1.1` enables these tags too. */
-const TAGS_LEFT_OUT = /:(?:omap|pairs|set|binary|timestamp)$/;
+const UNSUPPORTED_TAGS = /:(?:omap|pairs|set|binary|timestamp)$/;
 
 /** `uniqueKeys` is off because it is quadratic; `addRepeats` finds repeated keys in linear time. */
 const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
@@ -64,24 +64,24 @@ const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
   stringKeys: true,
   uniqueKeys: false,
   resolveKnownTags: false,
-  customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !TAGS_LEFT_OUT.test(tag.tag)),
+  customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !UNSUPPORTED_TAGS.test(tag.tag)),
   logLevel: 'error',
 };
 
 interface SyntaxFault {
   /** Character offset. */
-  at: number;
+  offset: number;
   sentence: string;
 }
 
-function faultAt({ pos, code }: { pos: [number, number]; code: ErrorCode }): SyntaxFault {
-  return { at: pos[0], sentence: SENTENCES[code] };
+function syntaxFaultOf({ pos, code }: { pos: [number, number]; code: ErrorCode }): SyntaxFault {
+  return { offset: pos[0], sentence: SENTENCES[code] };
 }
 
 function listed(faults: readonly SyntaxFault[], lines: LineCounter): string[] {
-  const sorted = [...faults].sort((left, right) => left.at - right.at);
-  const shown = sorted.slice(0, MAX_SYNTAX_ERRORS).map(({ at, sentence }) => {
-    const { line, col } = lines.linePos(at);
+  const sorted = [...faults].sort((left, right) => left.offset - right.offset);
+  const shown = sorted.slice(0, MAX_SYNTAX_ERRORS).map(({ offset, sentence }) => {
+    const { line, col } = lines.linePos(offset);
     return `line ${line}, column ${col}: ${sentence}`;
   });
   const rest = sorted.length - shown.length;
@@ -108,7 +108,7 @@ function addRepeats(items: readonly { key: unknown }[], repeats: SyntaxFault[]):
   const seen = new Set<unknown>();
   for (const { key } of items) {
     if (!isScalar(key)) continue;
-    if (seen.has(key.value)) repeats.push({ at: key.range?.[0] ?? 0, sentence: SENTENCES.DUPLICATE_KEY });
+    if (seen.has(key.value)) repeats.push({ offset: key.range?.[0] ?? 0, sentence: SENTENCES.DUPLICATE_KEY });
     seen.add(key.value);
   }
 }
@@ -122,12 +122,12 @@ async function readText(path: string): Promise<string | { problem: string }> {
   try {
     const found = await stat(path);
     // Opening a pipe would block until another process writes to it.
-    if (!found.isFile()) return { problem: 'this is not a file' };
+    if (!found.isFile()) return { problem: 'this is not a regular file' };
     if (found.size > MAX_FILE_BYTES) return { problem: `the file is larger than ${MAX_FILE_BYTES / 1_048_576} MiB` };
     bytes = await readFile(path);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    return { problem: error.code === 'ENOENT' ? 'the file does not exist' : `the file can not be read (${String(error.code)})` };
+    return { problem: error.code === 'ENOENT' ? 'the file does not exist' : `the file can't be read (${String(error.code)})` };
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -139,12 +139,12 @@ async function readText(path: string): Promise<string | { problem: string }> {
 /** Refuses what JSON can't express: infinity, bytes, dates, sets, cyclic values. */
 function faultOf(value: unknown, walk: { valuesLeft: number }, depth = 0): string | null {
   walk.valuesLeft -= 1;
-  if (walk.valuesLeft < 0) return `aliases stand for more than ${MAX_VALUES} values`;
+  if (walk.valuesLeft < 0) return `aliases expand to more than ${MAX_VALUES} values`;
   if (depth > MAX_DEPTH) return `the document is nested deeper than ${MAX_DEPTH} levels`;
   if (value === null || typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))) return null;
   const isList = Array.isArray(value);
   if (!isList && (typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype)) {
-    return 'the document holds a value that JSON has no form for, such as .inf, .nan, !!binary or !!set';
+    return 'the document has a value that JSON cannot represent, such as .inf, .nan, !!binary or !!set';
   }
   for (const inner of isList ? value : Object.values(value)) {
     const fault = faultOf(inner, walk, depth + 1);
@@ -156,26 +156,26 @@ function faultOf(value: unknown, walk: { valuesLeft: number }, depth = 0): strin
 /** Replaces the parser's own messages, which quote the text. */
 const SENTENCES: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: 'an alias can have no anchor or tag',
-  BAD_ALIAS: 'an alias or anchor has no proper name',
-  BAD_COLLECTION_TYPE: 'a tag does not fit its collection',
+  BAD_ALIAS: 'the name of an alias or anchor is not valid',
+  BAD_COLLECTION_TYPE: 'a tag does not match its collection',
   BAD_DIRECTIVE: 'a % directive is not valid',
   BAD_DQ_ESCAPE: 'an escape in a quoted string is not valid',
-  BAD_INDENT: 'the indentation does not fit, or a bracket is not closed',
-  BAD_PROP_ORDER: 'an anchor or tag stands in the wrong place',
-  BAD_SCALAR_START: 'a string can not begin with this character; put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a mapping can not begin here; a string with a colon needs quotes',
-  BLOCK_IN_FLOW: 'a block can not stand inside brackets',
-  DUPLICATE_KEY: 'this key stands here twice',
-  IMPOSSIBLE: 'this can not be read',
+  BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
+  BAD_PROP_ORDER: 'an anchor or tag is in the wrong place',
+  BAD_SCALAR_START: 'a string cannot begin with this character; put it in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a mapping cannot begin here; a string with a colon needs quotes',
+  BLOCK_IN_FLOW: 'a block is not allowed inside brackets',
+  DUPLICATE_KEY: 'this key is repeated',
+  IMPOSSIBLE: 'this could not be parsed',
   KEY_OVER_1024_CHARS: 'a key is longer than 1024 characters',
   MISSING_CHAR: 'a quote, bracket, comma, colon or space is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key must stand on one line',
+  MULTILINE_IMPLICIT_KEY: 'a key must be on one line',
   MULTIPLE_ANCHORS: 'a value can have only one anchor',
-  MULTIPLE_DOCS: 'a file must hold one document',
+  MULTIPLE_DOCS: 'a file must contain one document',
   MULTIPLE_TAGS: 'a value can have only one tag',
   NON_STRING_KEY: 'a key must be a string',
   RESOURCE_EXHAUSTION: 'this is nested too deeply',
-  TAB_AS_INDENT: 'a tab can not indent; use spaces',
-  TAG_RESOLVE_FAILED: 'a tag or an unquoted value is not known',
-  UNEXPECTED_TOKEN: 'this is not expected here',
+  TAB_AS_INDENT: 'tabs are not allowed in the indentation; use spaces',
+  TAG_RESOLVE_FAILED: 'a tag or an unquoted value is unknown',
+  UNEXPECTED_TOKEN: 'this token is unexpected',
 };

@@ -55,7 +55,7 @@ export async function readDocuments(folder: string): Promise<DocumentsRead> {
   const top = await entriesOf(folder);
   const problems = top === null ? [`${folder}: the folder does not exist`] : [];
   const listed = await listFiles(folder);
-  refuseTooMuch(folder, listed);
+  checkTotals(folder, listed);
   const read = <Document>(kind: keyof Documents, schema: z.ZodType<Document>) => readKind(listed[kind], (value) => check(schema, value), problems);
   const found: FoundDocuments = {
     prompts: await read('prompts', prompt),
@@ -65,7 +65,7 @@ export async function readDocuments(folder: string): Promise<DocumentsRead> {
     macros: await read('macros', macro),
     variable_sets: await read('variable_sets', variableSet),
   };
-  return { found, problems, warnings: foldersNotRead(folder, top ?? []) };
+  return { found, problems, warnings: ignoredFolders(folder, top ?? []) };
 }
 
 interface ListedFile {
@@ -115,7 +115,7 @@ async function entriesOf(folder: string): Promise<Entry[] | null> {
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return null;
     if (cause instanceof SwitchyardError) throw cause;
-    throw new SwitchyardError('config.invalid', `${folder} can not be read as a folder`, { cause });
+    throw new SwitchyardError('config.invalid', `${folder} can't be read as a folder`, { cause });
   }
   return entries;
 }
@@ -129,15 +129,15 @@ async function sizeOf(path: string): Promise<number> {
   }
 }
 
-function refuseTooMuch(folder: string, listed: ListedFiles): void {
+function checkTotals(folder: string, listed: ListedFiles): void {
   const files = Object.values(listed).flat();
   if (files.length > MAX_DOCUMENTS) throw tooMany(folder);
   const totalBytes = files.reduce((total, { sizeBytes }) => total + sizeBytes, 0);
-  if (totalBytes > MAX_TOTAL_BYTES) throw new SwitchyardError('config.invalid', `${folder} holds more than ${MAX_TOTAL_BYTES / 1_048_576} MiB of documents`);
+  if (totalBytes > MAX_TOTAL_BYTES) throw new SwitchyardError('config.invalid', `${folder} contains more than ${MAX_TOTAL_BYTES / 1_048_576} MiB of documents`);
 }
 
 function tooMany(folder: string): SwitchyardError {
-  return new SwitchyardError('config.invalid', `${folder} holds more than ${MAX_DOCUMENTS} documents`);
+  return new SwitchyardError('config.invalid', `${folder} contains more than ${MAX_DOCUMENTS} documents`);
 }
 
 const identity = tolerantObject({ id: tolerantText, version: tolerantNumber });
@@ -157,7 +157,7 @@ async function readKind<Document>(
     if (id !== null && version !== null) {
       const other = fileOf.get(`${id} ${version}`);
       if (other === undefined) fileOf.set(`${id} ${version}`, file);
-      else problems.push(`${file}: is version ${version} of ${quotedName(id)}, and so is ${other}`);
+      else problems.push(`${file}: has the same id and version as ${other}: ${quotedName(id)}, version ${version}`);
     }
     found.push({ file, id, version, document });
   }
@@ -165,8 +165,8 @@ async function readKind<Document>(
 }
 
 /** Warns of unknown subfolders, which are likely misspelt. */
-function foldersNotRead(folder: string, entries: readonly Entry[]): string[] {
+function ignoredFolders(folder: string, entries: readonly Entry[]): string[] {
   const known = new Set<string>(Object.values(documentFolders));
-  const strangers = entries.filter(({ name, isFolder }) => isFolder && !known.has(name) && !name.startsWith('.'));
-  return strangers.map(({ name }) => `${join(folder, name)} is not read: documents stand in ${[...known].join(', ')}`);
+  const unknownFolders = entries.filter(({ name, isFolder }) => isFolder && !known.has(name) && !name.startsWith('.'));
+  return unknownFolders.map(({ name }) => `${join(folder, name)} is ignored: the folders of documents are ${[...known].join(', ')}`);
 }

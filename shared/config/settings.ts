@@ -15,12 +15,12 @@ const natsServers = z.string().superRefine((text, context) => {
   for (const server of servers) {
     const url = URL.canParse(server.trim()) ? new URL(server.trim()) : null;
     if (url === null || !/^(?:nats|tls):$/.test(url.protocol) || url.hostname === '') {
-      context.addIssue({ code: 'custom', message: 'must be nats://host:port, or several of one cluster, separated by commas' });
+      context.addIssue({ code: 'custom', message: 'must be nats://host:port, or a comma-separated list of the servers of one cluster' });
     } else if (url.username !== '' || url.password !== '') {
       // Each service has its own user at the broker, so one shared URL can't hold it.
       context.addIssue({
         code: 'custom',
-        message: 'must not contain a user or a password: the user is the name of the service, and NATS_PASSWORD is its password',
+        message: 'must not contain a user or a password: the user is the name of the service, its password is NATS_PASSWORD',
       });
     }
   }

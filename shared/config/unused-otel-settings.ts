@@ -27,7 +27,7 @@ function reasonOf(name: string, value: string, given: ReadonlyMap<string | undef
   const hasEndpoint = ENDPOINTS.some((endpoint) => given.has(endpoint));
   if (name === 'OTEL_PROPAGATORS') {
     const others = namesIn(value).some((one) => one !== 'tracecontext');
-    return others ? 'only tracecontext is read from callers and handed on' : null;
+    return others ? 'only tracecontext is supported' : null;
   }
   if (name === 'OTEL_TRACES_SAMPLER_ARG') {
     const sampler = given.get('OTEL_TRACES_SAMPLER')?.trim().toLowerCase();
@@ -35,18 +35,18 @@ function reasonOf(name: string, value: string, given: ReadonlyMap<string | undef
   }
   if (name === 'OTEL_TRACES_EXPORTER') {
     return namesIn(value).includes('otlp') && !hasEndpoint
-      ? 'the environment names no endpoint, and there is no default one: only a backend of the manifest gets traces'
+      ? 'no endpoint is set, and there is no default: only a backend of the manifest receives traces'
       : null;
   }
   if (name.startsWith('OTEL_EXPORTER_OTLP_') && !hasEndpoint) {
-    return 'it applies to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, which is not set; a backend of the manifest is not sent to by it';
+    return 'it applies to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, which is not set, and not to a backend of the manifest';
   }
   return null;
 }
 
 function reasonOfUnread(name: string, value: string): string | null {
   if (/^OTEL_(?:METRICS|LOGS)_EXPORTER$/.test(name) && value.trim().toLowerCase() === 'none') return null;
-  if (OTHER_SIGNALS.test(name)) return 'only traces are sent to a collector: metrics are read at /metrics, and logs are lines of stderr';
+  if (OTHER_SIGNALS.test(name)) return 'only traces are exported: metrics are scraped from /metrics, and logs are written to stderr';
   if (/^OTEL_EXPORTER_OTLP_(?:TRACES_)?INSECURE$/.test(name)) return 'the scheme of the endpoint, http or https, decides';
   return 'Switchyard does not read it';
 }

@@ -14,6 +14,7 @@ interface DeadLetter {
 const INSERT_DEAD_LETTER = `insert into dead_letters (id, p, source, reason, body, created_at)
   select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`;
 
+/** Stores the dead letter of a work item, once per id and source. */
 export async function storeDeadLetter(database: Queryable, { id, source, partition, reason, body }: DeadLetter): Promise<void> {
   await database.query(INSERT_DEAD_LETTER, [id, partition, source, withoutNul(reason), withoutNul(body)]);
 }

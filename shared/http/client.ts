@@ -63,7 +63,7 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
         isOver();
         callback(...result);
       });
-      if (socket instanceof Socket) isOver = exchange?.connecting(() => socket.destroy(new Error('the connection is no longer awaited'))) ?? isOver;
+      if (socket instanceof Socket) isOver = exchange?.connecting(() => socket.destroy(new Error('the request was aborted while connecting'))) ?? isOver;
     },
   });
   const dispatch = client.dispatch.bind(client);

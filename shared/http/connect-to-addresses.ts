@@ -27,7 +27,7 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
   const target = {
     host,
     port: Number(url.port || (secure ? 443 : 80)),
-    lookup: answering(addresses.slice(0, MAX_ADDRESSES_TRIED)),
+    lookup: fixedLookup(addresses.slice(0, MAX_ADDRESSES_TRIED)),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
     noDelay: true,
@@ -37,15 +37,15 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
     const trust = trustedCertificates === null ? {} : { ca: trustedCertificates };
     // TLS allows no IP address as server name.
     const socket = secure ? tls.connect({ ...target, ...trust, ALPNProtocols: ['http/1.1'], servername: isIP(host) ? '' : host }) : net.connect(target);
-    const give = (error: unknown) => {
+    const fail = (error: unknown) => {
       clearTimeout(timer);
       socket.destroy();
       reject(error);
     };
-    const timer = setTimeout(() => give(Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })), timeoutMs);
+    const timer = setTimeout(() => fail(Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })), timeoutMs);
     // Stays for the socket's lifetime: an unhandled 'error' event would end the process.
-    socket.on('error', give);
-    const onAbort = () => give(signal.reason);
+    socket.on('error', fail);
+    const onAbort = () => fail(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     socket.once('close', () => signal.removeEventListener('abort', onAbort));
     socket.once(secure ? 'secureConnect' : 'connect', () => {
@@ -56,7 +56,7 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
 }
 
 /** A lookup that returns the known addresses. With `autoSelectFamily` a socket always requests all of them. */
-function answering(addresses: readonly string[]): LookupFunction {
+function fixedLookup(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_name, _options, callback) => callback(null, known);
 }

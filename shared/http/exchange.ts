@@ -69,7 +69,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#reader = { onChunk, resolve, reject };
       const unread = this.#unread;
       this.#unread = [];
-      for (const piece of unread) this.#hand(piece);
+      for (const piece of unread) this.#emit(piece);
       // Last, since undici delivers what it held back within this call.
       if (this.#unreadBytes > MAX_UNREAD_BYTES && this.#reader !== null) this.#controller?.resume();
       this.#notifyEnd();
@@ -80,7 +80,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   release(): void {
     this.#unread = [];
     if (this.#hasEnded || this.#failure !== null) return;
-    const timer = setTimeout(() => this.abort(new Error('what is left takes too long')), RELEASE_MAX_MS);
+    const timer = setTimeout(() => this.abort(new Error('draining the rest of the response takes too long')), RELEASE_MAX_MS);
     this.#release = { timer, restBytes: RELEASE_MAX_BYTES };
     this.#controller?.resume();
   }
@@ -93,7 +93,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(reason);
     if (this.#hasEnded) return;
     this.#stopConnecting?.();
-    controller?.abort(new Error('the response is no longer awaited'));
+    controller?.abort(new Error('the request was aborted'));
   }
 
   /** Registers a connect made for this request alone. @param stop cancels it @returns to be called once connecting is over */
@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // An abort while the request was queued takes effect here.
-    if (this.#failure !== null) controller.abort(new Error('the response is no longer awaited'));
+    if (this.#failure !== null) controller.abort(new Error('the request was aborted'));
     else this.#controller = controller;
   }
 
@@ -126,11 +126,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#failure !== null) return;
     if (this.#release !== null) {
       this.#release.restBytes -= piece.byteLength;
-      if (this.#release.restBytes < 0) this.abort(new Error('what is left is too much to be read'));
+      if (this.#release.restBytes < 0) this.abort(new Error('the rest of the response is too large to drain'));
       return;
     }
     if (this.#isRead || this.#reader !== null) {
-      this.#hand(piece);
+      this.#emit(piece);
       return;
     }
     this.#unread.push(piece);
@@ -148,7 +148,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Pieces that arrive when no more is wanted are dropped. */
-  #hand(piece: Buffer): void {
+  #emit(piece: Buffer): void {
     const reader = this.#reader;
     if (reader === null) return;
     try {

@@ -14,6 +14,7 @@ const POST_TIMEOUT_MS = 10_000;
 const RESPONSE_MAX_BYTES = 64 * 1024;
 const RESPONSE_MAX_MS = 1_000;
 
+/** One POST to a URL that a caller chose. */
 export interface GuardedPost {
   url: string;
   /** Hosts, or `.host` for a host and its subdomains; null and empty: any. */

@@ -12,6 +12,7 @@ export class SseOverflow extends Error {
   override readonly name = 'SseOverflow';
 }
 
+/** An incremental parser of one event stream. */
 export interface SseReader {
   /** Whether the next piece starts a new event. */
   readonly isBetweenEvents: boolean;

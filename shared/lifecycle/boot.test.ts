@@ -17,7 +17,7 @@ describe('a boot', () => {
       await step('connecting to NATS at 127.0.0.1:4222', async () => {});
       await step('connecting to Redis at 127.0.0.1:6379', never, { limitMs: 1_000 });
     });
-    const failed = expect(booting).rejects.toMatchObject({ code: 'service.not_ready', message: 'connecting to Redis at 127.0.0.1:6379 has taken too long' });
+    const failed = expect(booting).rejects.toMatchObject({ code: 'service.not_ready', message: 'connecting to Redis at 127.0.0.1:6379 has timed out' });
     await vi.advanceTimersByTimeAsync(1_000);
 
     await failed;
@@ -61,7 +61,7 @@ describe('a boot', () => {
   });
 
   it('ends a step that hangs without a bound of its own', async () => {
-    const failed = expect(boot(ignore, (step) => step('taking partitions', never))).rejects.toMatchObject({ code: 'service.not_ready' });
+    const failed = expect(boot(ignore, (step) => step('acquiring partitions', never))).rejects.toMatchObject({ code: 'service.not_ready' });
     await vi.advanceTimersByTimeAsync(60_000);
 
     await failed;

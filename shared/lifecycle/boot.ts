@@ -34,12 +34,12 @@ export type Step = <Result>(name: string, work: (because: (reason: string) => vo
  */
 export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (step: Step) => Promise<Result>): Promise<Result> {
   return start(async (name, work, { limitMs = STEP_LIMIT_MS } = {}) => {
-    const beganAtMs = performance.now();
+    const startedAtMs = performance.now();
     let reason: string | null = null;
     let limit: NodeJS.Timeout | undefined;
-    const report = setInterval(() => onWait({ step: name, reason, waitedMs: performance.now() - beganAtMs }), REPORT_EVERY_MS);
+    const report = setInterval(() => onWait({ step: name, reason, waitedMs: performance.now() - startedAtMs }), REPORT_EVERY_MS);
     const late = new Promise<never>((_, reject) => {
-      if (limitMs !== null) limit = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} has taken too long`)), limitMs);
+      if (limitMs !== null) limit = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} has timed out`)), limitMs);
     });
     const doing = work((onReason) => {
       reason = onReason;

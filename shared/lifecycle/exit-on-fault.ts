@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts';
  */
 export function exitOnFault(log: Log): void {
   process.on('uncaughtException', (error, origin) => {
-    log.error({ err: error, origin }, 'an uncaught error: the process ends');
+    log.error({ err: error, origin }, 'uncaught exception or unhandled rejection: exiting');
     process.exit(1);
   });
 }

@@ -41,10 +41,17 @@ describe('LoopWatchdog', () => {
     pass(250, 5);
     marks.mark('commands');
     pass(5_000);
-    watchdog.look();
+    watchdog.sample();
 
     expect(lines).toEqual([
-      { work: 'commands', held_ms: 5_000, work_ms: 5_000, cpu_ms: 5_005, last_marked: 'commands', message: 'the event loop was held for more than a second' },
+      {
+        work: 'commands',
+        held_ms: 5_000,
+        work_ms: 5_000,
+        cpu_ms: 5_005,
+        last_marked: 'commands',
+        message: 'the event loop was blocked for more than a second',
+      },
     ]);
     expect(await counted()).toEqual(['switchyard_event_loop_held_total{work="commands"} 1']);
   });
@@ -55,7 +62,7 @@ describe('LoopWatchdog', () => {
     pass(200);
     pass(60_000, 0);
     pass(100);
-    watchdog.look();
+    watchdog.sample();
 
     expect(lines).toEqual([]);
     expect(await counted()).toEqual([]);
@@ -66,7 +73,7 @@ describe('LoopWatchdog', () => {
     for (let look = 0; look < 20; look += 1) {
       marks.mark('commands');
       pass(1_100);
-      watchdog.look();
+      watchdog.sample();
     }
 
     expect(lines).toEqual([]);
@@ -75,7 +82,7 @@ describe('LoopWatchdog', () => {
   it('reports as unmarked what no mark covers', () => {
     const { watchdog, pass, lines } = begin();
     pass(3_000);
-    watchdog.look();
+    watchdog.sample();
 
     expect(lines).toMatchObject([{ work: 'unmarked', last_marked: null }]);
   });
@@ -91,8 +98,8 @@ describe('LoopWatchdog', () => {
         const { user, system } = process.cpuUsage(beganAt);
         return (user + system) / 1_000;
       };
-      const beganAtMs = performance.now();
-      while (usedMs() < 2 * BLOCKED_MS || performance.now() - beganAtMs < 2 * BLOCKED_MS) Math.sqrt(usedMs());
+      const startedAtMs = performance.now();
+      while (usedMs() < 2 * BLOCKED_MS || performance.now() - startedAtMs < 2 * BLOCKED_MS) Math.sqrt(usedMs());
       return {};
     });
     watchdogs.push(new LoopWatchdog({ log, metrics }));

@@ -3,7 +3,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
 
 /** A blocked event loop delays the timer by as much. */
-const LOOK_EVERY_MS = 250;
+const SAMPLE_INTERVAL_MS = 250;
 /** Health probes and heartbeats time out after some seconds. */
 export const BLOCKED_MS = 1_000;
 
@@ -29,17 +29,17 @@ export class LoopWatchdog {
   readonly #marks: WorkMarks;
   readonly #times: LoopTimes;
   readonly #timer: NodeJS.Timeout;
-  #lookedAtMs: number;
+  #sampledAtMs: number;
   #cpuMs: number;
 
   constructor(deps: LoopWatchdogDeps) {
     this.#deps = deps;
     this.#marks = deps.marks ?? workMarks;
     this.#times = deps.times ?? processTimes;
-    this.#lookedAtMs = this.#times.nowMs();
+    this.#sampledAtMs = this.#times.nowMs();
     this.#cpuMs = this.#times.cpuMs();
     this.#marks.take();
-    this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+    this.#timer = setInterval(() => this.sample(), SAMPLE_INTERVAL_MS).unref();
   }
 
   stop(): void {
@@ -47,18 +47,18 @@ export class LoopWatchdog {
   }
 
   /** Called by its timer. */
-  look(): void {
+  sample(): void {
     const nowMs = this.#times.nowMs();
     const cpuMs = this.#times.cpuMs();
-    const blockedMs = nowMs - this.#lookedAtMs - LOOK_EVERY_MS;
+    const blockedMs = nowMs - this.#sampledAtMs - SAMPLE_INTERVAL_MS;
     const usedMs = cpuMs - this.#cpuMs;
-    this.#lookedAtMs = nowMs;
+    this.#sampledAtMs = nowMs;
     this.#cpuMs = cpuMs;
     const { kind, ms, lastMarked } = this.#marks.take();
     if (blockedMs < BLOCKED_MS || usedMs < BLOCKED_MS) return;
     this.#deps.metrics.add('loopHeld', { work: kind });
     const facts = { work: kind, held_ms: Math.round(blockedMs), work_ms: Math.round(ms), cpu_ms: Math.round(usedMs), last_marked: lastMarked };
-    this.#deps.log.warn(facts, 'the event loop was held for more than a second');
+    this.#deps.log.warn(facts, 'the event loop was blocked for more than a second');
   }
 }
 

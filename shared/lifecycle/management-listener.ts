@@ -8,6 +8,7 @@ import type { Readiness } from './readiness.ts';
 const MAX_CONNECTIONS = 64;
 const REQUEST_TIMEOUT_MS = 5_000;
 
+/** The HTTP listener for probes and metrics. */
 export interface ManagementListener {
   /** Such as `http://127.0.0.1:9090`. */
   url: string;

@@ -65,7 +65,7 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
     const readiness = new Readiness({ log });
     const { stopped } = await startUp(service, { config, log, metrics, releasers, readiness });
     const signal = await stopped;
-    log.info({ signal }, 'stopping: finishing work in flight');
+    log.info({ signal }, 'stopping: finishing what is in flight');
     readiness.drain();
     await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
     log.info({}, 'stopped');

@@ -18,7 +18,7 @@ export class CompileBudget {
   /** @throws SchemaError */
   take(keywords: number): void {
     this.#left -= keywords;
-    if (this.#left < 0) throw new SchemaError([], `must not have more than ${MAX_COMPILED_KEYWORDS} keywords, with what they list`);
+    if (this.#left < 0) throw new SchemaError([], `must not have more than ${MAX_COMPILED_KEYWORDS} keywords, their members included`);
   }
 
   /**

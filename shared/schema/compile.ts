@@ -59,7 +59,7 @@ function compileMetered(schema: Record<string, unknown>, dialect: Dialect, meter
     return ajv.compile(schema);
   } catch (cause) {
     if (cause instanceof SchemaError) throw cause;
-    if (cause instanceof RangeError) throw tooInvolved(cause);
+    if (cause instanceof RangeError) throw stackOverflow(cause);
     throw new SchemaError(
       [],
       `must be a JSON Schema that refers to nothing outside itself (${cause instanceof Error ? cause.message : 'unknown fault'})`,
@@ -68,8 +68,8 @@ function compileMetered(schema: Record<string, unknown>, dialect: Dialect, meter
   }
 }
 
-function tooInvolved(cause: unknown): SchemaError {
-  return new SchemaError([], 'must not have so much within each other, or references that lead to themselves alone, that the stack can not hold it', cause);
+function stackOverflow(cause: unknown): SchemaError {
+  return new SchemaError([], 'must not be nested so deep, or have references that lead only to themselves, that compiling it overflows the stack', cause);
 }
 
 /** Ajv resolves chains of references anew from each start: 400 references into a chain of 400 take a second. */
@@ -97,7 +97,7 @@ function runOnce(functions: Iterable<(value: unknown) => unknown>, steps: StepBu
       }
     }
   } catch (cause) {
-    if (cause instanceof RangeError) throw tooInvolved(cause);
+    if (cause instanceof RangeError) throw stackOverflow(cause);
     throw new SchemaError([], 'must be a JSON Schema that values can be checked against', cause);
   }
 }
@@ -110,7 +110,7 @@ function guarded(validate: ValidateFunction, steps: StepBudget): Check {
       return validate(value) === true ? null : firstViolation(validate.errors);
     } catch (error) {
       if (error instanceof StepsExceeded) return wholeValue('maxSteps', `must not take more than ${MAX_STEPS} steps to check`);
-      if (error instanceof RangeError) return wholeValue('maxSteps', 'must not take more of the stack to check than there is');
+      if (error instanceof RangeError) return wholeValue('maxSteps', 'must not overflow the stack when it is checked');
       // Ajv 8.20 generates code that throws for some combinations of keywords, `if` with `contains` among them.
       if (error instanceof TypeError) return wholeValue('unsupported', 'can not be checked: the schema combines keywords in a way that is not supported');
       throw error;

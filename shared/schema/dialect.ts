@@ -17,7 +17,7 @@ const steps = new StepBudget();
  * Further requirements for schemas in documents, by keyword. `expression` is the format `regex` under another name: the meta-schema's own
  * stays an annotation, since schemas of tools may have unused invalid patterns.
  */
-const ASKED = {
+const EXTRA_REQUIREMENTS = {
   pattern: { format: 'expression' },
   patternProperties: { propertyNames: { format: 'expression' } },
   $ref: { refersInside: true },
@@ -86,13 +86,13 @@ const draft2020 = new Dialect({
   create: (options) => new Ajv2020(options),
   // The meta-schema refers to itself by this anchor, which the outermost schema defines. Unlike draft-07 it accepts an empty `enum`, which
   // Ajv refuses to compile.
-  extend: ({ $id }) => ({ $dynamicAnchor: 'meta', allOf: [{ $ref: $id }, { properties: { ...ASKED, enum: { minItems: 1 } } }] }),
+  extend: ({ $id }) => ({ $dynamicAnchor: 'meta', allOf: [{ $ref: $id }, { properties: { ...EXTRA_REQUIREMENTS, enum: { minItems: 1 } } }] }),
 });
 const draft07 = new Dialect({
   id: 'http://json-schema.org/draft-07/schema',
   create: (options) => new Ajv(options),
   // Without `$id` it is a schema of its own, and its `#` references lead to the extended form.
-  extend: ({ $id, ...metaSchema }) => ({ ...metaSchema, allOf: [{ properties: ASKED }] }),
+  extend: ({ $id, ...metaSchema }) => ({ ...metaSchema, allOf: [{ properties: EXTRA_REQUIREMENTS }] }),
 });
 
 /** @throws SchemaError for a `$schema` of another draft */

@@ -5,7 +5,7 @@ import { SchemaError } from './schema-error.ts';
  * Keywords of a schema with references expanded, which bounds how many a value is checked against. 24 definitions that each name the next
  * one twice expand to sixteen million; the largest published schemas to some tens of thousands. 100,000 keywords take some 5 ms per value.
  */
-const MAX_WRITTEN_OUT = 100_000;
+const MAX_EXPANDED_KEYWORDS = 100_000;
 
 interface Node {
   keywords: number;
@@ -54,9 +54,9 @@ export class ReferenceGraph {
   /** @throws SchemaError for a cycle of references on the same value, which never ends, and for a schema that expands too far */
   check(): void {
     const done = new Set<object>();
-    for (const node of this.#nodes.keys()) this.#refuseCircles(node, new Set(), done);
-    const size = this.#writtenOut(this.#root, new Map());
-    if (size > MAX_WRITTEN_OUT) throw new SchemaError([], `must not have more than ${MAX_WRITTEN_OUT} keywords with its references written out`);
+    for (const node of this.#nodes.keys()) this.#refuseCycles(node, new Set(), done);
+    const size = this.#expandedSize(this.#root, new Map());
+    if (size > MAX_EXPANDED_KEYWORDS) throw new SchemaError([], `must not have more than ${MAX_EXPANDED_KEYWORDS} keywords with its references expanded`);
   }
 
   #node(schema: object): Node {
@@ -70,7 +70,7 @@ export class ReferenceGraph {
   }
 
   /** Recursion is bounded by the number of keywords. */
-  #refuseCircles(node: object, open: Set<object>, done: Set<object>): void {
+  #refuseCycles(node: object, open: Set<object>, done: Set<object>): void {
     if (done.has(node)) return;
     open.add(node);
     for (const reference of this.#nodes.get(node)?.references ?? []) {
@@ -79,7 +79,7 @@ export class ReferenceGraph {
         if (open.has(target)) {
           throw new SchemaError([...(pathTo(this.#root, reference.at) ?? []), reference.keyword], 'must not lead back to itself for the same value');
         }
-        this.#refuseCircles(target, open, done);
+        this.#refuseCycles(target, open, done);
       }
     }
     open.delete(node);
@@ -87,16 +87,16 @@ export class ReferenceGraph {
   }
 
   /** Saturates at infinity. A recursive reference counts one: the value decides how often it is followed. */
-  #writtenOut(node: object, sizes: Map<object, number>): number {
+  #expandedSize(node: object, sizes: Map<object, number>): number {
     const known = sizes.get(node);
     if (known !== undefined) return known;
     sizes.set(node, 1);
     const { keywords, references } = this.#node(node);
     let size = keywords;
     for (const reference of references) {
-      for (const target of this.#targetsOf(reference)) size += this.#writtenOut(target, sizes);
+      for (const target of this.#targetsOf(reference)) size += this.#expandedSize(target, sizes);
     }
-    const capped = size > MAX_WRITTEN_OUT ? Number.POSITIVE_INFINITY : size;
+    const capped = size > MAX_EXPANDED_KEYWORDS ? Number.POSITIVE_INFINITY : size;
     sizes.set(node, capped);
     return capped;
   }

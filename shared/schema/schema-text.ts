@@ -32,17 +32,17 @@ class Walk {
   #pointerChars = 0;
 
   /** The caller has bounded the schema's depth, and so the recursion. */
-  visit(value: object, wayChars: number, path: readonly string[]): void {
+  visit(value: object, chars: number, path: readonly string[]): void {
     this.#objects += 1;
-    this.#pointerChars += wayChars;
+    this.#pointerChars += chars;
     if (this.#objects > MAX_OBJECTS) throw new SchemaError([], `must not have more than ${MAX_OBJECTS} objects`);
-    if (this.#pointerChars > MAX_POINTER_CHARS) throw new SchemaError([], 'must not have names so long around so much');
+    if (this.#pointerChars > MAX_POINTER_CHARS) throw new SchemaError([], 'must not have such long names around so many objects');
     for (const [key, inner] of Object.entries(value)) {
       const isLong = typeof inner === 'string' && inner.length > MAX_REFERENCE_CHARS;
       if (isLong && REFERENCES.has(key)) throw new SchemaError([...path, key], `must not be longer than ${MAX_REFERENCE_CHARS} characters`);
       // No schema is skipped: a schema is never an array.
       const isValues = VALUES.has(key) && Array.isArray(inner);
-      if (typeof inner === 'object' && inner !== null && !isValues) this.visit(inner, wayChars + key.length + 1, [...path, key]);
+      if (typeof inner === 'object' && inner !== null && !isValues) this.visit(inner, chars + key.length + 1, [...path, key]);
     }
   }
 }

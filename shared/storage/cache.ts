@@ -17,11 +17,11 @@ export interface Cache {
   /** Adds an integer (else RangeError) to a counter and returns the sum. Only the first addition sets the time to live. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
   /**
-   * Takes or extends one of `limit` slots for `holder`; false when all are taken. A slot not extended within `ttlMs` is freed: its process may have
+   * Takes or extends one of `limit` slots for `owner`; false when all are taken. A slot not extended within `ttlMs` is freed: its process may have
    * crashed.
    */
-  acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean>;
+  acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean>;
   /** A no-op without a slot. */
-  releaseSlot(key: string, holder: string): Promise<void>;
+  releaseSlot(key: string, owner: string): Promise<void>;
   close(): Promise<void>;
 }

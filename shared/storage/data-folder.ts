@@ -12,13 +12,13 @@ const MAX_TRIES = 100;
 /** Nested guards. A second level exists only where a process died within the millisecond of a take-over. */
 const MAX_DEPTH = 8;
 
-const holder = z.object({
+const lockOwner = z.object({
   pid: z.number().int().positive(),
   /** In clock ticks since boot; null where `/proc` is not available. */
   startedAtTicks: z.number().nullable(),
   command: z.string(),
 });
-type Holder = z.infer<typeof holder>;
+type LockOwner = z.infer<typeof lockOwner>;
 
 /**
  * Locks the data folder of an embedded database until `release`; creates it with mode 0700 when missing. The lock of a dead process is taken over,
@@ -57,7 +57,7 @@ async function acquire(lock: string, own: string, folder: string, depth: number)
     if (await create(lock, own)) return;
     const found = await read(lock);
     if (found === null) continue;
-    const other = parseHolder(found);
+    const other = parseLockOwner(found);
     if (other !== null && (await isRunning(other))) throw lockedBy(other, folder);
     if (depth === MAX_DEPTH) break;
     const guard = join(dirname(lock), `${LOCK_NAME}.${createHash('sha256').update(found).digest('hex').slice(0, 32)}`);
@@ -71,11 +71,11 @@ async function acquire(lock: string, own: string, folder: string, depth: number)
       await rm(guard, { force: true });
     }
   }
-  throw new SwitchyardError('storage.folder_held', `the data folder ${folder} is being taken by too many processes at once`, { details: { folder } });
+  throw new SwitchyardError('storage.folder_held', `the data folder ${folder} is being locked by too many processes at once`, { details: { folder } });
 }
 
-function lockedBy({ pid, command }: Holder, folder: string): SwitchyardError {
-  const message = `the data folder ${folder} is in use by process ${pid} (${command}): stop that process, or choose another folder`;
+function lockedBy({ pid, command }: LockOwner, folder: string): SwitchyardError {
+  const message = `the data folder ${folder} is in use by process ${pid} (${command}): stop that process, or set DATA_DIR to another folder`;
   return new SwitchyardError('storage.folder_held', message, { details: { pid, folder } });
 }
 
@@ -114,21 +114,21 @@ async function read(path: string): Promise<string | null> {
 }
 
 /** Null when unreadable: locks are created atomically, so a machine crash tore it, and its process is dead. */
-function parseHolder(text: string): Holder | null {
+function parseLockOwner(text: string): LockOwner | null {
   try {
-    return holder.parse(JSON.parse(text));
+    return lockOwner.parse(JSON.parse(text));
   } catch {
     return null;
   }
 }
 
-async function ownIdentity(): Promise<Holder> {
+async function ownIdentity(): Promise<LockOwner> {
   const stat = await readStat(process.pid);
   return { pid: process.pid, startedAtTicks: stat?.startedAtTicks ?? null, command: process.argv.slice(0, 2).join(' ') };
 }
 
 /** Compares the start time, since pids are reused. Where it is unknown, any process with the pid counts. */
-async function isRunning({ pid, startedAtTicks }: Holder): Promise<boolean> {
+async function isRunning({ pid, startedAtTicks }: LockOwner): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {

@@ -20,6 +20,7 @@ export interface DatabaseClockDeps {
   elapsedMs?: () => number;
 }
 
+/** A clock that shows the database's time. */
 export interface DatabaseClock extends Clock {
   /** Also called every 10 s. Rejects with the database's error. */
   read(): Promise<void>;

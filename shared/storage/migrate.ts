@@ -21,7 +21,7 @@ const LOCK_TIMEOUT_MS = STATEMENT_TIMEOUT_MS;
 const TABLES_TIMEOUT_MS = 60_000;
 
 /** How often to report the session that holds the lock. */
-const HOLDER_EVERY_MS = 2_000;
+const REPORT_EVERY_MS = 2_000;
 
 /** The statement of a dead client would keep its locks until it ends. */
 const CONNECTION_CHECK_MS = 2_000;
@@ -92,35 +92,35 @@ async function applyWithinTime(
   /** Counted from the first table lock timeout, without the wait for the advisory lock. */
   let untilMs: number | null = null;
   for (;;) {
-    const waiting = watchHolder(database, onWait);
+    const waiting = watchLock(database, onWait);
     const applying = { lockTimeoutMs, statementTimeoutMs, onLocked: waiting.stop, onFile };
     const outcome = await database
       // The server bounds the wait for the lock; the client's timeout must not be shorter.
       .transaction((handle) => applyNext(handle, migrations, applying), { statementTimeoutMs: Math.max(lockTimeoutMs, statementTimeoutMs) })
       .catch((error: unknown) => {
-        if (error instanceof Busy) return error;
+        if (error instanceof LockTimeout) return error;
         throw error;
       })
       .finally(waiting.stop);
-    if (!(outcome instanceof Busy)) return outcome;
-    if (outcome.file === null) throw await lockNotHad(database, outcome, lockTimeoutMs);
+    if (!(outcome instanceof LockTimeout)) return outcome;
+    if (outcome.file === null) throw await lockTimedOut(database, outcome, lockTimeoutMs);
     untilMs ??= Date.now() - TABLE_LOCK_TIMEOUT_MS + tablesTimeoutMs;
     if (Date.now() >= untilMs) {
-      const message = `migration ${outcome.file} could not have its tables to itself for ${tablesTimeoutMs / 1_000} s`;
+      const message = `migration ${outcome.file} could not lock its tables within ${tablesTimeoutMs / 1_000} s`;
       throw new SwitchyardError('service.not_ready', message, { cause: outcome.cause });
     }
     await delay(TABLE_PAUSE_MS);
   }
 }
 
-function watchHolder(database: Database, onWait: (reason: string) => void): { stop(): void } {
+function watchLock(database: Database, onWait: (reason: string) => void): { stop(): void } {
   let isOver = false;
-  const look = async () => {
-    const holder = await findHolder(database);
-    if (holder !== null && !isOver) onWait(`the schema is being migrated by ${placeOf(holder)}`);
+  const report = async () => {
+    const lockSession = await findLockSession(database);
+    if (lockSession !== null && !isOver) onWait(`the schema is being migrated by ${describeSession(lockSession)}`);
   };
   // A failed look-up is not reported.
-  const timer = setInterval(() => void look().catch(() => {}), HOLDER_EVERY_MS);
+  const timer = setInterval(() => void report().catch(() => {}), REPORT_EVERY_MS);
   return {
     stop: () => {
       isOver = true;
@@ -130,12 +130,12 @@ function watchHolder(database: Database, onWait: (reason: string) => void): { st
 }
 
 /** A lock timed out; nothing was changed. */
-class Busy extends Error {
+class LockTimeout extends Error {
   /** The file that waited for table locks; null for the advisory lock. */
   readonly file: string | null;
 
   constructor(file: string | null, cause: unknown) {
-    super('a lock was not had in time', { cause });
+    super('a lock timed out', { cause });
     this.file = file;
   }
 }
@@ -145,7 +145,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const name of names) {
     const number = Number(FILE_NAME.exec(name)?.[1]);
-    if (number !== migrations.length + 1) throw refused(`${name} stands where migration ${migrations.length + 1} should: numbers run from 0001 without gaps`);
+    if (number !== migrations.length + 1) throw refused(`${name} is not number ${migrations.length + 1}: numbers run from 0001 without gaps`);
     // A checkout may have converted the line ends.
     const text = (await readFile(new URL(name, folder), 'utf8')).replaceAll('\r\n', '\n');
     migrations.push({ number, name, checksum: createHash('sha256').update(text).digest('hex'), text });
@@ -166,7 +166,7 @@ async function applyNext(
   await limitLocks(handle, lockTimeoutMs);
   // With equal limits the server would report the statement timeout, not the lock timeout.
   await limitStatements(handle, 0);
-  await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
+  await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(lockTimeoutOr(null));
   onLocked();
   await limitStatements(handle, statementTimeoutMs);
   await limitLocks(handle, TABLE_LOCK_TIMEOUT_MS);
@@ -179,7 +179,7 @@ async function applyNext(
   const next = migrations[rows.length];
   if (next === undefined) return null;
   onFile(next.name);
-  await handle.query(next.text).catch(busyOr(next.name)).catch(failedOr(next.name));
+  await handle.query(next.text).catch(lockTimeoutOr(next.name)).catch(failedOr(next.name));
   await handle.query('insert into schema_migrations (number, name, checksum) values ($1, $2, $3)', [next.number, next.name, next.checksum]);
   return next.name;
 }
@@ -193,43 +193,43 @@ async function limitStatements(handle: Queryable, timeoutMs: number): Promise<vo
   await handle.query("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
 }
 
-function busyOr(file: string | null): (cause: unknown) => never {
+function lockTimeoutOr(file: string | null): (cause: unknown) => never {
   return (cause) => {
-    throw sqlStateOf(cause) === LOCK_NOT_AVAILABLE ? new Busy(file, cause) : cause;
+    throw sqlStateOf(cause) === LOCK_NOT_AVAILABLE ? new LockTimeout(file, cause) : cause;
   };
 }
 
 /** A refused statement is the file's fault; a transient error is not. */
 function failedOr(name: string): (cause: unknown) => never {
   return (cause) => {
-    if (cause instanceof Busy || isTransientError(cause)) throw cause;
+    if (cause instanceof LockTimeout || isTransientError(cause)) throw cause;
     throw new SwitchyardError('storage.schema_refused', `migration ${name} failed, and nothing of it was kept`, { cause });
   };
 }
 
-async function lockNotHad(database: Database, { cause }: Busy, lockTimeoutMs: number): Promise<SwitchyardError> {
-  const holder = await findHolder(database);
-  const name = holder === null ? 'another process' : placeOf(holder);
+async function lockTimedOut(database: Database, { cause }: LockTimeout, lockTimeoutMs: number): Promise<SwitchyardError> {
+  const lockSession = await findLockSession(database);
+  const name = lockSession === null ? 'another process' : describeSession(lockSession);
   return new SwitchyardError('service.not_ready', `${name} has been migrating the database for over ${lockTimeoutMs / 1_000} s`, {
     cause,
-    details: { holder },
+    details: { lockSession },
   });
 }
 
-interface Holder {
+interface LockSession {
   name: string;
   address: string | null;
   /** The backend's pid, as `pg_terminate_backend` takes it. */
   session: number;
 }
 
-function placeOf({ name, address, session }: Holder): string {
+function describeSession({ name, address, session }: LockSession): string {
   return `${name} (from ${address ?? 'this machine'}, session ${session})`;
 }
 
 /** The session that holds the advisory lock; null when none does. `pg_locks` shows the key in two halves. */
-async function findHolder(database: Database): Promise<Holder | null> {
-  const { rows } = await database.query<Holder>(
+async function findLockSession(database: Database): Promise<LockSession | null> {
+  const { rows } = await database.query<LockSession>(
     `select application_name as name, host(client_addr) as address, pid as session from pg_stat_activity where pid in (
       select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1 and classid = $1 and objid = $2
       and database = (select oid from pg_database where datname = current_database()))`,

@@ -22,10 +22,10 @@ it('logs each reason of an outage once, and its end once', () => {
   reached.lost('refused');
 
   expect(lines).toEqual([
-    'Redis at cache:6379/0 can not be reached: refused',
-    'Redis at cache:6379/0 can not be reached: no answer',
-    'Redis at cache:6379/0 is reached again',
-    'Redis at cache:6379/0 can not be reached: refused',
+    'Redis at cache:6379/0 is unreachable: refused',
+    'Redis at cache:6379/0 is unreachable: no answer',
+    'Redis at cache:6379/0 is reachable again',
+    'Redis at cache:6379/0 is unreachable: refused',
   ]);
 });
 

@@ -17,12 +17,12 @@ export function reachability(log: Log, name: string): Reachability {
     lost(reason) {
       if (reasons.has(reason) || reasons.size >= MAX_REASONS) return;
       reasons.add(reason);
-      log.warn({ reason }, `${name} can not be reached`);
+      log.warn({ reason }, `${name} is unreachable`);
     },
     found() {
       if (reasons.size === 0) return;
       reasons.clear();
-      log.info({}, `${name} is reached again`);
+      log.info({}, `${name} is reachable again`);
     },
   };
 }

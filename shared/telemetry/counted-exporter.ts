@@ -20,7 +20,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
   let dropped = 0;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
   /** @param error absent: the queue was full. Made only for a logged line, since spans may be dropped by the thousand. */
-  const lose = (count: number, error?: unknown) => {
+  const recordLoss = (count: number, error?: unknown) => {
     dropped += count;
     onDrop(count);
     if (performance.now() - lastWarningAt < WARN_EVERY_MS) return;
@@ -38,7 +38,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
         if (isSettled) return;
         isSettled = true;
         leave(spans);
-        if (code !== 0) lose(spans.length, error ?? new Error('the collector took nothing'));
+        if (code !== 0) recordLoss(spans.length, error ?? new Error('the collector rejected the batch'));
         // The library would log a failure again.
         done({ code: 0 });
       };
@@ -57,7 +57,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
     enter(span: ReadableSpan): boolean {
       const chars = charsOf(span);
       if (waiting >= maxWaitingSpans || waitingChars + chars > MAX_WAITING_CHARS) {
-        lose(1);
+        recordLoss(1);
         return false;
       }
       waiting += 1;

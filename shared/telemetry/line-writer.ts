@@ -3,6 +3,7 @@ import { destination } from 'pino';
 /** Lines beyond it are dropped and counted: logging never blocks the process. */
 const MAX_WAITING_BYTES = 1_048_576;
 
+/** Writes log lines without blocking. */
 export interface LineWriter {
   write(line: string): void;
   /** Flushes, then closes the descriptor. */

@@ -113,13 +113,16 @@ function isText(format: string | null, isTerminal: boolean): boolean {
     case 'json':
       return false;
     default:
-      throw new SwitchyardError('config.invalid', `there is no log format '${format}': choose text or json`);
+      throw new SwitchyardError('config.invalid', `the log format (LOG_FORMAT) '${format}' is unknown: choose text or json`);
   }
 }
 
 function levelOf(level: string): (typeof LEVELS)[keyof typeof LEVELS] {
   const found = Object.entries(LEVELS).find(([name]) => name === level.toUpperCase());
   if (found === undefined)
-    throw new SwitchyardError('config.invalid', `there is no log level '${level}': choose TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL`);
+    throw new SwitchyardError(
+      'config.invalid',
+      `the log level (LOG_LEVEL, or runtime.log_level of the manifest) '${level}' is unknown: choose TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL`,
+    );
   return found[1];
 }

@@ -3,7 +3,7 @@ import { MetricBuffer } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
 /** Shorter event loop delays are not seen. A finer resolution would keep an idle process busy. */
-const LOOP_LOOK_EVERY_MS = 100;
+const LOOP_RESOLUTION_MS = 100;
 /** An unreachable store must not hold up the other metrics. */
 const READ_LIMIT_MS = 1_000;
 
@@ -19,7 +19,7 @@ type GivenLabels = Readonly<Record<string, string>>;
 /** The process's metrics registry, with the default metrics (`process_*`, `nodejs_*`). Series with known label values start at 0. */
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_RESOLUTION_MS });
   const buffers = new Map<string, MetricBuffer>();
   const gauges = new Map<string, Gauge>();
   const watched = new Map<GaugeKey, Set<Watch>>();
@@ -43,20 +43,20 @@ export function openMetrics(): MetricsRegistry {
     }
   }
 
-  const look = async (): Promise<string> => {
-    const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(gauges.get(key))));
+  const collect = async (): Promise<string> => {
+    const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.collect(gauges.get(key))));
     await Promise.all(all);
     for (const buffer of buffers.values()) buffer.flushAll();
     return registry.metrics();
   };
-  let looking: Promise<string> | null = null;
+  let collecting: Promise<string> | null = null;
   return {
     contentType: registry.contentType,
     text: () => {
-      looking ??= look().finally(() => {
-        looking = null;
+      collecting ??= collect().finally(() => {
+        collecting = null;
       });
-      return looking;
+      return collecting;
     },
     // prom-client throws for NaN, which must not fail the caller.
     add: (key: CounterKey, labels: GivenLabels, count = 1) => {
@@ -89,7 +89,7 @@ class Watch {
     this.#read = read;
   }
 
-  async look(gauge: Gauge | undefined): Promise<void> {
+  async collect(gauge: Gauge | undefined): Promise<void> {
     const samples = (await this.#samples()).filter(({ value }) => Number.isFinite(value));
     this.clear(gauge);
     for (const { labels, value } of samples) gauge?.set(labels, value);

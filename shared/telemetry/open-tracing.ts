@@ -9,7 +9,7 @@ import { EXPORT_TIMEOUT_MS, openExporter, type TracesBackend } from './open-expo
 import { readableSpan } from './readable-span.ts';
 import { spanReferenceOf, unsampled } from './sampling.ts';
 import { type SpanReference, traceparentOf } from './trace-context.ts';
-import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, spanThatHandsOn, type Tracing } from './tracing.ts';
+import { type Attributes, type FinishedSpan, noTracing, passThroughSpan, type Span, type SpanOptions, type Tracing } from './tracing.ts';
 
 const MAX_BATCH_SPANS = 512;
 /** Collectors accept a few megabytes at a time. */
@@ -39,7 +39,8 @@ export interface OpenTracingOptions {
  * @throws `config.invalid`
  */
 export async function openTracing({ config, backend = null, environment = process.env, log, ...options }: OpenTracingOptions): Promise<Tracing> {
-  for (const unused of unusedOtelSettings(environment)) log.warn({ ...unused }, `${unused.name} is set and not, or not wholly, carried out: ${unused.reason}`);
+  for (const unused of unusedOtelSettings(environment))
+    log.warn({ ...unused }, `${unused.name} is set, but has no effect or only part of it: ${unused.reason}`);
   const exporter = await openExporter(config, backend, log);
   return exporter === null ? noTracing : tracingTo(exporter, { config, log, ...options });
 }
@@ -80,7 +81,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
     },
     begin(name, options) {
       const reference = spanReferenceOf(options, config);
-      if (!reference.isSampled) return options.parent === null ? unrecorded(reference) : spanThatHandsOn(unsampled(options.parent));
+      if (!reference.isSampled) return options.parent === null ? unrecorded(reference) : passThroughSpan(unsampled(options.parent));
       return openSpan(name, options, reference, record);
     },
     record: (span) => record(span, spanReferenceOf(span, config)),
@@ -102,7 +103,7 @@ function unrecorded(reference: SpanReference): Span {
 
 function openSpan(name: string, options: SpanOptions, reference: SpanReference, record: (span: FinishedSpan, reference: SpanReference) => void): Span {
   const { startMs = Date.now() } = options;
-  const beganAt = performance.now() - (options.startMs === undefined ? 0 : Date.now() - options.startMs);
+  const startedAt = performance.now() - (options.startMs === undefined ? 0 : Date.now() - options.startMs);
   let attributes: Attributes = options.attributes ?? {};
   let isEnded = false;
   return {
@@ -113,7 +114,7 @@ function openSpan(name: string, options: SpanOptions, reference: SpanReference, 
     end(errorType = null) {
       if (isEnded) return;
       isEnded = true;
-      record({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - beganAt, errorType }, reference);
+      record({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - startedAt, errorType }, reference);
     },
   };
 }

@@ -5,6 +5,7 @@ import { traceId as newTraceId, randomHex } from '../ids.ts';
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 const SPAN_ID_LETTERS = 16;
 
+/** The W3C trace context of a request. */
 export interface TraceContext {
   /** 32 hex. */
   traceId: string;

@@ -167,7 +167,7 @@ describe('a full disk', () => {
     const said = await sayUntil('ended', standalone, id);
 
     expect((await standalone.program.exited).code).toBe(1);
-    expect(standalone.output()).toMatch(/Switchyard ends: the disk of .* is full: free some space/);
+    expect(standalone.output()).toMatch(/Switchyard exits: the disk of .* is full: free some space/);
     if (disk.isReal) expect(await startOn(disk.dataDir)).toMatchObject({ code: 1, said: expect.stringMatching(/disk is full.*free some space/) });
 
     disk.makeRoom();

@@ -204,10 +204,10 @@ async function arm({ role, point, hit = 1, env = {} }: Armed): Promise<Dying> {
       return { one, died: diedAt(one, last) };
     } catch (error) {
       const words = error instanceof Error ? error.message : '';
-      // It may die while it starts: acquiring partitions is part of that.
+      // It may well die while it starts: acquiring partitions is part of that.
       if (words.includes('ended with SIGKILL') && words.includes(last)) return { one: null, died: Promise.resolve() };
       // It exited by itself, before its point.
-      if (!/can't start: .* has taken too long/.test(words) || tries === MAX_STARTS) throw error;
+      if (!/can't start: .* has timed out/.test(words) || tries === MAX_STARTS) throw error;
     }
   }
 }

@@ -106,7 +106,7 @@ describe('a PostgreSQL server that is killed under its writers', () => {
     const stored = new Set(rows.map(({ id }) => id));
     expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
     const name = `PostgreSQL at 127.0.0.1:${server.port}/postgres`;
-    expect(messages()).toEqual(expect.arrayContaining([`${name} can not be reached`, `${name} is reached again`]));
+    expect(messages()).toEqual(expect.arrayContaining([`${name} is unreachable`, `${name} is reachable again`]));
     // Thousands of failed statements are not worth a line each.
     expect(messages().length).toBeLessThan(40);
   });
@@ -267,7 +267,7 @@ describe('opening PostgreSQL', () => {
     for (const [credentials, message] of [
       ['postgres:hidden', `PostgreSQL at ${index} refuses the password`],
       ['nouser:hidden', `PostgreSQL at ${index} refuses the password`],
-      ['postgres', `PostgreSQL at ${index} asks for a password, and the URL has none that fits`],
+      ['postgres', `PostgreSQL at ${index} requires a password, and the URL has none that fits`],
     ]) {
       attempts.mockClear();
       const failure = await failureOf(openPostgres({ url: `postgres://${credentials}@${index}`, applicationName: 'test', log }));

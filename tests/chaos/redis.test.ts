@@ -80,13 +80,13 @@ describe('a Redis that is not running', () => {
     expectAllRefused(refused);
     expect(reasonsOf(refused)).toEqual(refused.map(() => NOT_SENT));
     const name = `Redis at 127.0.0.1:${server.port}/0`;
-    expect(messages()).toContain(`${name} can not be reached`);
+    expect(messages()).toContain(`${name} is unreachable`);
     expect(lines[0]).toContain('ECONNREFUSED');
 
     await server.start();
     await eventually(() => cache.set('value', 'text', LONG_MS).then(() => true));
     expect(await cache.get('value')).toBe('text');
-    expect(messages().at(-1)).toBe(`${name} is reached again`);
+    expect(messages().at(-1)).toBe(`${name} is reachable again`);
     // Reconnects go on all the time, without a log line each.
     expect(lines.length).toBeLessThan(6);
   });
@@ -202,7 +202,7 @@ describe('a Redis with a password', () => {
     for (const [credentials, reason] of [
       ['default:hidden@', 'it refuses the user or the password'],
       ['someuser:hidden@', 'it refuses the user or the password'],
-      ['', 'it asks for a password, and the URL has none'],
+      ['', 'it requires a password, and the URL has none'],
     ]) {
       const { log, lines } = logLines();
 

@@ -80,7 +80,7 @@ export class Environment {
       return { structuredContent: { done: key } };
     });
     return orAborted(signal, answer).catch((error: unknown) => {
-      throw error instanceof ToolFailure ? error : new ToolFailure('stopped', 'the call was given up', { sent: true });
+      throw error instanceof ToolFailure ? error : new ToolFailure('stopped', 'the call was cancelled', { sent: true });
     });
   }
 

@@ -55,7 +55,7 @@ export function hostOn({ process, bus, database, clock }: Footing): Promise<{ st
 /** A worker of every kind: leases and settling are the product's; its calls go to the simulated environment. */
 export function workerOn({ process, bus, database, clock, environment }: Footing): void {
   const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
-  const running = new RunningCalls({ bus, clock, askMs: ASK_MS });
+  const running = new RunningCalls({ bus, clock, heartbeatMs: ASK_MS });
   // `environment` and `process` are used by the replacement of executeCall (load-simulation.ts) only.
   const calls = { ...shared, running, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
   consumeCalls('router.turn', { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES }, calls as unknown as Parameters<typeof consumeCalls>[2]);

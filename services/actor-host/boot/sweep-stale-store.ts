@@ -13,7 +13,7 @@ const PAUSE_MS = 100;
 const MAX_BATCHES = 20_000;
 /** Tries while the store is unreachable; the next start sweeps again. */
 const MAX_TRIES = 5;
-const TRY_AGAIN_MS = 30_000;
+const RETRY_MS = 30_000;
 /** A stop does not wait longer for the running statement; the database finishes it. */
 const STOP_WITHIN_MS = 1_000;
 /** Renewed before each batch. */
@@ -26,7 +26,7 @@ export interface StaleStoreDeps {
     /** Of settled runs, tombstones, closed effects and dead letters. */
     retentionMs: number;
     pauseMs?: number;
-    tryAgainMs?: number;
+    retryMs?: number;
   };
   bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
@@ -68,8 +68,8 @@ async function sweepWithRetries(deps: StaleStoreDeps, signal: AbortSignal): Prom
       return await sweep(deps, sweepId, signal);
     } catch (error) {
       if (signal.aborted || tries === MAX_TRIES || !isTransientError(error)) throw error;
-      deps.log.warn({ err: error }, 'the store could not be swept; it is tried again');
-      await delay(deps.config.tryAgainMs ?? TRY_AGAIN_MS, undefined, { signal });
+      deps.log.warn({ err: error }, 'the store could not be swept; retrying');
+      await delay(deps.config.retryMs ?? RETRY_MS, undefined, { signal });
     }
   }
 }
@@ -93,7 +93,9 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
       }
     }
   } finally {
-    await releaseLease(database, sweepId).catch((error: unknown) => log.warn({ err: error }, 'the sweep’s lease could not be given back; it ends by itself'));
+    await releaseLease(database, sweepId).catch((error: unknown) =>
+      log.warn({ err: error }, 'the lease of the sweep could not be released; it expires by itself'),
+    );
   }
   log.info(swept, 'the store was swept');
   return swept;

@@ -79,7 +79,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => host.hasCommand());
       // Only the stop's limit ends it: the database answers once this has returned.
       await host.stopAsItIs();
-      expect(cluster.warnings.filter(({ message }) => message.startsWith('work in flight could not be stored in time'))).toHaveLength(1);
+      expect(cluster.warnings.filter(({ message }) => message.startsWith('the last commits could not be stored in time'))).toHaveLength(1);
       await cluster.host();
       await eventually(() => cluster.replies.length === 1);
       // The statement in flight at the stop arrives now, and is fenced.

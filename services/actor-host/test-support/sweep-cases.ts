@@ -10,7 +10,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** A sweep without delays. */
 export function sweepOf(cluster: Pick<TestCluster, 'bus' | 'database'>, changes: Partial<StaleStoreDeps> & { pauseMs?: number } = {}) {
   const { pauseMs = 0, ...deps } = changes;
-  const config = { delayMs: 1, retentionMs: 30 * DAY_MS, pauseMs, tryAgainMs: 1 };
+  const config = { delayMs: 1, retentionMs: 30 * DAY_MS, pauseMs, retryMs: 1 };
   return startStaleStoreSweep({ config, bus: cluster.bus, database: cluster.database, clock: systemClock, log: silentLog, ...deps });
 }
 

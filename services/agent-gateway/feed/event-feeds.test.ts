@@ -238,7 +238,7 @@ it('delivers repeated, late and incomplete notices once and in order', async () 
   const feeds = new EventFeeds({ bus: deployment.bus, sessionLog: new SessionLog(deployment.database), waits, log: silentLog });
   const reader = feeds.read(sessionId);
   reader.noteHead(0, null);
-  reader.listen({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onDeleted: () => {} });
+  reader.subscribe({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onDeleted: () => {} });
   const say = (first: number, last: number) =>
     deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first, last, events: texts.slice(first, last + 1) }));
 

@@ -9,7 +9,7 @@ import { NewestEvents } from './newest-events.ts';
 import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
-interface FeedListener {
+interface FeedSubscriber {
   /** The events from the previous `head` up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
   /** Called at most once, and last. */
@@ -29,7 +29,7 @@ export interface FeedReader {
    */
   noteHead(head: number, before: number | null): void;
   /** Notifies of everything past the present `head`. */
-  listen(listener: FeedListener): void;
+  subscribe(subscriber: FeedSubscriber): void;
   release(): void;
 }
 
@@ -37,7 +37,7 @@ interface Feed {
   readonly sessionId: string;
   readonly partition: number;
   readonly subscription: Listening;
-  readonly listeners: FeedListener[];
+  readonly subscribers: FeedSubscriber[];
   readers: number;
   head: number | null;
   readonly newest: NewestEvents;
@@ -64,9 +64,9 @@ export class EventFeeds {
   #feeds = new ObjectMap<Feed>();
   /** Feeds without readers, longest idle first. */
   readonly #idle = new Set<Feed>();
-  readonly #doubted = new Set<Feed>();
+  readonly #toCompare = new Set<Feed>();
   #isComparing = false;
-  #around: Subscription[] = [];
+  #subscriptions: Subscription[] = [];
   #check: NodeJS.Timeout | null = null;
 
   constructor(deps: EventFeedsDeps) {
@@ -75,7 +75,7 @@ export class EventFeeds {
 
   open(): void {
     const { bus, waits } = this.#deps;
-    this.#around = [
+    this.#subscriptions = [
       bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onOwnerChange(subject)),
       bus.onReconnect(() => this.compareAll()),
     ];
@@ -85,10 +85,10 @@ export class EventFeeds {
   async close(): Promise<void> {
     if (this.#check !== null) clearInterval(this.#check);
     for (const feed of this.#feeds.values()) if (feed.eviction !== null) clearTimeout(feed.eviction);
-    const subscriptions = [...this.#around, ...this.#feeds.values().map((feed) => feed.subscription)];
+    const subscriptions = [...this.#subscriptions, ...this.#feeds.values().map((feed) => feed.subscription)];
     this.#feeds = new ObjectMap();
     this.#idle.clear();
-    this.#doubted.clear();
+    this.#toCompare.clear();
     await Promise.all(subscriptions.map((subscription) => subscription.stop()));
   }
 
@@ -98,10 +98,10 @@ export class EventFeeds {
     feed.readers += 1;
     this.#idle.delete(feed);
     if (feed.eviction !== null) clearTimeout(feed.eviction);
-    let mine: FeedListener | null = null;
+    let own: FeedSubscriber | null = null;
     const release = () => {
-      const index = mine === null ? -1 : feed.listeners.indexOf(mine);
-      if (index !== -1) feed.listeners.splice(index, 1);
+      const index = own === null ? -1 : feed.subscribers.indexOf(own);
+      if (index !== -1) feed.subscribers.splice(index, 1);
       feed.readers -= 1;
       if (feed.readers === 0) this.#retain(feed);
     };
@@ -115,13 +115,13 @@ export class EventFeeds {
         await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
       },
       noteHead: (head, before) => this.#noteHead(feed, head, before),
-      listen: (listener) => {
+      subscribe: (subscriber) => {
         if (feed.isDeleted) {
-          listener.onDeleted();
+          subscriber.onDeleted();
           return;
         }
-        mine = listener;
-        feed.listeners.push(listener);
+        own = subscriber;
+        feed.subscribers.push(subscriber);
       },
       release,
     };
@@ -143,7 +143,7 @@ export class EventFeeds {
       sessionId,
       partition: partitionOf(sessionId),
       subscription,
-      listeners: [],
+      subscribers: [],
       readers: 0,
       head: null,
       newest: new NewestEvents(),
@@ -171,9 +171,9 @@ export class EventFeeds {
   #end(feed: Feed): void {
     if (feed.eviction !== null) clearTimeout(feed.eviction);
     this.#idle.delete(feed);
-    this.#doubted.delete(feed);
+    this.#toCompare.delete(feed);
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
-    feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription did not end'));
+    feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription could not be ended'));
   }
 
   #noteHead(feed: Feed, head: number, before: number | null): void {
@@ -191,11 +191,11 @@ export class EventFeeds {
   #onNotice(feed: Feed, body: string): void {
     const notice = noticeOf(body);
     if (notice === null) {
-      this.#deps.log.warn({ session_id: feed.sessionId }, 'a notice was not understood');
+      this.#deps.log.warn({ session_id: feed.sessionId }, 'a notice could not be parsed');
       return;
     }
     if (notice.isDeleted) {
-      this.#lose(feed);
+      this.#onDeleted(feed);
       return;
     }
     const next = notice.last + 1;
@@ -206,18 +206,18 @@ export class EventFeeds {
     else this.#emit(feed, events, next);
   }
 
-  #lose(feed: Feed): void {
+  #onDeleted(feed: Feed): void {
     if (feed.isDeleted) return;
     feed.isDeleted = true;
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
-    for (const listener of feed.listeners.splice(0)) listener.onDeleted();
+    for (const subscriber of feed.subscribers.splice(0)) subscriber.onDeleted();
     if (this.#idle.has(feed)) this.#end(feed);
   }
 
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
-    if (feed.listeners.length === 0) {
+    if (feed.subscribers.length === 0) {
       feed.head = feed.expected;
       feed.newest.clear();
     } else if (!feed.isFetching) void this.#fetch(feed);
@@ -226,12 +226,12 @@ export class EventFeeds {
   async #fetch(feed: Feed): Promise<void> {
     feed.isFetching = true;
     try {
-      while (feed.head !== null && feed.head < feed.expected && feed.listeners.length > 0) {
+      while (feed.head !== null && feed.head < feed.expected && feed.subscribers.length > 0) {
         const from = feed.head;
         const { expected } = feed;
         const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
         if (page === null) {
-          this.#lose(feed);
+          this.#onDeleted(feed);
           return;
         }
         this.#emit(feed, page.events, page.next);
@@ -253,7 +253,7 @@ export class EventFeeds {
     const fresh = events.filter(({ offset }) => offset >= from);
     if (fresh.length === head - from) feed.newest.add(fresh);
     else feed.newest.clear();
-    for (const listener of [...feed.listeners]) listener.onEvents(fresh, head);
+    for (const subscriber of [...feed.subscribers]) subscriber.onEvents(fresh, head);
   }
 
   /** The old owner's pending notices are lost. */
@@ -264,17 +264,17 @@ export class EventFeeds {
 
   /** Partitions change owners in groups: one query per tick. */
   #compare(feeds: Iterable<Feed>): void {
-    for (const feed of feeds) this.#doubted.add(feed);
-    if (this.#isComparing || this.#doubted.size === 0) return;
+    for (const feed of feeds) this.#toCompare.add(feed);
+    if (this.#isComparing || this.#toCompare.size === 0) return;
     this.#isComparing = true;
-    setImmediate(() => void this.#compareDoubted());
+    setImmediate(() => void this.#comparePending());
   }
 
-  async #compareDoubted(): Promise<void> {
+  async #comparePending(): Promise<void> {
     try {
-      while (this.#doubted.size > 0) {
-        const some = [...this.#doubted].slice(0, limits.sessionsPerCheck);
-        for (const feed of some) this.#doubted.delete(feed);
+      while (this.#toCompare.size > 0) {
+        const some = [...this.#toCompare].slice(0, limits.sessionsPerCheck);
+        for (const feed of some) this.#toCompare.delete(feed);
         await this.#compareSome(some);
       }
     } finally {
@@ -290,7 +290,7 @@ export class EventFeeds {
       for (const feed of feeds) {
         const head = heads.get(feed.sessionId);
         const known = before.get(feed) ?? null;
-        if (head === undefined && known !== null) this.#lose(feed);
+        if (head === undefined && known !== null) this.#onDeleted(feed);
         if (head !== undefined && known !== null) this.#noteHead(feed, head, known);
       }
     } catch (error) {

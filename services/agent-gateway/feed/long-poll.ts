@@ -1,4 +1,4 @@
-import type { Ending } from '../ending.ts';
+import type { Cancellation } from '../cancellation.ts';
 import type { EventFeeds, FeedReader } from './event-feeds.ts';
 import { type EventFilter, type LoggedEvent, matches, type SessionLog } from './session-log.ts';
 
@@ -17,7 +17,7 @@ export async function longPoll(
   { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
   sessionId: string,
   { filter, minOffset, limit, waitMs }: PollQuery,
-  ending: Ending,
+  cancellation: Cancellation,
 ): Promise<LoggedEvent[] | null> {
   // The feed may lag behind the database.
   if (waitMs === 0) {
@@ -31,7 +31,7 @@ export async function longPoll(
   try {
     if (reader.head === null) await reader.ready();
     let next = minOffset;
-    while ((reader.head === null || next < reader.head) && !ending.isOver) {
+    while ((reader.head === null || next < reader.head) && !cancellation.isCancelled) {
       const before = reader.head;
       const known = reader.newest(next);
       if (known !== null) {
@@ -46,7 +46,7 @@ export async function longPoll(
       if (page.events.length > 0) return page.events;
       next = page.next;
     }
-    const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), ending);
+    const events = await nextEvents(reader, { filter, minOffset: next }, endsAtMs - performance.now(), cancellation);
     return events?.slice(0, limit) ?? null;
   } finally {
     reader.release();
@@ -54,17 +54,17 @@ export async function longPoll(
 }
 
 /** The next matching events. No await may come between the last check of the feed's head and this call, or events are missed. */
-function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, ending: Ending) {
+function nextEvents(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, cancellation: Cancellation) {
   return new Promise<LoggedEvent[] | null>((resolve) => {
     const settle = (events: LoggedEvent[] | null) => {
       clearTimeout(timer);
-      ending.onEnd = null;
+      cancellation.onCancel = null;
       resolve(events);
     };
-    const giveUp = () => settle([]);
-    const timer = setTimeout(giveUp, Math.max(waitMs, 0));
-    ending.onEnd = giveUp;
-    reader.listen({
+    const onTimeout = () => settle([]);
+    const timer = setTimeout(onTimeout, Math.max(waitMs, 0));
+    cancellation.onCancel = onTimeout;
+    reader.subscribe({
       onEvents: (events) => {
         const matching = events.filter((event) => event.offset >= minOffset && matches(filter, event));
         if (matching.length > 0) settle(matching);

@@ -53,7 +53,7 @@ it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses 
   const url = new URL(gateway.url);
 
   const clients = Array.from({ length: CLIENTS }, () => beginPost(url));
-  const mostHeld = Math.floor(limits.bodyBytesInHand / SENT_BYTES);
+  const mostHeld = Math.floor(limits.bufferedBodyBytes / SENT_BYTES);
   const refused = () => clients.filter(({ received, isClosed }) => received !== '' || isClosed);
   await expect.poll(() => refused().length, { timeout: 60_000 }).toBeGreaterThanOrEqual(CLIENTS - mostHeld);
   // A connection may be reset before it reads the response when its last bytes arrive after it.
@@ -66,7 +66,7 @@ it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses 
   const whole = 'x'.repeat(limits.bodyBytes);
   const postWhole = async () =>
     (await fetch(new URL('/sessions', url), { method: 'POST', headers: { ...BEARER, 'content-type': 'application/json' }, body: whole })).status;
-  const nearlyAll = Math.floor(limits.bodyBytesInHand / limits.bodyBytes) - 1;
+  const nearlyAll = Math.floor(limits.bufferedBodyBytes / limits.bodyBytes) - 1;
   const statuses = async () => new Set(await Promise.all(Array.from({ length: nearlyAll }, postWhole)));
   // Read completely, refused for their content.
   await expect.poll(statuses, { timeout: 60_000 }).toEqual(new Set([400]));

@@ -12,13 +12,13 @@ declare module 'fastify' {
 }
 
 /**
- * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts until the response closes, since the route holds it parsed. Install it behind
+ * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held. A body counts until the response closes, since the route holds it parsed. Install it behind
  * the checks that need no body.
  */
 export function boundBodies(app: FastifyInstance): void {
   const budget = new BodyBudget(
-    limits.bodyBytesInHand,
-    new SwitchyardError('service.overloaded', 'the server is reading as many request bodies as it can hold'),
+    limits.bufferedBodyBytes,
+    new SwitchyardError('service.overloaded', 'the byte budget of the server for request bodies is used up'),
   );
   app.decorateRequest('bodyShare', null);
   app.addHook('onRequest', (request, { raw: response }, done) => {

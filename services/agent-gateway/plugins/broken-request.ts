@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 /** By Node's error code; any other gets 400. */
 const REFUSALS: Readonly<Record<string, { status: number; code: string; error: string }>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'timeout', error: 'the request did not come in time' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'timeout', error: 'the request was not received in time' },
   HPE_HEADER_OVERFLOW: { status: 431, code: 'validation_failed', error: 'the headers are too large' },
 };
 const UNREADABLE = { status: 400, code: 'validation_failed', error: 'the request could not be read as HTTP' };

@@ -7,11 +7,11 @@ export function countRequests(app: FastifyInstance, metrics: Metrics): void {
     const { method, routeOptions } = request;
     if (routeOptions.config.isPublic === true) return done();
     const route = routeOptions.url ?? 'none';
-    const beganAtMs = performance.now();
+    const startedAtMs = performance.now();
     // Not `onResponse`: it does not run when the connection breaks.
     reply.raw.once('close', () => {
       metrics.add('httpRequests', { server: 'agent', method, route, status: String(reply.raw.statusCode) });
-      metrics.observe('httpSeconds', { server: 'agent', route }, (performance.now() - beganAtMs) / 1_000);
+      metrics.observe('httpSeconds', { server: 'agent', route }, (performance.now() - startedAtMs) / 1_000);
     });
     done();
   });

@@ -6,7 +6,7 @@ import { readBody } from '#shared/http-server/read-body.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
 import { invalidField } from './error-reply.ts';
-import { LargeBodyTurns } from './large-body-turns.ts';
+import { LargeBodyQueue } from './large-body-queue.ts';
 
 /**
  * Parses all bodies as JSON. Refuses deep nesting: walking it would exhaust the stack, and no store takes it. An empty body counts as none, even with a JSON
@@ -14,7 +14,7 @@ import { LargeBodyTurns } from './large-body-turns.ts';
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
-  const turns = new LargeBodyTurns();
+  const largeBodies = new LargeBodyQueue();
   app.removeContentTypeParser('text/plain');
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
@@ -22,7 +22,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     const grew = (bytes: number) => request.bodyShare?.grew(bytes);
     readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (failure, body) => {
       if (failure !== null) return done(failure);
-      turns.take(body.byteLength, () => {
+      largeBodies.run(body.byteLength, () => {
         markRequest(request);
         if (body.byteLength === 0) return done(null, undefined);
         void parse(request, body.toString(), (error, value: unknown) => {

@@ -6,14 +6,15 @@ import type { Log } from '#shared/telemetry/log.ts';
 export const BACKOFF_HEADER = 'x-polling-backoff';
 
 export const EMPTY_BACKOFF_SECONDS = 1;
-const MOST_BACKOFF_SECONDS = 30;
+const MAX_BACKOFF_SECONDS = 30;
 const TOO_SOON_MS = 1_000;
 /** About a hundred bytes each, and far more than a gateway serves in `TOO_SOON_MS`. */
 const MAX_RETAINED_READS = 10_000;
 
+/** The pause that a polling client is asked for, by session and client address. */
 export interface PollingBackoff {
   /** After an empty poll without a wait. @returns the seconds to wait, doubled with each poll that comes too soon */
-  afterNothing(sessionId: string, client: string): Promise<number>;
+  afterEmpty(sessionId: string, client: string): Promise<number>;
   /**
    * After a poll with events: 0 and a reset, unless the same offset was read less than a second ago.
    * @param read `waited`: whether it would have waited for events
@@ -26,26 +27,26 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
   const keyOf = (sessionId: string, client: string) => `poll:${sessionId}:${client}`;
   const reads = new RecentReads(clock);
 
-  const rise = async (key: string): Promise<number> => {
+  const raise = async (key: string): Promise<number> => {
     try {
       const last = Number(await cache.get(key));
       // The entry may be missing or foreign.
-      const seconds = Number.isInteger(last) && last > 0 ? Math.min(last * 2, MOST_BACKOFF_SECONDS) : EMPTY_BACKOFF_SECONDS;
+      const seconds = Number.isInteger(last) && last > 0 ? Math.min(last * 2, MAX_BACKOFF_SECONDS) : EMPTY_BACKOFF_SECONDS;
       // It expires when a further poll would not be too soon.
       await cache.set(key, String(seconds), TOO_SOON_MS);
       return seconds;
     } catch (error) {
-      log.warn({ err: error }, 'the cache can not be reached');
+      log.warn({ err: error }, 'the cache is unreachable');
       return EMPTY_BACKOFF_SECONDS;
     }
   };
   return {
-    afterNothing: (sessionId, client) => rise(keyOf(sessionId, client)),
+    afterEmpty: (sessionId, client) => raise(keyOf(sessionId, client)),
     async afterEvents(sessionId, client, { minOffset, waited }) {
       const key = keyOf(sessionId, client);
-      if (reads.isRepeat(key, minOffset)) return rise(key);
+      if (reads.isRepeat(key, minOffset)) return raise(key);
       // A poll that waits has none, except one from a poll without a wait just before, which expires.
-      if (!waited) await cache.delete(key).catch((error: unknown) => log.warn({ err: error }, 'the cache can not be reached'));
+      if (!waited) await cache.delete(key).catch((error: unknown) => log.warn({ err: error }, 'the cache is unreachable'));
       return 0;
     },
   };

@@ -6,7 +6,7 @@ import type { Readiness, ReadinessGate } from '../readiness.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** It appends a command to the log: refused while the bus has no capacity. */
-    bringsWork?: boolean;
+    appendsCommand?: boolean;
   }
 }
 
@@ -15,8 +15,8 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);
     // Any command may start a turn.
-    const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasCapacity('router.turn');
-    return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it can process right now') : undefined;
+    const isTooMuch = request.routeOptions.config.appendsCommand === true && !bus.hasCapacity('router.turn');
+    return isTooMuch ? new SwitchyardError('service.overloaded', 'the server is overloaded: too much work is waiting') : undefined;
   };
   app.addHook('onRequest', (request, reply, done) => {
     if (request.routeOptions.config.isPublic === true) return done();

@@ -62,7 +62,7 @@ it('releases polls and streams that were pipelined behind others when their clie
   socket.destroy();
 
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inFlight.none(600_000); // nothing is left to drain
+  await inFlight.whenIdle(600_000); // nothing is left to drain
 });
 
 it('drops a pipelined stream whose output accumulates behind a poll', async () => {
@@ -129,6 +129,6 @@ it('reserves no slot for a client that disconnected before its request was admit
 
   await until(async () => (await parts.gate.admits()) === 'ready', 'readiness');
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inFlight.none(600_000);
+  await inFlight.whenIdle(600_000);
   expect([parts.polls.size, parts.streams.size]).toEqual([0, 0]);
 });

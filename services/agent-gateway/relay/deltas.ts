@@ -16,11 +16,11 @@ export interface DeltaReader {
   ready(): Promise<void>;
   observe(event: LoggedEvent): void;
   /** Sends a snapshot of each reply in generation, then all deltas. */
-  start(show: (sse: string) => void): void;
+  start(emit: (sse: string) => void): void;
   release(): void;
 }
 
-interface Followed {
+interface FollowedSession {
   readonly replies: SessionReplies;
   readonly readers: Set<(sse: string) => void>;
   readonly feed: FeedReader;
@@ -38,7 +38,7 @@ interface DeltasDeps {
 /** The token subscriptions: one for each session with SSE readers. */
 export class Deltas {
   readonly #deps: DeltasDeps;
-  readonly #followed = new ObjectMap<Followed>();
+  readonly #followed = new ObjectMap<FollowedSession>();
 
   constructor(deps: DeltasDeps) {
     this.#deps = deps;
@@ -47,44 +47,44 @@ export class Deltas {
   read(sessionId: string): DeltaReader {
     const followed = this.#followed.get(sessionId) ?? this.#follow(sessionId);
     followed.buffered += 1;
-    let mine: ((sse: string) => void) | null = null;
+    let own: ((sse: string) => void) | null = null;
     return {
       ready: async () => {
         await within(followed.tokens.ready(), this.#deps.waits.subscribedMs);
       },
       observe: (event) => followed.replies.observe(event, false),
-      start: (show) => {
-        mine = (sse) => show(sse);
-        followed.readers.add(mine);
-        for (const snapshot of followed.replies.snapshots()) show(snapshot);
+      start: (emit) => {
+        own = (sse) => emit(sse);
+        followed.readers.add(own);
+        for (const snapshot of followed.replies.snapshots()) emit(snapshot);
       },
       release: () => {
-        if (mine !== null) followed.readers.delete(mine);
+        if (own !== null) followed.readers.delete(own);
         followed.buffered -= 1;
         if (followed.buffered === 0) this.#leave(sessionId, followed);
       },
     };
   }
 
-  #follow(sessionId: string): Followed {
+  #follow(sessionId: string): FollowedSession {
     const { bus, feeds } = this.#deps;
     const readers = new Set<(sse: string) => void>();
     const replies = new SessionReplies({
-      show: (sse) => {
-        for (const show of [...readers]) show(sse);
+      emit: (sse) => {
+        for (const emit of [...readers]) emit(sse);
       },
       replay: (callId, upTo) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId), upTo),
     });
     const feed = feeds.read(sessionId);
     // Registered before any reader: a cancelled reply is closed before readers get the status.
-    feed.listen({
+    feed.subscribe({
       onEvents: (events) => {
         for (const event of events) replies.observe(event, true);
       },
       onDeleted: () => {},
     });
     const tokens = this.#subscribe(sessionId, replies, feed);
-    const followed: Followed = { replies, readers, feed, tokens, buffered: 0 };
+    const followed: FollowedSession = { replies, readers, feed, tokens, buffered: 0 };
     this.#followed.set(sessionId, followed);
     return followed;
   }
@@ -100,10 +100,10 @@ export class Deltas {
     }
   }
 
-  #leave(sessionId: string, { replies, feed, tokens }: Followed): void {
+  #leave(sessionId: string, { replies, feed, tokens }: FollowedSession): void {
     this.#followed.delete(sessionId);
     replies.close();
     feed.release();
-    tokens.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: sessionId }, 'a subscription did not end'));
+    tokens.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: sessionId }, 'a subscription could not be ended'));
   }
 }

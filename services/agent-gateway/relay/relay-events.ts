@@ -12,7 +12,7 @@ export interface RelaySource {
   deltas: DeltaReader | null;
 }
 
-const SESSION_DELETED = 'the session is gone';
+const SESSION_DELETED = 'the session was deleted';
 
 /**
  * Streams a log to a client: stored pages as fast as the client reads, then live events. Resolves when the client disconnects or the session is deleted.
@@ -28,7 +28,7 @@ export async function relayEvents({ sessionLog, sessionId, filter, reader, delta
     const { next } = page;
     if (reader.head !== null && next >= reader.head) {
       // No await between the check of the head and these calls, or events are missed.
-      reader.listen({
+      reader.subscribe({
         onEvents: (events) => {
           for (const event of events) if (event.offset >= next && matches(filter, event)) client.write(sseOf(event));
         },

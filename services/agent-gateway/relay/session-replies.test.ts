@@ -18,7 +18,7 @@ beforeEach(() => {
   shown = [];
   replayed = [];
   replies = new SessionReplies({
-    show: (sse) => shown.push(parsed(sse)),
+    emit: (sse) => shown.push(parsed(sse)),
     replay: async () => replayed,
   });
 });
@@ -222,7 +222,7 @@ describe('lost frames', () => {
   it('that are retained a little later are found by a later fetch', async () => {
     const asked: string[] = [];
     const patient = new SessionReplies({
-      show: (sse) => shown.push(parsed(sse)),
+      emit: (sse) => shown.push(parsed(sse)),
       replay: async (_, upTo) => {
         asked.push(upTo);
         return asked.length < 3 ? [content(1, 'a')] : [content(1, 'a'), content(2, 'b')];
@@ -238,7 +238,7 @@ describe('lost frames', () => {
   it('are not fetched again when the session has no reader any more', async () => {
     let readings = 0;
     const left = new SessionReplies({
-      show: (sse) => shown.push(parsed(sse)),
+      emit: (sse) => shown.push(parsed(sse)),
       replay: async () => {
         readings += 1;
         left.close();
@@ -267,7 +267,7 @@ describe('lost frames', () => {
     const asked = new Promise<Uint8Array[]>((resolve) => {
       give = resolve;
     });
-    const slow = new SessionReplies({ show: (sse) => shown.push(parsed(sse)), replay: () => asked });
+    const slow = new SessionReplies({ emit: (sse) => shown.push(parsed(sse)), replay: () => asked });
     slow.onFrame(CALL, content(2, 'b'));
     slow.observe(logged({ kind: 'status', status: 'cancelled' }), true);
     give([content(1, 'a'), content(2, 'b')]);

@@ -3,7 +3,7 @@ import { type Frame, readFrame } from '#bus/messages/frame.ts';
 import { replyEventId } from '#bus/messages/session.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
 import { limits } from '../limits.ts';
-import { isVoidedBy, type TurnCall, turnCallOf } from './turn-call.ts';
+import { isSupersededBy, type TurnCall, turnCallOf } from './turn-call.ts';
 
 /** A reply in generation. */
 interface Reply {
@@ -24,10 +24,10 @@ interface Reply {
 type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
 
 /** Tries for missing frames: the last ones are retained a little after they are published, later by a busy worker. */
-const READINGS = ['kept', 'now', 'now'] as const;
+const REPLAYS = ['kept', 'now', 'now'] as const;
 
 interface SessionRepliesDeps {
-  show(sse: string): void;
+  emit(sse: string): void;
   /** The call's retained frames. @param upTo as in `TokenStream.replay` */
   replay(callId: string, upTo: 'kept' | 'now'): Promise<Uint8Array[]>;
 }
@@ -42,7 +42,7 @@ export class SessionReplies {
   /** Oldest first. */
   readonly #ended = new Set<string>();
   /** Turns that began before this have ended; epoch milliseconds. */
-  #overBeforeMs = 0;
+  #endedBeforeMs = 0;
 
   constructor(deps: SessionRepliesDeps) {
     this.#deps = deps;
@@ -69,13 +69,13 @@ export class SessionReplies {
   observe(event: LoggedEvent, isNew: boolean): void {
     if (event.kind === 'assistant_message') {
       const reply = this.#replies.get(event.id);
-      if (reply === undefined) this.#recordSent(event.id);
+      if (reply === undefined) this.#noteEnded(event.id);
       else this.#end(reply);
       return;
     }
     const endedAtMs = event.kind === 'status' ? endOfTurn(event.text) : null;
     if (endedAtMs === null) return;
-    this.#overBeforeMs = Math.max(this.#overBeforeMs, endedAtMs);
+    this.#endedBeforeMs = Math.max(this.#endedBeforeMs, endedAtMs);
     // Frames of the next turn may have overtaken the end of this one.
     for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#discard(reply);
   }
@@ -84,10 +84,10 @@ export class SessionReplies {
   #begin(callId: string): Reply | null {
     const messageId = replyEventId(callId);
     const call = turnCallOf(callId);
-    if (this.#ended.has(messageId) || (call !== null && call.turnAtMs < this.#overBeforeMs)) return null;
+    if (this.#ended.has(messageId) || (call !== null && call.turnAtMs < this.#endedBeforeMs)) return null;
     for (const other of this.#replies.values()) {
-      if (isVoidedBy(call, other.call)) return null;
-      if (isVoidedBy(other.call, call)) this.#discard(other);
+      if (isSupersededBy(call, other.call)) return null;
+      if (isSupersededBy(other.call, call)) this.#discard(other);
     }
     const [oldest] = this.#replies.values();
     if (this.#replies.size >= limits.repliesPerSession && oldest !== undefined) this.#end(oldest);
@@ -117,14 +117,14 @@ export class SessionReplies {
     }
     reply.text += piece;
     reply.seq += 1;
-    this.#deps.show(reply.isReplaced ? snapshotOf(reply) : sseOf('delta', { message_id: reply.messageId, seq: reply.seq, text: piece }));
+    this.#deps.emit(reply.isReplaced ? snapshotOf(reply) : sseOf('delta', { message_id: reply.messageId, seq: reply.seq, text: piece }));
     reply.isReplaced = false;
   }
 
   /** Frames were lost, or this gateway subscribed later. Rebuilds the text from a replay. */
   async #fill(reply: Reply): Promise<void> {
     let whole: ReturnType<typeof textFrom> = null;
-    for (const upTo of READINGS) {
+    for (const upTo of REPLAYS) {
       const replayed = await this.#deps.replay(reply.callId, upTo).catch(() => []);
       if (this.#replies.get(reply.messageId) !== reply || reply.buffered === null) return;
       whole = textFrom([...replayed.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.buffered]);
@@ -141,25 +141,25 @@ export class SessionReplies {
     if (!isChanged || reply.text === '') return;
     reply.seq += 1;
     reply.isReplaced = false;
-    this.#deps.show(snapshotOf(reply));
+    this.#deps.emit(snapshotOf(reply));
   }
 
   /** There will be no message: readers with some of it get `cancelled`. */
   #discard(reply: Reply): void {
-    if (reply.seq > 0) this.#deps.show(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
+    if (reply.seq > 0) this.#deps.emit(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
     this.#end(reply);
   }
 
   #end(reply: Reply): void {
     this.#replies.delete(reply.messageId);
-    this.#recordSent(reply.messageId);
+    this.#noteEnded(reply.messageId);
   }
 
   close(): void {
     this.#replies.clear();
   }
 
-  #recordSent(messageId: string): void {
+  #noteEnded(messageId: string): void {
     this.#ended.add(messageId);
     const [oldest] = this.#ended;
     if (this.#ended.size > limits.endedReplies && oldest !== undefined) this.#ended.delete(oldest);

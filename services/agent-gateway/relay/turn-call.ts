@@ -18,7 +18,7 @@ export function turnCallOf(callId: string): TurnCall | null {
 }
 
 /** A session has one turn at a time, and a turn one call. */
-export function isVoidedBy(call: TurnCall | null, later: TurnCall | null): boolean {
+export function isSupersededBy(call: TurnCall | null, later: TurnCall | null): boolean {
   if (call === null || later === null) return false;
   if (call.turnId === later.turnId) return call.number < later.number;
   return call.turnAtMs < later.turnAtMs;

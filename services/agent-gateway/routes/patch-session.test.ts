@@ -120,7 +120,7 @@ describe('PATCH /sessions/:session_id', () => {
     expect((await patch(app, id, { title: 'T' }, { 'idempotency-key': 'x'.repeat(257) })).json()).toMatchObject({ path: '/idempotency-key' });
   });
 
-  it('answers 404 once the session is deleted, also to a key that was answered before', async () => {
+  it('answers 404 once the session was deleted, also to a key that was answered before', async () => {
     const app = deployment.app();
     const id = await newSession(app);
     await patch(app, id, { title: 'T' }, { 'idempotency-key': 'k' });

@@ -26,7 +26,7 @@ type Changes = Pick<CommandOf<'session.patch'>, 'title' | 'mode' | 'setMetadata'
 export function patchSession({ commandReplies, clock, waits, isKnownSession }: PatchSessionDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
-    app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { bringsWork: true } }, async (request, reply) => {
+    app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers);
       // A command for an unknown session would leave a useless processed command.

@@ -28,7 +28,7 @@ export interface PostEventDeps {
 export function postEvent({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
-    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { bringsWork: true } }, async (request, reply) => {
+    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const { text, source } = messageOf(request.body);
       const isCustomers = source === 'customer' || source === 'customer_ui';
@@ -51,7 +51,7 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
       };
       const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
-        if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no offset in the log yet; send it again with the same idempotency key');
+        if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no offset yet; send it again with the same idempotency key');
         // The owner will refuse it: 202 would be false.
         if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
         return reply.code(202).send({ command_id: command.commandId });

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { type ReadEventsQuery, readEventsQuery } from '#shared/contracts/agent/read-events.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { Ending } from '../ending.ts';
+import { Cancellation } from '../cancellation.ts';
 import type { EventFeeds } from '../feed/event-feeds.ts';
 import { longPoll } from '../feed/long-poll.ts';
 import type { EventFilter, LogPage, SessionLog } from '../feed/session-log.ts';
@@ -46,20 +46,20 @@ type EventsRequest = Pick<FastifyRequest, 'headers' | 'ip'> & { query: ReadEvent
 async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
   const { min_offset: minOffset, limit, wait_for_data: waitSeconds } = request.query;
   const waitMs = waitSeconds === undefined ? waits.pollMs : waitSeconds * 1_000;
-  const ending = new Ending();
-  const onClose = () => ending.end();
+  const cancellation = new Cancellation();
+  const onClose = () => cancellation.cancel();
   const leave = polls.enter(onClose);
   reply.raw.once('close', onClose);
   // A client that disconnected earlier emits no further `close`.
   if (reply.raw.destroyed) onClose();
   try {
-    const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ending);
+    const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, cancellation);
     if (events === null) throw noSuchSession();
     const isEmpty = events.length === 0;
     if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
-    else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterNothing(sessionId, request.ip)));
+    else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterEmpty(sessionId, request.ip)));
     // Clients of other engines expect 504 when an explicit wait times out.
-    if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
+    if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !cancellation.isCancelled)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
     return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
   } finally {
@@ -99,8 +99,8 @@ async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { fir
     await relayEvents(source, client, first);
   } catch (error) {
     // The head is sent, so an error can only end the stream. The client resumes.
-    log.warn({ err: error, session_id: source.sessionId }, 'an event stream was broken off');
-    client.end('the stream was broken off; resume with Last-Event-ID');
+    log.warn({ err: error, session_id: source.sessionId }, 'an event stream was ended by an error');
+    client.end('the stream was interrupted; resume with Last-Event-ID');
   }
 }
 

@@ -34,7 +34,7 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
   const querystring = z.object({ allow_greeting: z.stringbool().optional() });
 
   return async (app) => {
-    app.post('/sessions', { schema: { body, querystring }, config: { bringsWork: true } }, async (request, reply) => {
+    app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
       const { customer_id, title, metadata, labels, mode, allow_greeting } = request.body;
       const sessionId = `ses_${ulid()}`;
       const command: CommandOf<'session.create'> = {
@@ -69,7 +69,7 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
       return awaitedRecord(sessionId, agent.id, awaited);
     });
 
-    app.delete('/sessions/:session_id', { schema: { params }, config: { bringsWork: true } }, async (request, reply) => {
+    app.delete('/sessions/:session_id', { schema: { params }, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       // A command for an unknown session would leave a useless processed command.
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();

@@ -173,7 +173,7 @@ describe('an event stream', () => {
     await fetch(`${gateway.url}/sessions/${sessionId}`, { method: 'DELETE', headers: BEARER });
 
     await client.waitFor('the end', () => client.isEnded);
-    expect(client.comments.at(-1)).toContain('the session is gone');
+    expect(client.comments.at(-1)).toContain('the session was deleted');
     expect((await stream(gateway, sessionId)).status).toBe(404);
   });
 

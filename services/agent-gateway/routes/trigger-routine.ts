@@ -52,7 +52,7 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
   return async (app) => {
     const options = {
       schema: { params, body: triggerRequest },
-      config: { bringsWork: true },
+      config: { appendsCommand: true },
       // Before the body is read: an unknown routine takes precedence.
       onRequest: async ({ params: given }: { params: unknown }) => {
         routineOf(params.parse(given).routine_id);
@@ -156,7 +156,7 @@ async function customerOf(sessionLog: SessionLog, sessionId: string): Promise<st
 /** Rows are kept for weeks, so it exists unless a clock was far off. */
 async function winnerOf(runRows: RunRows, { routineId, idempotencyKey }: NewRun): Promise<RunEnvelope> {
   const winner = await runRows.byKey(routineId, idempotencyKey);
-  if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just gone; trigger it again');
+  if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just been deleted; trigger it again');
   return winner;
 }
 
@@ -172,10 +172,10 @@ async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun
   try {
     const stored = await within(bus.commands.append(partition, id, JSON.stringify(command)), waits.publishMs);
     span.end(stored === null ? 'service.no_answer' : null);
-    if (stored === null) log.warn({ run_id: id }, 'the start of a run is not stored yet; its owner will look for it');
+    if (stored === null) log.warn({ run_id: id }, 'the start command of a run is not stored yet; its owner will find the row');
   } catch (error) {
     span.end(failureOf(error).code);
-    log.warn({ err: error, run_id: id }, 'the start of a run could not be stored; its owner will look for it');
+    log.warn({ err: error, run_id: id }, 'the start command of a run could not be stored; its owner will find the row');
   }
 }
 

@@ -18,6 +18,7 @@ import { type Attempt, postCallback } from './post-callback.ts';
 import { type PostResult, UNCHECKED } from './receiver-breaker.ts';
 import { type Receiver, Receivers } from './receivers.ts';
 
+/** What posting a callback needs. */
 export interface DeliverDeps {
   database: Database;
   bundles: Bundles;
@@ -60,10 +61,10 @@ export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
 async function deliver(work: DeliveryWork, execution: ItemExecution, deps: Deps): Promise<Report> {
   const { deliveryId } = work;
   const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), execution.signal); // no fail point: reads
-  if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
+  if (found === null || found.state !== 'open') return finalReportOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
   if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
-  return receiver.slots.holding(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
+  return receiver.slots.withSlot(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
 }
 
 /** The caller holds one of the receiver's slots. */
@@ -77,8 +78,9 @@ async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDe
     return report;
   } finally {
     const change = receiver.breaker.leave(result, pass);
-    if (change === 'opened') deps.log.warn({ receiver: receiver.name }, 'a receiver of callbacks does not answer: its callbacks wait until it does');
-    if (change === 'closed') deps.log.info({ receiver: receiver.name }, 'a receiver of callbacks answers again');
+    if (change === 'opened')
+      deps.log.warn({ receiver: receiver.name }, 'the circuit breaker of a callback receiver is open: its callbacks wait until it responds');
+    if (change === 'closed') deps.log.info({ receiver: receiver.name }, 'the circuit breaker of a callback receiver is closed: it responds again');
   }
 }
 
@@ -89,7 +91,10 @@ function isOverdue({ createdAtMs }: StoredDelivery, { clock }: Deps): boolean {
 /** Uses up no attempt: the owner makes another round after the pause. */
 function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silent' | 'busy', waitMs: number, { metrics }: Deps): Report {
   metrics.add('callbacksPostponed', { reason: why });
-  const reason = why === 'silent' ? 'its receiver does not answer, and was not asked' : 'its receiver has many callbacks in hand, and was not asked';
+  const reason =
+    why === 'silent'
+      ? 'the circuit breaker of its receiver is open; nothing was posted'
+      : 'too many callbacks to its receiver are in flight; nothing was posted';
   const retryAfterMs = Math.round(waitMs + Math.random() * SPREAD_MS);
   return { type: 'delivery.reported', deliveryId, attempts, outcome: 'failed', reason, retryAfterMs };
 }
@@ -164,18 +169,18 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
 /** No attempt is left, as a worker died during the last one, or the delivery settled meanwhile. */
 async function usedUp(deliveryId: string, execution: ItemExecution, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
   const found = await retryWhileTransient(() => readDelivery(database, deliveryId), execution.signal); // no fail point: reads
-  return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };
+  return { report: finalReportOf(deliveryId, found, 'all attempts are used up; the outcome of the last one is unknown'), outcome: null };
 }
 
 async function giveUp({ deliveryId }: DeliveryWork, reason: string, execution: ItemExecution, { database }: DeliverDeps): Promise<Report> {
-  return endOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), execution.leaseLost), reason); // no fail point: reads
+  return finalReportOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), execution.leaseLost), reason); // no fail point: reads
 }
 
 /**
  * Report of a delivery that is not posted any more. Settled ones are reported too: the effect of their round is open and would be
  * republished for ever. The owner writes the dead letter, in the commit that ends the delivery.
  */
-function endOf(deliveryId: string, found: StoredDelivery | null, reason: string): Report {
+function finalReportOf(deliveryId: string, found: StoredDelivery | null, reason: string): Report {
   const end = { type: 'delivery.reported' as const, deliveryId, attempts: found?.attempts ?? 0, retryAfterMs: null };
   if (found === null) return { ...end, outcome: 'exhausted', reason: 'there is no such delivery' };
   if (found.state === 'delivered') return { ...end, outcome: 'delivered', reason: null };

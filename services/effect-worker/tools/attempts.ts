@@ -7,7 +7,7 @@ const MAX_TRIES = 4;
 const UNREACHABLE_PAUSES_MS = [250, 1_000];
 /** Without a Retry-After. */
 const BUSY_PAUSES_MS = [1_000, 2_000];
-const AGAIN_PAUSE_MS = 250;
+const REPEAT_PAUSE_MS = 250;
 /** JSON-RPC: internal error of the server. */
 const INTERNAL_ERROR = -32_603;
 
@@ -35,7 +35,7 @@ export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, c
       earlier.push(error);
       // no fail point: pauses
       await pause(pauseMs, undefined, { signal }).catch(() => {
-        throw new ToolFailure('stopped', 'the call was given up', { sent: error.sent });
+        throw new ToolFailure('stopped', 'the call was cancelled', { sent: error.sent });
       });
     }
   }
@@ -45,7 +45,7 @@ export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, c
 export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     // A request in flight ends by the same signal and knows whether it was sent: its failure goes first.
-    const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was given up')));
+    const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was cancelled')));
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort)); // no fail point: waits
@@ -66,9 +66,9 @@ function pauseAfter(failure: ToolFailure, earlier: readonly ToolFailure[], repea
     case 'session_lost':
       return before === 0 ? 0 : null;
     case 'lost':
-      return repeatable && before === 0 ? AGAIN_PAUSE_MS : null;
+      return repeatable && before === 0 ? REPEAT_PAUSE_MS : null;
     case 'error':
-      return repeatable && before === 0 && failure.rpcCode === INTERNAL_ERROR ? AGAIN_PAUSE_MS : null;
+      return repeatable && before === 0 && failure.rpcCode === INTERNAL_ERROR ? REPEAT_PAUSE_MS : null;
     case 'auth_failed':
     case 'timeout':
     case 'unreadable':

@@ -217,7 +217,7 @@ describe('a response', () => {
   });
 
   it.each([
-    ['messages that are no JSON-RPC', 'data: nonsense\n\n'.repeat(64)],
+    ['messages that are not JSON-RPC', 'data: nonsense\n\n'.repeat(64)],
     ['random bytes', Buffer.from(Uint8Array.from({ length: 65_536 }, (_, at) => (at * 2_654_435_761) >>> 13))],
   ])('DESIGN 13: a stream of %s is ended, and its call settles although the server goes on', async (_, garbage) => {
     let isEnded = false;

@@ -50,7 +50,7 @@ export async function callTool(work: ToolCall, execution: ItemExecution, deps: C
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
-    if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
+    if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
     // A claimed call must settle: aborts are ignored from here on.
     execution.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
@@ -92,7 +92,7 @@ async function request(
       return resultOf(response);
     });
   const attempts = { repeatable, signal, deadlineAtMs: work.deadlineAtMs, clock };
-  return withAttempts(attempts, () => orStopped(signal, server.slots.holding(signal, attempt)));
+  return withAttempts(attempts, () => orStopped(signal, server.slots.withSlot(signal, attempt)));
 }
 
 /** Maps a failure to the outcome that the waiting run gets. */

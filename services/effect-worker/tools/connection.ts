@@ -78,8 +78,8 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
     },
     async close() {
       for (const fail of [...inFlight]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
-      const goodbye = transport.terminateSession().catch(() => {});
-      await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]); // no fail point: stops (2)
+      const termination = transport.terminateSession().catch(() => {});
+      await Promise.race([termination, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]); // no fail point: stops (2)
       await client.close().catch(() => {});
     },
   };

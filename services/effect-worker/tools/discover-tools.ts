@@ -7,7 +7,7 @@ import type { ToolLists } from './tool-lists.ts';
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** Poll for a newer configuration, once all servers are listed. */
-const LOOK_AGAIN_MS = 30_000;
+const POLL_MS = 30_000;
 
 export interface DiscoverDeps {
   bundles: Bundles;
@@ -47,7 +47,7 @@ async function discover({ bundles, lists, log }: DiscoverDeps, signal: AbortSign
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'the tools could not be discovered yet');
     }
-    await pause(missing > 0 ? pauseMs : LOOK_AGAIN_MS, undefined, { signal }).catch(() => {}); // no fail point: pauses
+    await pause(missing > 0 ? pauseMs : POLL_MS, undefined, { signal }).catch(() => {}); // no fail point: pauses
     pauseMs = missing > 0 ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
   }
 }

@@ -43,8 +43,8 @@ export interface BodyGate {
  */
 export function messageGate(requestId: unknown, nowMs: () => number = () => performance.now()): BodyGate {
   const isStanding = requestId === undefined;
-  const bounds = isStanding ? new StandingWatch(nowMs) : new ResponseWatch(requestId);
-  const beside = new BesideAnswer(nowMs);
+  const bounds = isStanding ? new StandingStreamBounds(nowMs) : new ResponseBounds(requestId);
+  const sideMessages = new SideMessageLimit(nowMs);
   const foreign = new RefillingBudget({ capacity: MAX_FOREIGN_MESSAGES - 1, perSecond: isStanding ? STANDING_FOREIGN_PER_SECOND : 0, nowMs });
   const decoder = new TextDecoder();
   let events: EventSourceMessage[] = [];
@@ -61,7 +61,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     },
   });
 
-  function goOn(event: EventSourceMessage): string {
+  function forwarded(event: EventSourceMessage): string {
     if (event.data === '') return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     // The client ignores other types.
     if ((event.event ?? 'message') !== 'message') return '';
@@ -69,11 +69,11 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     if (event.data.length > MAX_VALUES) new ValueCount().add(Buffer.from(event.data));
     const message = jsonIn(event.data);
     if (!isRpcMessage(message)) {
-      if (!foreign.use(1)) throw unreadable('the tool server sends messages that are no JSON-RPC');
+      if (!foreign.use(1)) throw unreadable('the tool server sends messages that are not JSON-RPC');
       return '';
     }
     const isAnswer = bounds.note(message, event.data);
-    if (!isAnswer && !beside.goesOn(message)) return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
+    if (!isAnswer && !sideMessages.passes(message)) return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     const id = event.id === undefined ? '' : `id: ${event.id}\n`;
     return `${id}data: ${event.data.replaceAll('\n', '\ndata: ')}\n\n`;
   }
@@ -86,7 +86,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
         parser.feed(text);
         const complete = events;
         events = [];
-        const out = complete.map(goOn).join('');
+        const out = complete.map(forwarded).join('');
         bounds.read(slice.byteLength, text, complete.length > 0);
         if (out !== '') yield Buffer.from(retryMs === null ? out : `retry: ${retryMs}\n${out}`);
         await nextTick(); // no fail point: waits
@@ -95,7 +95,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
   };
 }
 
-class BesideAnswer {
+class SideMessageLimit {
   readonly #nowMs: () => number;
   #progressAtMs = Number.NEGATIVE_INFINITY;
   #minuteAtMs = Number.NEGATIVE_INFINITY;
@@ -106,7 +106,7 @@ class BesideAnswer {
   }
 
   /** @throws ToolFailure `unreadable` */
-  goesOn(message: object): boolean {
+  passes(message: object): boolean {
     const atMs = this.#nowMs();
     if ('method' in message && !('id' in message)) {
       if (message.method !== PROGRESS && message.method !== LIST_CHANGED) return false;
@@ -130,7 +130,7 @@ interface StreamBounds {
   read(bytes: number, text: string, isEventComplete: boolean): void;
 }
 
-class StandingWatch implements StreamBounds {
+class StandingStreamBounds implements StreamBounds {
   readonly #budget: RefillingBudget;
 
   constructor(nowMs: () => number) {
@@ -148,7 +148,7 @@ class StandingWatch implements StreamBounds {
 }
 
 /** Bounds the bytes beside the answer. Pending data may become the answer: only the response's own budget bounds it. */
-class ResponseWatch implements StreamBounds {
+class ResponseBounds implements StreamBounds {
   readonly #requestId: unknown;
   #totalBytes = 0;
   #responseBytes = 0;

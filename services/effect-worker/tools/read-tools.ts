@@ -51,17 +51,17 @@ export async function readTools(connection: Connection, limits: Omit<RequestLimi
     // no fail point: requests
     const response: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
     cursor = response.nextCursor ?? null;
-    const trouble = (await list.add(response.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages); // no fail point: waits
-    if (trouble !== null) return list.built(`the list is not read further: ${trouble}`);
+    const stopReason = (await list.add(response.tools, limits.signal)) ?? stopReasonOf(cursor, cursors, pages); // no fail point: waits
+    if (stopReason !== null) return list.built(`the list is not read further: ${stopReason}`);
     if (cursor === null) return list.built(null);
     cursors.add(cursor);
   }
 }
 
 /** Why the next page is not read; null when it is, or when there is none. */
-function troubleOf(cursor: string | null, earlier: ReadonlySet<string>, pages: number): string | null {
+function stopReasonOf(cursor: string | null, earlier: ReadonlySet<string>, pages: number): string | null {
   if (cursor === null) return null;
-  if (earlier.has(cursor)) return 'its pages form a loop';
+  if (earlier.has(cursor)) return 'a cursor is repeated';
   return pages >= MAX_PAGES ? `it has more than ${MAX_PAGES} pages` : null;
 }
 
@@ -80,7 +80,7 @@ class ToolListBuilder {
    */
   async add(advertised: readonly unknown[], signal: AbortSignal): Promise<string | null> {
     for (const one of advertised) {
-      if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up', { sent: true });
+      if (signal.aborted) throw new ToolFailure('stopped', 'the call was cancelled', { sent: true });
       if (this.#advertised >= MAX_TOOLS) return `it has more than ${MAX_TOOLS} tools`;
       this.#advertised += 1;
       if (!this.#take(one)) return `its tools are more than ${MAX_LIST_BYTES} bytes of JSON`;

@@ -14,7 +14,7 @@ export class Slots {
   }
 
   /** @throws ToolFailure `stopped` when the signal is aborted before a slot is free */
-  async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  async withSlot<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     await this.#acquire(signal); // no fail point: waits
     try {
       return await work(); // no fail point: inside
@@ -26,7 +26,7 @@ export class Slots {
   }
 
   async #acquire(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up');
+    if (signal.aborted) throw new ToolFailure('stopped', 'the call was cancelled');
     if (this.#free > 0) {
       this.#free -= 1;
       return;
@@ -43,7 +43,7 @@ export class Slots {
       };
       const onAbort = () => {
         leave();
-        reject(new ToolFailure('stopped', 'the call was given up'));
+        reject(new ToolFailure('stopped', 'the call was cancelled'));
       };
       this.#waiting.add(enter);
       signal.addEventListener('abort', onAbort, { once: true });

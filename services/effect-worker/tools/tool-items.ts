@@ -44,9 +44,9 @@ export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content
 
 /** Throws for a lost lease or a cancelled item, which are not counted. */
 async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
-  const beganAtMs = performance.now();
+  const startedAtMs = performance.now();
   const outcome = await call(); // no fail point: inside
-  metrics.observe('toolSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+  metrics.observe('toolSeconds', {}, (performance.now() - startedAtMs) / 1_000);
   metrics.add('toolCalls', { outcome: outcome.type === 'failed' ? outcome.reason : outcome.isError ? 'error' : 'result' });
   return outcome;
 }

@@ -36,7 +36,7 @@ export class ToolLists {
   readonly #deps: ToolListsDeps;
   readonly #cached = new Map<string, readonly ListedTool[]>();
   /** By bundle and server; concurrent callers share one request. */
-  readonly #underWay = new Map<string, { asking: Promise<Listing>; isProbe: boolean }>();
+  readonly #inFlight = new Map<string, { promise: Promise<Listing>; isProbe: boolean }>();
   readonly #stopped = new AbortController();
 
   constructor(deps: ToolListsDeps) {
@@ -51,19 +51,19 @@ export class ToolLists {
   async current(bundle: Bundle, serverId: string, { isProbe = false } = {}): Promise<Listing> {
     const server = this.#deps.servers.of(bundle, serverId);
     if (server === null) {
-      this.#deps.log.warn({ server: serverId, bundle: bundle.hash }, 'a tool server was asked for that the configuration does not name');
+      this.#deps.log.warn({ server: serverId, bundle: bundle.hash }, 'a tool server was requested that the configuration does not name');
       return { unavailable: 'unreachable' };
     }
     const key = `${bundle.hash} ${serverId}`;
-    const underWay = this.#underWay.get(key);
-    if (underWay !== undefined) {
-      const listing = await underWay.asking; // no fail point: waits
+    const inFlight = this.#inFlight.get(key);
+    if (inFlight !== undefined) {
+      const listing = await inFlight.promise; // no fail point: waits
       // Other callers need more than the probe's one try.
-      return 'listHash' in listing || isProbe || !underWay.isProbe ? listing : this.current(bundle, serverId);
+      return 'listHash' in listing || isProbe || !inFlight.isProbe ? listing : this.current(bundle, serverId);
     }
-    const asking = this.#ask(bundle, serverId, server, isProbe).finally(() => this.#underWay.delete(key));
-    this.#underWay.set(key, { asking, isProbe });
-    return asking;
+    const promise = this.#refresh(bundle, serverId, server, isProbe).finally(() => this.#inFlight.delete(key));
+    this.#inFlight.set(key, { promise, isProbe });
+    return promise;
   }
 
   /** False when the tool is not listed. */
@@ -74,10 +74,10 @@ export class ToolLists {
 
   async stop(): Promise<void> {
     this.#stopped.abort();
-    await Promise.allSettled([...this.#underWay.values()].map(({ asking }) => asking)); // no fail point: stops
+    await Promise.allSettled([...this.#inFlight.values()].map(({ promise }) => promise)); // no fail point: stops
   }
 
-  async #ask(bundle: Bundle, serverId: string, server: ToolServer, isProbe: boolean): Promise<Listing> {
+  async #refresh(bundle: Bundle, serverId: string, server: ToolServer, isProbe: boolean): Promise<Listing> {
     const fresh = server.isListStale ? null : await this.#freshHash(bundle.hash, serverId); // no fail point: reads
     if (fresh !== null) return { listHash: fresh };
     try {
@@ -100,13 +100,13 @@ export class ToolLists {
     const { clock } = this.#deps;
     const signal = this.#stopped.signal;
     const limits = { signal, timeoutMs: LIST_TIMEOUT_MS, longestMs: LIST_TIMEOUT_MS };
-    const ask = () =>
+    const refresh = () =>
       orStopped(
         signal,
         server.connected((connection) => readTools(connection, limits), { isProbe }),
       );
-    if (isProbe) return ask();
-    return withAttempts({ repeatable: true, signal, deadlineAtMs: clock.nowMs() + LIST_TIMEOUT_MS, clock }, () => server.slots.holding(signal, ask));
+    if (isProbe) return refresh();
+    return withAttempts({ repeatable: true, signal, deadlineAtMs: clock.nowMs() + LIST_TIMEOUT_MS, clock }, () => server.slots.withSlot(signal, refresh));
   }
 
   async #freshHash(bundleHash: string, serverId: string): Promise<string | null> {

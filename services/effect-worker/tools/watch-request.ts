@@ -36,6 +36,7 @@ export interface WatchedRequest {
   stop(): void;
 }
 
+/** Starts to watch a request: its time limits, its abort, and the end of its response streams. */
 export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES) }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
   const progress: RequestProgress = { sent: false, retryAfterMs: null };
@@ -50,7 +51,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
     controller.abort(why);
   };
   const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: progress.sent }));
-  const onAbort = () => fail(new ToolFailure('stopped', 'the call was given up', { sent: progress.sent }));
+  const onAbort = () => fail(new ToolFailure('stopped', 'the call was cancelled', { sent: progress.sent }));
   const soonest = setTimeout(onTimeout, timeoutMs);
   const latest = setTimeout(onTimeout, longestMs);
   if (signal.aborted) onAbort();

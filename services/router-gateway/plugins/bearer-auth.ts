@@ -42,7 +42,10 @@ export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
     if (secret === '' && disabled) continue;
     if (secret === '') throw new SwitchyardError('config.invalid', `${variableOf(key)} is not set: the router's key '${id}' needs it`);
     if (!SECRET.test(secret)) {
-      throw new SwitchyardError('config.invalid', `${variableOf(key)}: the secret of the router's key '${id}' must consist of ASCII characters without blanks`);
+      throw new SwitchyardError(
+        'config.invalid',
+        `${variableOf(key)}: the secret of the router's key '${id}' may contain only printable ASCII characters, and no spaces`,
+      );
     }
     const digest = hash('sha256', secret);
     const other = table.get(digest);

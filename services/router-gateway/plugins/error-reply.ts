@@ -78,7 +78,7 @@ export function installErrorReplies(app: FastifyInstance, log: Log): void {
     const allowed = METHODS.filter((method) => app.hasRoute({ method, url }));
     if (allowed.length === 0) throw new SwitchyardError('request.not_found', `There is nothing at ${url}`);
     reply.header('allow', allowed.join(', '));
-    throw new SwitchyardError('request.method_not_allowed', `${url} does not take ${request.method}`);
+    throw new SwitchyardError('request.method_not_allowed', `${url} does not support ${request.method}`);
   });
 }
 

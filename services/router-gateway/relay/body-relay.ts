@@ -13,10 +13,10 @@ export const relayBody: OpenRelay = (deps, call) => {
         // Content frames are ignored here, but a terminal frame of a stream ends the call.
         isResponded ||= frame.kind !== 'open' && frame.kind !== 'content';
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeResponse(frame.status, frame.body));
-        else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
+        else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a stream arrived for a call that asked for a whole body'));
       },
       restart: () => {},
-      hasAll: () => {},
+      onNothingLeft: () => {},
       fail: reject,
     });
     call.reply.raw.on('close', () => {

@@ -23,12 +23,12 @@ export interface CallReader {
  *   left       the client has left: the call is aborted unless it has another reader
  *   dropped    we cut the connection: the call stays resumable for a while
  */
-export type Departure = 'over' | 'left' | 'dropped';
+export type ReleaseReason = 'over' | 'left' | 'dropped';
 
 export interface CallSubscription {
   /** Resolves once the subscription is active. */
   ready(): Promise<void>;
-  release(how: Departure): void;
+  release(how: ReleaseReason): void;
 }
 
 const NO_READERS: readonly CallReader[] = [];
@@ -64,9 +64,9 @@ export class CallReaders {
     const pattern = patternOf(addresses.tokens, deps.origin);
     this.#callIdAt = pattern.length - '*'.length;
     this.#standing = [
-      deps.bus.tokens.subscribe(pattern, (subject, frame) => this.#bring(subject.slice(this.#callIdAt), frame)),
+      deps.bus.tokens.subscribe(pattern, (subject, frame) => this.#relayFrame(subject.slice(this.#callIdAt), frame)),
       deps.bus.notices.subscribe(subjectOf(addresses.heartbeats, deps.origin), (_subject, body) => this.#reply(deps.origin, body)),
-      deps.bus.onReconnect(() => this.#lookAgain()),
+      deps.bus.onReconnect(() => this.#onReconnect()),
     ];
   }
 
@@ -106,7 +106,7 @@ export class CallReaders {
     await Promise.all([...this.#standing, ...[...this.#others.values()].map(({ beats }) => beats)].map((subscription) => subscription.stop()));
   }
 
-  #bring(callId: string, frame: Uint8Array): void {
+  #relayFrame(callId: string, frame: Uint8Array): void {
     // No reader: the client has left, and the abort has not reached the worker yet.
     for (const reader of this.#readers.get(callId) ?? NO_READERS) this.#deliver(callId, reader, frame);
   }
@@ -120,7 +120,7 @@ export class CallReaders {
     }
   }
 
-  #lookAgain(): void {
+  #onReconnect(): void {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.onLoss();
   }
 
@@ -141,36 +141,36 @@ export class CallReaders {
         if (other.calls === 0) this.#others.delete(origin);
         const ended = other.calls === 0 ? [frames, other.beats] : [frames];
         for (const subscription of ended)
-          subscription.stop().catch((error) => this.#deps.log.warn({ err: error, call_id: callId }, 'a subscription did not end'));
+          subscription.stop().catch((error) => this.#deps.log.warn({ err: error, call_id: callId }, 'a subscription could not be ended'));
       },
     };
   }
 
   /** Replies to a heartbeat with the calls that have interest. Only a call's own gateway replies when there are none. */
   #reply(origin: string, body: string): void {
-    const asked = heartbeatIn(body);
-    if (asked === null) return;
-    const calls = asked.calls.filter((callId) => this.#readers.has(callId) || this.#resumable.has(callId));
+    const received = heartbeatIn(body);
+    if (received === null) return;
+    const calls = received.calls.filter((callId) => this.#readers.has(callId) || this.#resumable.has(callId));
     for (const callId of calls) for (const reader of this.#readers.get(callId) ?? []) reader.onBeat();
     if (calls.length === 0 && origin !== this.origin) return;
-    const reply: InterestReply = { v: 1, from: this.origin, question: asked.question, calls };
+    const reply: InterestReply = { v: 1, from: this.origin, question: received.question, calls };
     try {
-      this.#deps.bus.notices.publish(subjectOf(addresses.interestReplies, asked.workerId), JSON.stringify(reply));
+      this.#deps.bus.notices.publish(subjectOf(addresses.interestReplies, received.workerId), JSON.stringify(reply));
     } catch (error) {
-      this.#deps.log.warn({ err: error, worker_id: asked.workerId }, 'a worker could not be answered');
+      this.#deps.log.warn({ err: error, worker_id: received.workerId }, 'the reply to a heartbeat could not be published');
     }
   }
 
   #keepResumable(callId: string): void {
     const [oldest] = this.#resumable.keys();
-    if (this.#resumable.size >= this.#deps.limits.resumableCalls && oldest !== undefined) this.#giveUp(oldest);
+    if (this.#resumable.size >= this.#deps.limits.resumableCalls && oldest !== undefined) this.#expireResumable(oldest);
     this.#resumable.set(
       callId,
-      setTimeout(() => this.#giveUp(callId), this.#deps.limits.graceMs),
+      setTimeout(() => this.#expireResumable(callId), this.#deps.limits.graceMs),
     );
   }
 
-  #giveUp(callId: string): void {
+  #expireResumable(callId: string): void {
     this.#dropResumable(callId);
     this.#abort(callId);
   }

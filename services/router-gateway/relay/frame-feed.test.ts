@@ -70,7 +70,7 @@ describe('FrameFeed', () => {
                 if (frame.kind === 'done') resolve('done');
               },
               restart: () => {},
-              hasAll: () => {},
+              onNothingLeft: () => {},
               fail: (error) => resolve(error.message),
             },
           );
@@ -109,7 +109,7 @@ describe('FrameFeed', () => {
     const failed = failureOfCall({ ...gatewayLimits, pendingBytes: 1_000 }, faulty.bus, readers);
     for (let seq = 2; seq < 50; seq += 1) bus.tokens.publish('tok.gfull.call', sseFrame('content', 'call', 1, seq, `data: ${'x'.repeat(50)}\n\n`));
 
-    expect(await failed).toBe('too many frames came while others were read again');
+    expect(await failed).toBe('too many frames arrived during a replay');
     await readers.stop();
   });
 
@@ -123,7 +123,7 @@ describe('FrameFeed', () => {
     const failed = failureOfCall({ ...gatewayLimits, replayMs: 20 }, faulty.bus, readers);
     bus.tokens.publish('tok.gbroken.call', sseFrame('content', 'call', 1, 2, 'data: x\n\n'));
 
-    expect(await failed).toBe('A part of the answer was lost on its way');
+    expect(await failed).toBe('A part of the answer was lost in transit');
     await readers.stop();
   });
 });
@@ -153,7 +153,7 @@ describe('a gap', () => {
           if (frame.kind === 'done') resolve('done');
         },
         restart: () => {},
-        hasAll: () => {},
+        onNothingLeft: () => {},
         fail: (error) => resolve(error.message),
       });
     });
@@ -171,7 +171,7 @@ describe('a gap', () => {
   });
 
   it('that is still open after three replays fails the call', async () => {
-    expect(await readingsOf([third, done], 4)).toEqual({ asked: ['kept', 'now', 'now'], end: 'A part of the answer was lost on its way' });
+    expect(await readingsOf([third, done], 4)).toEqual({ asked: ['kept', 'now', 'now'], end: 'A part of the answer was lost in transit' });
   });
 });
 
@@ -182,7 +182,7 @@ function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): 
     new FrameFeed({ bus: from, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics }, call, {
       onFrame: () => {},
       restart: () => {},
-      hasAll: () => {},
+      onNothingLeft: () => {},
       fail: (error) => resolve(error.message),
     });
   });

@@ -7,10 +7,10 @@ import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { CallSending } from '../call-sender.ts';
+import type { OutgoingCall } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
-import type { CallReaders, CallSubscription, Departure } from './call-readers.ts';
+import type { CallReaders, CallSubscription, ReleaseReason } from './call-readers.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
 export interface FeedDeps {
@@ -23,25 +23,25 @@ export interface FeedDeps {
   metrics: Metrics;
 }
 
-/** The last call is one terminal frame (done, error, body), `hasAll` or `fail`, unless the client leaves. */
+/** The last call is one terminal frame (done, error, body), `onNothingLeft` or `fail`, unless the client leaves. */
 export interface FrameSink {
   onFrame(frame: ReadyFrame): void;
   /** Another attempt begins; no content of the former one was passed on. */
   restart(): void;
   /** Nothing is left for a resumed reader. */
-  hasAll(): void;
+  onNothingLeft(): void;
   fail(error: SwitchyardError): void;
 }
 
-const NOTHING_TO_RESUME = 'There is no generation with this id, or its stream is no longer stored';
+export const NOTHING_TO_RESUME = 'There is no generation with this id, or its frames are no longer retained';
 
 /** Replays for one gap before the call fails. All but the first wait until recent frames are part of a replay. */
-const GAP_READS = 3;
+const MAX_GAP_REPLAYS = 3;
 
 type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
 /** Last event of a resumed reader: it has the first `events` events of this frame. */
-export interface SeenPosition {
+export interface EventPosition {
   attempt: number;
   seq: number;
   events: number;
@@ -53,12 +53,12 @@ export interface FedCall {
   /** Whether the call goes on without a reader. */
   isDetached: boolean;
   /** Absent when this reader did not start the call. */
-  sending?: CallSending;
+  outgoing?: OutgoingCall;
   resumed?: {
     /** The admitting gateway. */
     origin: string;
     /** Null: from the start. */
-    after: SeenPosition | null;
+    after: EventPosition | null;
   };
 }
 
@@ -79,28 +79,28 @@ export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
   readonly #isDetached: boolean;
-  readonly #sending: CallSending | undefined;
+  readonly #outgoing: OutgoingCall | undefined;
   /** The admitting gateway. */
   readonly #origin: string;
   readonly #sink: FrameSink;
   readonly #subscription: CallSubscription;
   readonly #frames: FrameReader;
   /** A resumed reader got nothing yet: 404 is still possible. */
-  #isToBeFound: boolean;
+  #isUnconfirmed: boolean;
   readonly #deadline: Deadline;
   readonly #silence: SilenceWatch;
   /** The worker was silent for too long: it is taken for dead unless the replay brings frames. */
-  #isDoubted = false;
+  #isWorkerSuspect = false;
   #attempt = 0;
   #nextSeq = 1;
-  #seen: SeenPosition | null = null;
-  #shown = false;
+  #resumedAfter: EventPosition | null = null;
+  #hasSentContent = false;
   /** Frames that arrive during a replay; null when none is running. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
-  #later: NodeJS.Timeout | undefined;
-  #gap = { position: '', reads: 0 };
-  #over = false;
+  #delayedReplay: NodeJS.Timeout | undefined;
+  #gap = { position: '', replays: 0 };
+  #isClosed = false;
 
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
     const { clock, deadlines, readers, limits } = deps;
@@ -110,15 +110,15 @@ export class FrameFeed {
     this.#callId = call.callId;
     this.#frames = new FrameReader(call.callId);
     this.#isDetached = call.isDetached;
-    this.#sending = call.sending;
+    this.#outgoing = call.outgoing;
     this.#sink = sink;
-    this.#isToBeFound = resumed !== undefined;
+    this.#isUnconfirmed = resumed !== undefined;
     const reader = {
       onFrame: (bytes: Uint8Array) => this.#receive(bytes),
       onBeat: () => this.#noteReceived(),
-      onLoss: () => this.#lookAnew(),
+      onLoss: () => this.#onReconnect(),
       // A client with content may resume; any other will repeat its request.
-      onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
+      onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#hasSentContent ? 'dropped' : 'left')),
     };
     this.#subscription = readers.subscribe(call.callId, reader, this.#origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
@@ -133,53 +133,53 @@ export class FrameFeed {
 
   /** The sink is not called any more. */
   leave(how: 'left' | 'dropped'): void {
-    if (!this.#over) this.#close(this.#unread(how));
+    if (!this.#isClosed) this.#close(this.#unread(how));
   }
 
   /** A detached call goes on without its reader. */
-  #unread(how: 'left' | 'dropped'): Departure {
+  #unread(how: 'left' | 'dropped'): ReleaseReason {
     return this.#isDetached ? 'over' : how;
   }
 
-  #fail(error: SwitchyardError, how: Departure): void {
-    if (this.#over) return;
+  #fail(error: SwitchyardError, how: ReleaseReason): void {
+    if (this.#isClosed) return;
     this.#close(how);
     this.#sink.fail(error);
   }
 
   /** Nothing may be missed between replay and live frames: the replay waits for the subscription. */
-  async #resume(after: SeenPosition | null): Promise<void> {
+  async #resume(after: EventPosition | null): Promise<void> {
     if (after !== null) {
       // The client has content of this attempt, so no other may follow. The last frame may have further events.
       this.#attempt = after.attempt;
       this.#nextSeq = Math.max(after.seq, 1);
-      this.#seen = after;
-      this.#shown = true;
+      this.#resumedAfter = after;
+      this.#hasSentContent = true;
     }
     this.#pending = [];
     await this.#subscription.ready();
-    if (this.#over) return;
-    this.#reread(this.#pending ?? [], 'kept');
+    if (this.#isClosed) return;
+    this.#replay(this.#pending ?? [], 'kept');
     // Recent frames are kept by then; no later frame might reveal that one is missing.
-    this.#lookLater();
+    this.#scheduleReplay();
   }
 
   #receive(bytes: Uint8Array): void {
-    if (this.#over) return;
+    if (this.#isClosed) return;
     if (this.#pending === null) {
-      this.#judge(bytes);
+      this.#handle(bytes);
       return;
     }
     this.#pending.push(bytes);
     this.#pendingBytes += bytes.byteLength;
-    if (this.#pendingBytes > this.#deps.limits.pendingBytes) this.fail(new SwitchyardError('internal', 'too many frames came while others were read again'));
+    if (this.#pendingBytes > this.#deps.limits.pendingBytes) this.fail(new SwitchyardError('internal', 'too many frames arrived during a replay'));
   }
 
-  #judge(bytes: Uint8Array): void {
+  #handle(bytes: Uint8Array): void {
     const frame = this.#frames.read(bytes);
-    if (frame === null) this.#deps.log.warn({ call_id: this.#callId }, 'a message that is no frame of its call was dropped');
+    if (frame === null) this.#deps.log.warn({ call_id: this.#callId }, 'a message that is not a frame of its call was dropped');
     else if (frame.kind === 'body') this.#onFrame(frame);
-    else if (frame.attempt > this.#attempt && this.#shown) this.#overtaken(frame);
+    else if (frame.attempt > this.#attempt && this.#hasSentContent) this.#onNewerAttempt(frame);
     else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
   }
 
@@ -191,60 +191,60 @@ export class FrameFeed {
     }
     if (frame.seq < this.#nextSeq) return;
     if (frame.seq > this.#nextSeq || frame.kind === 'headless') {
-      this.#heal(frame, bytes);
+      this.#fillGap(frame, bytes);
       return;
     }
     this.#nextSeq += 1;
-    if (frame.kind === 'content' && !this.#shown) this.#show();
-    const unseen = frame.seq === this.#seen?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#seen.events) } : frame;
+    if (frame.kind === 'content' && !this.#hasSentContent) this.#noteContent();
+    const unseen = frame.seq === this.#resumedAfter?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#resumedAfter.events) } : frame;
     if (unseen.sse.byteLength > 0) this.#onFrame(unseen);
     else if (frame.kind === 'done' || frame.kind === 'error') {
       this.#close('over');
-      this.#sink.hasAll();
+      this.#sink.onNothingLeft();
     }
   }
 
-  #show(): void {
-    this.#shown = true;
-    this.#sending?.release();
+  #noteContent(): void {
+    this.#hasSentContent = true;
+    this.#outgoing?.release();
   }
 
   /** A newer attempt after content was sent. Its error frame may report the loss itself. */
-  #overtaken(frame: NumberedFrame): void {
+  #onNewerAttempt(frame: NumberedFrame): void {
     if (frame.kind === 'error') this.#onFrame(frame);
-    else this.#lost('The worker of this call was lost after a part of the answer was sent');
+    else this.#failAsLost('The worker of this call was lost after a part of the answer was sent');
   }
 
   #onFrame(frame: ReadyFrame): void {
-    this.#isToBeFound = false;
+    this.#isUnconfirmed = false;
     if (frame.kind === 'open' || frame.kind === 'content') this.#noteReceived();
     else this.#close('over');
     this.#sink.onFrame(frame);
   }
 
-  #heal(frame: NumberedFrame, bytes: Uint8Array): void {
+  #fillGap(frame: NumberedFrame, bytes: Uint8Array): void {
     const position = `${this.#attempt}.${this.#nextSeq}`;
-    const reads = this.#gap.position === position ? this.#gap.reads : 0;
-    if (reads < GAP_READS) {
-      this.#gap = { position, reads: reads + 1 };
-      this.#deps.log.debug({ callId: this.#callId, missing: position }, 'a frame is missing: those that the bus keeps are read again');
-      this.#reread([bytes], reads === 0 ? 'kept' : 'now');
+    const replays = this.#gap.position === position ? this.#gap.replays : 0;
+    if (replays < MAX_GAP_REPLAYS) {
+      this.#gap = { position, replays: replays + 1 };
+      this.#deps.log.debug({ callId: this.#callId, missing: position }, 'a frame is missing: the retained frames are replayed');
+      this.#replay([bytes], replays === 0 ? 'kept' : 'now');
     } else if (frame.kind === 'error') {
       // An error frame itself says that the response is incomplete.
       this.#onFrame(frame);
     } else {
-      this.#lost('A part of the answer was lost on its way');
+      this.#failAsLost('A part of the answer was lost in transit');
     }
   }
 
-  #lost(message: string): void {
+  #failAsLost(message: string): void {
     // A resumed reader without any frame gets 404: the call may not even be its own.
-    if (this.#isToBeFound) this.#fail(new SwitchyardError('request.not_found', NOTHING_TO_RESUME), 'over');
+    if (this.#isUnconfirmed) this.#fail(new SwitchyardError('request.not_found', NOTHING_TO_RESUME), 'over');
     else this.fail(new SwitchyardError('router.provider_unavailable', message));
   }
 
   /** Replays kept frames, then goes on with those that arrived meanwhile. Time-limited, as nothing is delivered during a replay. */
-  #reread(first: Uint8Array[], upTo: 'kept' | 'now'): void {
+  #replay(first: Uint8Array[], upTo: 'kept' | 'now'): void {
     const { bus, limits, log } = this.#deps;
     this.#pending = first;
     this.#pendingBytes = 0;
@@ -252,36 +252,39 @@ export class FrameFeed {
     within(
       limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0),
       bus.tokens.replay(subject, upTo),
-      () => new SwitchyardError('service.no_answer', 'reading frames again'),
+      () => new SwitchyardError('service.no_answer', 'replaying frames'),
     ).then(
-      (replayed) => this.#goOn(replayed),
+      (replayed) => this.#onReplayed(replayed),
       (error) => {
-        log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
+        log.warn({ err: error, call_id: this.#callId }, 'the retained frames could not be replayed');
         // A failed replay is no evidence about the worker. But a client with content can't wait for another one.
-        this.#isDoubted &&= this.#shown || this.#isToBeFound;
-        this.#goOn([]);
+        this.#isWorkerSuspect &&= this.#hasSentContent || this.#isUnconfirmed;
+        this.#onReplayed([]);
       },
     );
   }
 
-  #goOn(replayed: Uint8Array[]): void {
-    if (this.#over) return;
+  #onReplayed(replayed: Uint8Array[]): void {
+    if (this.#isClosed) return;
     const frames = [...replayed, ...(this.#pending ?? [])];
     this.#pending = null;
     // Early frames of a long response are past retention; before the reader's position that is no gap.
-    if (this.#seen !== null) this.#frames.seekHead(this.#seen.attempt, frames);
+    if (this.#resumedAfter !== null) this.#frames.seekHead(this.#resumedAfter.attempt, frames);
     for (const bytes of frames) {
-      this.#judge(bytes);
+      this.#handle(bytes);
       // The call has ended, or another replay began, which includes the rest.
-      if (this.#over || this.#pending !== null) return;
+      if (this.#isClosed || this.#pending !== null) return;
     }
-    if (this.#isDoubted) this.#expireWorker();
+    if (this.#isWorkerSuspect) this.#expireWorker();
   }
 
   /** Fails the call after content or while resuming, or if it can't be sent again; otherwise queues it for another worker. */
   #expireWorker(): void {
-    const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silence.inARow > 1 : this.#isBusUp() && !this.#sending.sendAgain());
-    if (isLost) this.#lost('The worker of this call has stopped responding');
+    const isLost =
+      this.#hasSentContent ||
+      this.#isUnconfirmed ||
+      (this.#outgoing === undefined ? this.#silence.consecutive > 1 : this.#isBusUp() && !this.#outgoing.resend());
+    if (isLost) this.#failAsLost('The worker of this call has stopped sending frames and heartbeats');
   }
 
   /** While disconnected, silence says nothing about the worker. */
@@ -289,41 +292,41 @@ export class FrameFeed {
     return this.#deps.bus.isReady();
   }
 
-  #look(): void {
-    if (this.#pending === null) this.#reread([], 'kept');
+  #requestReplay(): void {
+    if (this.#pending === null) this.#replay([], 'kept');
   }
 
   /** Replays once the frames up to now are kept. Live frames go on meanwhile. */
-  #lookLater(): void {
-    clearTimeout(this.#later);
+  #scheduleReplay(): void {
+    clearTimeout(this.#delayedReplay);
     // A running replay may have been requested too early.
-    this.#later = setTimeout(() => (this.#pending === null ? this.#look() : this.#lookLater()), this.#deps.limits.resumableMs);
+    this.#delayedReplay = setTimeout(() => (this.#pending === null ? this.#requestReplay() : this.#scheduleReplay()), this.#deps.limits.resumableMs);
   }
 
   /** After a reconnect the silence was the bus's: the watch restarts. */
-  #lookAnew(): void {
+  #onReconnect(): void {
     this.#noteReceived();
-    this.#lookLater();
+    this.#scheduleReplay();
   }
 
   #noteReceived(): void {
-    if (this.#over) return;
-    this.#isDoubted = false;
+    if (this.#isClosed) return;
+    this.#isWorkerSuspect = false;
     this.#silence.noteReceived();
   }
 
   #onSilence(): void {
-    this.#isDoubted = true;
-    this.#look();
+    this.#isWorkerSuspect = true;
+    this.#requestReplay();
   }
 
-  #close(how: Departure): void {
-    this.#over = true;
+  #close(how: ReleaseReason): void {
+    this.#isClosed = true;
     this.#pending = null;
     this.#deps.deadlines.stop(this.#deadline);
-    clearTimeout(this.#later);
+    clearTimeout(this.#delayedReplay);
     this.#silence.stop();
-    this.#sending?.release();
+    this.#outgoing?.release();
     this.#subscription.release(how);
   }
 }

@@ -12,8 +12,12 @@ afterEach(() => {
 /** Silences: milliseconds from now, and the number in a row. */
 function watching() {
   const startMs = Date.now();
-  const met: [atMs: number, inARow: number][] = [];
-  const watch: SilenceWatch = new SilenceWatch({ silenceMs: 100, silenceMaxMs: 300 }, () => met.push([Date.now() - startMs, watch.inARow]), new Deadlines());
+  const met: [atMs: number, consecutive: number][] = [];
+  const watch: SilenceWatch = new SilenceWatch(
+    { silenceMs: 100, silenceMaxMs: 300 },
+    () => met.push([Date.now() - startMs, watch.consecutive]),
+    new Deadlines(),
+  );
   return { watch, met };
 }
 
@@ -40,7 +44,7 @@ it('begins anew with every frame, before the first silence and after it', () => 
   }
   vi.advanceTimersByTime(110);
   watch.noteReceived();
-  expect(watch.inARow).toBe(0);
+  expect(watch.consecutive).toBe(0);
   vi.advanceTimersByTime(110);
   watch.stop();
 

@@ -7,22 +7,22 @@ export class SilenceWatch {
   readonly #onSilence: () => void;
   readonly #deadlines: Deadlines;
   readonly #deadline: Deadline;
-  #inARow = 0;
+  #consecutive = 0;
 
   constructor(limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>, onSilence: () => void, deadlines: Deadlines) {
     this.#limits = limits;
     this.#onSilence = onSilence;
     this.#deadlines = deadlines;
-    this.#deadline = deadlines.begin(this.#limitMs(), () => this.#met());
+    this.#deadline = deadlines.begin(this.#limitMs(), () => this.#onExpiry());
   }
 
-  get inARow(): number {
-    return this.#inARow;
+  get consecutive(): number {
+    return this.#consecutive;
   }
 
   /** Called per frame. */
   noteReceived(): void {
-    this.#inARow = 0;
+    this.#consecutive = 0;
     this.#deadlines.restart(this.#deadline, this.#limitMs());
   }
 
@@ -30,14 +30,14 @@ export class SilenceWatch {
     this.#deadlines.stop(this.#deadline);
   }
 
-  #met(): void {
-    this.#inARow += 1;
+  #onExpiry(): void {
+    this.#consecutive += 1;
     this.#deadlines.restart(this.#deadline, this.#limitMs());
     this.#onSilence();
   }
 
   #limitMs(): number {
     const { silenceMs, silenceMaxMs } = this.#limits;
-    return Math.min(silenceMs * 2 ** this.#inARow, silenceMaxMs);
+    return Math.min(silenceMs * 2 ** this.#consecutive, silenceMaxMs);
   }
 }

@@ -235,7 +235,7 @@ describe('after content', () => {
       created: expect.any(Number),
       model: 'acme/large',
       provider: 'switchyard',
-      error: { code: 502, message: 'A part of the answer was lost on its way', metadata: { error_type: 'provider_unavailable' } },
+      error: { code: 502, message: 'A part of the answer was lost in transit', metadata: { error_type: 'provider_unavailable' } },
       choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
     });
     await eventually(() => worker.aborted).toContain(held.call.callId);
@@ -347,7 +347,7 @@ describe('a client', () => {
       )
       .toContain(held.call.callId);
 
-    expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'a client that did not read was dropped' }));
+    expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'a client was disconnected: it left too many bytes unread' }));
   });
 
   it('that is still reading one large event is not disconnected for what comes meanwhile', async () => {

@@ -16,7 +16,7 @@ export const relayStream: OpenRelay = (deps, call) => {
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
   call.reply.raw.on('close', () => {
     feed.leave('left');
-    sink.left();
+    sink.onDisconnect();
   });
   return { response: sink.response, fail: (error) => feed.fail(error) };
 };
@@ -41,19 +41,19 @@ class SseSink implements FrameSink {
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
   /** Null after the first content, and when resumed. */
-  #beganAtMs: number | null;
+  #startedAtMs: number | null;
 
   /** @param onCut the client was disconnected for not reading */
   constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
-    this.#beganAtMs = call.resumed === undefined ? performance.now() : null;
+    this.#startedAtMs = call.resumed === undefined ? performance.now() : null;
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
     const { callId, requestId, reply } = call;
     this.#socket = new SseSocket(reply.raw, deps.limits, () => {
-      deps.log.warn({ call_id: callId, request_id: requestId }, 'a client that did not read was dropped');
+      deps.log.warn({ call_id: callId, request_id: requestId }, 'a client was disconnected: it left too many bytes unread');
       onCut();
     });
     deps.metrics.move('streamsOpen', { kind: 'router_stream' }, 1);
@@ -67,7 +67,7 @@ class SseSink implements FrameSink {
         else this.#write(frame.sse);
         return;
       case 'content':
-        if (this.#beganAtMs !== null) this.#measureFirst(this.#beganAtMs);
+        if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
         this.#write(frame.sse);
         return;
       case 'done':
@@ -87,7 +87,7 @@ class SseSink implements FrameSink {
 
   /** A resumed non-streaming call is answered whole, or as the only event of a stream that has begun. */
   #onWhole(status: number, body: Uint8Array): void {
-    if (this.#call.resumed === undefined) this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
+    if (this.#call.resumed === undefined) this.fail(new SwitchyardError('internal', 'a whole body arrived for a call that asked for a stream'));
     else if (this.#state === 'waiting') this.#endWhole(wholeResponse(status, body));
     else {
       for (const bytes of ['data: ', body, '\n\n']) this.#write(bytes);
@@ -95,7 +95,7 @@ class SseSink implements FrameSink {
     }
   }
 
-  hasAll(): void {
+  onNothingLeft(): void {
     // Status 200 may be committed by a keep-alive comment.
     if (this.#state === 'streaming') this.#endStream();
     else this.#endWhole({ status: 204, headers: {}, body: new Uint8Array() });
@@ -119,14 +119,14 @@ class SseSink implements FrameSink {
     this.#endStream();
   }
 
-  #measureFirst(beganAtMs: number): void {
-    this.#beganAtMs = null;
-    this.#deps.metrics.observe('firstTokenSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+  #measureFirst(startedAtMs: number): void {
+    this.#startedAtMs = null;
+    this.#deps.metrics.observe('firstTokenSeconds', {}, (performance.now() - startedAtMs) / 1_000);
   }
 
-  left(): void {
+  onDisconnect(): void {
     const { callId, requestId } = this.#call;
-    if (this.#state !== 'ended') this.#deps.log.info({ call_id: callId, request_id: requestId }, 'a client left before its answer had ended');
+    if (this.#state !== 'ended') this.#deps.log.info({ call_id: callId, request_id: requestId }, 'a client disconnected before the end of its response');
     this.#end();
     this.#settle.resolve(null);
   }

@@ -10,9 +10,9 @@ export class SseSocket {
   readonly #limits: GatewayLimits;
   readonly #onSlow: () => void;
   #corked = false;
-  #turnBytes = 0;
+  #tickBytes = 0;
   /** Bytes of the largest tick since the unread bytes were last within the limit. */
-  #largestTurnBytes = 0;
+  #largestTickBytes = 0;
 
   constructor(raw: ServerResponse, limits: GatewayLimits, onSlow: () => void) {
     this.#raw = raw;
@@ -42,7 +42,7 @@ export class SseSocket {
       }
       this.#cork();
     }
-    this.#turnBytes += bytes.length;
+    this.#tickBytes += bytes.length;
     raw.write(bytes);
   }
 
@@ -55,13 +55,13 @@ export class SseSocket {
   #isTooSlow(): boolean {
     const { unsentBytes } = this.#limits;
     const unsent = this.#raw.writableLength;
-    if (unsent <= unsentBytes) this.#largestTurnBytes = 0;
-    return unsent > unsentBytes + this.#largestTurnBytes;
+    if (unsent <= unsentBytes) this.#largestTickBytes = 0;
+    return unsent > unsentBytes + this.#largestTickBytes;
   }
 
   #cork(): void {
     this.#corked = true;
-    this.#turnBytes = 0;
+    this.#tickBytes = 0;
     this.#raw.cork();
     setImmediate(() => this.#flush());
   }
@@ -69,7 +69,7 @@ export class SseSocket {
   #flush(): void {
     if (!this.#corked) return;
     this.#corked = false;
-    this.#largestTurnBytes = Math.max(this.#largestTurnBytes, this.#turnBytes);
+    this.#largestTickBytes = Math.max(this.#largestTickBytes, this.#tickBytes);
     this.#raw.uncork();
   }
 }

@@ -70,7 +70,7 @@ describe('an error of the gateway', () => {
     expect(refused.statusCode).toBe(503);
     expect(refused.headers['retry-after']).toBe('1');
     expect(refused.headers['x-request-id']).toMatch(/^req_/);
-    expect(refused.json().error).toMatchObject({ code: 503, message: 'too much work waits already', metadata: { retry_after: 1 } });
+    expect(refused.json().error).toMatchObject({ code: 503, message: 'too many calls are waiting', metadata: { retry_after: 1 } });
     expect(resumed.statusCode).toBe(404);
   });
 
@@ -111,7 +111,7 @@ describe('an error of the gateway', () => {
   });
 
   it('is too many bodies at once, of which one is always accepted and a refused one does not count', async () => {
-    await gateway.reopen({ limits: { bodyBytesInHand: 10, dispatchedCharacters: 0 } });
+    await gateway.reopen({ limits: { bufferedBodyBytes: 10, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
     expect((await gateway.post({ messages: [] })).statusCode).toBe(400);
     const first = gateway.post(hello);
@@ -131,7 +131,7 @@ describe('an error of the gateway', () => {
 
   it('is a body of unknown size that grows beyond the budget: it is refused half-way, with a response to its client', async () => {
     const size = Buffer.byteLength(JSON.stringify(hello));
-    await gateway.reopen({ limits: { bodyBytesInHand: size + 100, dispatchedCharacters: 0 } });
+    await gateway.reopen({ limits: { bufferedBodyBytes: size + 100, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
     const chunked = (text: string) => gateway.post(Readable.from([text.slice(0, 40), text.slice(40)]), { 'content-type': 'application/json' });
     const first = chunked(JSON.stringify(hello));

@@ -102,14 +102,13 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         keyId: request.keyId,
         traceparent: publishing.traceparent,
       };
-      const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
+      const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, sending, requestId: request.id, reply });
-      const fail = (error: unknown) =>
-        relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error));
-      sending.send(fail).then(
+      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
+      const fail = (error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
+      outgoing.send(fail).then(
         () => publishing.end(),
         (error: unknown) => {
           publishing.end(failureOf(error).code);
@@ -155,7 +154,7 @@ function invalid(param: string, message: string): SwitchyardError {
 }
 
 function overloaded({ retryAfterMs }: GatewayLimits): SwitchyardError {
-  return new SwitchyardError('service.overloaded', 'too much work waits already', { details: { retryAfterMs } });
+  return new SwitchyardError('service.overloaded', 'too many calls are waiting', { details: { retryAfterMs } });
 }
 
 function unavailable(message: string, { retryAfterMs }: GatewayLimits, cause?: unknown): SwitchyardError {

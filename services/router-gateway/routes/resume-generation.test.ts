@@ -17,7 +17,7 @@ import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../t
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 const authorization = `Bearer ${KEY}`;
-const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or its stream is no longer stored', type: 'not_found' } };
+const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or its frames are no longer retained', type: 'not_found' } };
 
 let database: Database;
 let bus: Bus;
@@ -335,7 +335,8 @@ describe('a call goes on while it has a reader', () => {
     const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
     const { answer, held } = await begin(url, { 'x-detach': 'true' });
     answer.stopReading();
-    const isCut = () => log.lines.some(({ message, fields }) => message === 'a client that did not read was dropped' && fields.call_id === held.call.callId);
+    const isCut = () =>
+      log.lines.some(({ message, fields }) => message === 'a client was disconnected: it left too many bytes unread' && fields.call_id === held.call.callId);
     let seq = 1;
     await eventually(() => {
       seq += 1;
@@ -359,7 +360,7 @@ describe('a call goes on while it has a reader', () => {
       seq += 1;
       held.frame('content', seq, part);
       return log.lines.map(({ message }) => message);
-    }).toContain('a client that did not read was dropped');
+    }).toContain('a client was disconnected: it left too many bytes unread');
     expect(await beat(held)).toEqual([`origin ${callId}`]);
 
     const again = await resume(url, callId, { 'last-event-id': `${callId}.1.1` });
@@ -377,7 +378,7 @@ describe('a worker without heartbeats', () => {
 
     expect(await answer.ended).toBe(true);
     expect(answer.text).toContain('"finish_reason":"error"');
-    expect(answer.text).toContain('The worker of this call has stopped responding');
+    expect(answer.text).toContain('has stopped sending frames and heartbeats');
     await eventually(() => worker.aborted).toContain(callId);
   });
 

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import type { Admission } from '../admission.ts';
-import type { FeedDeps, SeenPosition } from '../relay/frame-feed.ts';
+import { type EventPosition, type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 
@@ -50,7 +50,7 @@ export function positionOf(eventId: string): ResumePosition | null {
 export interface ResumePosition {
   generationId: string;
   /** Null: from the start. */
-  after: SeenPosition | null;
+  after: EventPosition | null;
 }
 
 /** @param position null when the given id is invalid @throws `request.not_found`, always with the same message */
@@ -77,5 +77,5 @@ export async function resumeCall(
 }
 
 function nothingToResume(): SwitchyardError {
-  return new SwitchyardError('request.not_found', 'There is no generation with this id, or its stream is no longer stored');
+  return new SwitchyardError('request.not_found', NOTHING_TO_RESUME);
 }

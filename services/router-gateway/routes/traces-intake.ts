@@ -12,7 +12,7 @@ const ENCODINGS = ['gzip', 'identity'];
 /** Gateways between a client and the collector, such as its own and a platform's. More indicate a loop. */
 const MAX_HOPS = 3;
 /** Shorter than 120 bytes: `partialSuccess` encodes its length in one byte. */
-const NOT_STORED = 'no collector is configured here: traces are taken and not kept';
+const NOT_STORED = 'no collector is configured here: traces are accepted and dropped';
 
 export interface TracesIntakeDeps {
   admission: Admission;
@@ -46,14 +46,14 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
       if (!Buffer.isBuffer(body)) throw new SwitchyardError('request.invalid', 'There are no traces in the body');
       const hops = Number(headers[FORWARDED] ?? 0);
       if (!(hops < MAX_HOPS))
-        throw new SwitchyardError('request.invalid', 'These traces would loop: OTEL_EXPORTER_OTLP_ENDPOINT of a gateway leads back to it');
+        throw new SwitchyardError('request.invalid', 'These traces are forwarded in a loop: OTEL_EXPORTER_OTLP_ENDPOINT of a gateway leads back to it');
       const contentEncoding = headers['content-encoding'] ?? null;
       if (contentEncoding !== null && !ENCODINGS.includes(contentEncoding)) {
         throw new SwitchyardError('request.unsupported_media', 'The body has an encoding other than gzip');
       }
       const contentType = headers['content-type']?.startsWith(JSON_TYPE) === true ? JSON_TYPE : PROTOBUF;
       if (forwarder !== null && !forwarder.accept({ body, contentType, contentEncoding, hops })) {
-        throw new SwitchyardError('service.overloaded', 'The collector does not keep up', { details: { retryAfterMs: limits.retryAfterMs } });
+        throw new SwitchyardError('service.overloaded', 'The queue to the collector is full', { details: { retryAfterMs: limits.retryAfterMs } });
       }
       return answer(reply, contentType, forwarder === null ? NOT_STORED : null);
     });

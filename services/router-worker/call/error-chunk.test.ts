@@ -26,7 +26,7 @@ describe('the body of an error', () => {
     expect(errorBodyOf(error, alone)).toEqual({
       error: {
         code: 502,
-        message: "East can't be used: it is not set up correctly here",
+        message: "East can't be used: its endpoint or credential is misconfigured on this router",
         type: 'provider_unavailable',
         param: '',
         metadata,

@@ -27,10 +27,10 @@ export interface ErrorContext {
  * The provider refuses the operator's credential, account or model name. The status stays 502, since 401 or 402 would blame the caller's key; the provider's
  * words are in `metadata.raw`.
  */
-const OPERATORS_FAULT = 'router.provider_misconfigured';
+const MISCONFIGURED = 'router.provider_misconfigured';
 
 const PROVIDER_ERRORS: ReadonlySet<ErrorCode> = new Set([
-  OPERATORS_FAULT,
+  MISCONFIGURED,
   'router.provider_refused',
   'router.context_length',
   'router.content_policy',
@@ -48,11 +48,11 @@ export function errorBodyOf(error: unknown, { providerName, previousErrors, isWi
     return { error: { code: status, message: 'Internal server error', type: routerType, param: '', metadata: { error_type: routerType, ...previous } } };
   }
   const { details } = failure;
-  const isMasked = failure.code === OPERATORS_FAULT && !isWithoutFallback;
+  const isMasked = failure.code === MISCONFIGURED && !isWithoutFallback;
   return {
     error: {
       code: status,
-      message: isMasked ? `${providerName ?? 'The provider'} can't be used: it is not set up correctly here` : failure.message,
+      message: isMasked ? `${providerName ?? 'The provider'} can't be used: its endpoint or credential is misconfigured on this router` : failure.message,
       type: routerType,
       param: typeof details.param === 'string' ? details.param : '',
       metadata: { error_type: routerType, ...(providerName === null ? {} : providerDetails(failure, providerName)), ...publicDetails(failure), ...previous },

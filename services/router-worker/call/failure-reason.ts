@@ -2,15 +2,15 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 
 /** In our words: the provider's may quote the request. */
 const STATUS_REASONS: Readonly<Record<number, string>> = {
-  400: 'it calls the request invalid',
+  400: 'it rejects the request as invalid',
   401: 'it refuses the credential',
   402: 'its account has no credit',
-  403: 'it refuses permission',
+  403: 'it denies permission',
   404: 'it has no such model or address',
-  408: 'it was too slow by its own measure',
-  413: 'it calls the request too large',
-  422: 'it calls the request invalid',
-  429: 'it limits the rate',
+  408: 'it timed out',
+  413: 'it rejects the request as too large',
+  422: 'it rejects the request as invalid',
+  429: 'the rate limit is exceeded',
   503: 'it is overloaded',
   529: 'it is overloaded',
 };

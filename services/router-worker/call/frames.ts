@@ -62,8 +62,8 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
     hasRole = true;
     return chunk('{"role":"assistant","content":""}');
   };
-  const begun = (): CompletionHead => {
-    if (head === null) throw new TypeError('a frame was written before its provider was named');
+  const currentHead = (): CompletionHead => {
+    if (head === null) throw new TypeError('begin() has to be called before a frame is written');
     return head;
   };
 
@@ -73,7 +73,7 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
       deltaStart = `${chunkStart(started)}${DELTA_START}`;
     },
     debug(upstreamBody) {
-      const events = `${chunkStart(begun())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
+      const events = `${chunkStart(currentHead())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
       publish(sseFrame('open', callId, attempt, next(), events), retention.head);
     },
     parts(parts) {
@@ -98,14 +98,14 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
       if (isFirst) flush();
     },
     finish(answer, usage) {
-      const start = chunkStart(begun());
+      const start = chunkStart(currentHead());
       const ending = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
       const finish = `${deltaStart}{"content":""},${ending}}]}\n\n`;
       const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
       publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARKER}`), retention.end);
     },
     fail(body) {
-      const events = `data: ${JSON.stringify(errorChunkOf(body, begun()))}\n\n`;
+      const events = `data: ${JSON.stringify(errorChunkOf(body, currentHead()))}\n\n`;
       publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events), retention.end);
     },
   };

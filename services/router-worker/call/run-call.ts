@@ -69,7 +69,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const answer = emptyAnswer(observer.retainsAnswer);
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
-    const error = await measured(tried, observer, signal, deps);
+    const error = await runAttempt(tried, observer, signal, deps);
     observer.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = hasContent(answer) ? answer : null;
@@ -87,13 +87,13 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
 }
 
 /** One attempt. @returns the error; null on success */
-async function measured(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
+async function runAttempt(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
   const { slug: provider } = candidate.provider;
-  const beganAtMs = performance.now();
-  const seconds = () => (performance.now() - beganAtMs) / 1_000;
-  const onShown = () => {
+  const startedAtMs = performance.now();
+  const seconds = () => (performance.now() - startedAtMs) / 1_000;
+  const onContent = () => {
     if (tried.firstMs !== null) return;
     tried.firstMs = Date.now();
     metrics.observe('upstreamFirstPartSeconds', { provider }, seconds());
@@ -103,13 +103,13 @@ async function measured(tried: Attempted, observer: CallObserver, signal: CallSi
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter);
-    const { onParts, stopped } = partHandlerFor(tried, { observer, onShown }, signal);
+    const { onParts, stopped } = partHandlerFor(tried, { observer, onContent }, signal);
     await adapter.stream(
       { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: observer.isStreamed ?? false },
       signal,
       onParts,
     );
-    error = stopped() ?? flawOf(tried);
+    error = stopped() ?? incompletenessOf(tried);
   } catch (thrown) {
     error = thrown;
   }
@@ -120,19 +120,19 @@ async function measured(tried: Attempted, observer: CallObserver, signal: CallSi
   return error;
 }
 
-function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
+function incompletenessOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
   if (finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
-  if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
+  if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} ended its answer with an error`);
   return null;
 }
 
-interface Shown {
+interface ContentObserver {
   observer: CallObserver;
-  onShown(): void;
+  onContent(): void;
 }
 
 /** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
-function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onShown }: Shown, signal: CallSignal) {
+function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onContent }: ContentObserver, signal: CallSignal) {
   let chars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
@@ -143,9 +143,9 @@ function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Att
     for (const part of parts) added += addPart(answer, part);
     chars += added;
     if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
-      throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
+      throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer of more than ${MAX_ANSWER_CHARS} characters`);
     if (added === 0) return;
-    onShown();
+    onContent();
     observer.parts(parts);
   };
   const onParts: PartHandler = (received) => {
@@ -186,7 +186,7 @@ function report(error: unknown, { model, provider }: Candidate, attempt: number,
   const { code } = failure;
   const fields = { code, model: model.id, provider: provider.slug, attempt, ...failureReason(failure) };
   if (code === 'internal') log.error({ ...fields, err: error }, 'a provider adapter failed');
-  else if (code === 'router.provider_misconfigured') log.error(fields, 'a provider refuses us: its endpoint or its credential is set up wrongly');
+  else if (code === 'router.provider_misconfigured') log.error(fields, 'a provider rejected a request: its endpoint or its credential is misconfigured');
   else log.warn(fields, 'an attempt of a router call failed');
   return failure;
 }

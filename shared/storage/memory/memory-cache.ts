@@ -72,21 +72,21 @@ class MemoryCache implements Cache {
     return found.content.sum;
   }
 
-  async acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+  async acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean> {
     const nowMs = this.#enter(key);
     const lifetimeMs = lifetimeMsOf(ttlMs);
     const untilMs = this.#slots(key, nowMs) ?? new Map<string, number>();
     for (const [other, otherUntilMs] of untilMs) if (otherUntilMs <= nowMs) untilMs.delete(other);
-    if (!untilMs.has(holder) && untilMs.size >= limit) return false;
-    untilMs.set(holder, nowMs + lifetimeMs);
+    if (!untilMs.has(owner) && untilMs.size >= limit) return false;
+    untilMs.set(owner, nowMs + lifetimeMs);
     // The entry expires with its last slot.
     this.#put(key, { content: { kind: 'slots', untilMs }, expiresAtMs: Math.max(...untilMs.values()) });
     return true;
   }
 
-  async releaseSlot(key: string, holder: string): Promise<void> {
+  async releaseSlot(key: string, owner: string): Promise<void> {
     const untilMs = this.#slots(key, this.#enter(key));
-    untilMs?.delete(holder);
+    untilMs?.delete(owner);
     if (untilMs?.size === 0) this.#entries.delete(key);
   }
 
@@ -104,7 +104,7 @@ class MemoryCache implements Cache {
     for (let swept = 0; swept < SWEPT_PER_CALL; swept += 1) {
       const first = this.#queue.first();
       if (first === null || first.expiresAtMs > nowMs) break;
-      this.#oustFirst();
+      this.#evictFirst();
     }
     return nowMs;
   }
@@ -114,7 +114,7 @@ class MemoryCache implements Cache {
     return entry === undefined || entry.expiresAtMs <= nowMs ? null : entry;
   }
 
-  /** Expiry by holder; null when there are no slots under the key. */
+  /** Expiry by owner; null when there are no slots under the key. */
   #slots(key: string, nowMs: number): Map<string, number> | null {
     const content = this.#find(key, nowMs)?.content;
     if (content === undefined) return null;
@@ -124,7 +124,7 @@ class MemoryCache implements Cache {
 
   #put(key: string, entry: Entry): void {
     const known = this.#entries.get(key);
-    while (known === undefined && this.#entries.size >= this.#maxEntries && this.#queue.first() !== null) this.#oustFirst();
+    while (known === undefined && this.#entries.size >= this.#maxEntries && this.#queue.first() !== null) this.#evictFirst();
     this.#entries.set(key, entry);
     if (known?.expiresAtMs === entry.expiresAtMs) return; // already queued
     this.#queue.add({ key, expiresAtMs: entry.expiresAtMs });
@@ -132,7 +132,7 @@ class MemoryCache implements Cache {
   }
 
   /** Also deletes the entry, unless its expiry was extended. */
-  #oustFirst(): void {
+  #evictFirst(): void {
     const first = this.#queue.first();
     if (first === null) return;
     this.#queue.removeFirst();

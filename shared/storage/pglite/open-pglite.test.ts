@@ -26,7 +26,7 @@ it(
   async () => {
     const pglite = await PGlite.create();
     const pool = new pg.Pool({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0, types: columnTypes });
-    const database = poolDatabase(pool, { afterEnd: () => pglite.close(), maxInHand: 2 });
+    const database = poolDatabase(pool, { afterEnd: () => pglite.close(), maxInFlight: 2 });
 
     const answers = await Promise.allSettled([1, 2, 3].map((value) => database.query('select $1::int as value', [value])));
 

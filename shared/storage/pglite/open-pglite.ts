@@ -38,7 +38,7 @@ export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void =
 /** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */
 function endProcess(cause: Error): void {
   process.nextTick(() => {
-    throw new SwitchyardError('service.unreachable', 'the embedded database has failed', { cause });
+    throw new SwitchyardError('service.unreachable', 'the embedded database has panicked', { cause });
   });
 }
 
@@ -75,8 +75,8 @@ async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles):
     const isThere = await exists(join(folder, 'PG_VERSION'));
     if (await exists(made)) {
       if (isThere) return false;
-      const advice = `restore it from a copy, or remove ${made} and what is left of it to begin with an empty one`;
-      throw new SwitchyardError('config.invalid', `the database in ${folder} is gone, or parts of it: ${advice}`);
+      const advice = `restore it from a backup, or remove ${made} and what is left of it to begin with an empty one`;
+      throw new SwitchyardError('config.invalid', `the database in ${folder} is missing, or parts of it: ${advice}`);
     }
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (await exists(unfinished)) {
@@ -128,13 +128,17 @@ async function unusable(folder: string, cause: unknown): Promise<SwitchyardError
     () => Number.POSITIVE_INFINITY,
   );
   if (freeBytes < FREE_BYTES_TO_OPEN) {
-    const text = `the database in ${folder} can't be opened: its disk is full, or nearly; free some space, and start again`;
+    const text = `the database in ${folder} can't be opened: its disk is full, or nearly; free some space, then start again`;
     return new SwitchyardError('config.invalid', text, { cause });
   }
-  const advice = 'restore the folder from a copy, or choose another one (DATA_DIR)';
-  return new SwitchyardError('config.invalid', `the database in ${folder} can't be opened: its files are damaged, or made by another version; ${advice}`, {
-    cause,
-  });
+  const advice = 'restore the folder from a backup, or set DATA_DIR to another one';
+  return new SwitchyardError(
+    'config.invalid',
+    `the database in ${folder} can't be opened: its files are damaged, or were written by another version; ${advice}`,
+    {
+      cause,
+    },
+  );
 }
 
 /** Names the file and the cause, such as a read-only disk. */

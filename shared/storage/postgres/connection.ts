@@ -45,7 +45,7 @@ export class Connection {
   }
 
   /** Marks the connection unusable: its state is unknown. */
-  giveUp(reason: unknown): void {
+  markBroken(reason: unknown): void {
     this.#broken ??= reason instanceof Error ? reason : new Error('a transaction could not be rolled back', { cause: reason });
   }
 
@@ -73,7 +73,7 @@ export class Connection {
       const result = Array.isArray(answer) ? answer.at(-1) : answer;
       return { rows: result?.rows ?? [], rowCount: result?.rowCount ?? 0, command: result?.command ?? '' };
     } catch (error) {
-      throw this.#judge(error);
+      throw this.#classify(error);
     }
   }
 
@@ -95,7 +95,7 @@ export class Connection {
     }
   }
 
-  #judge(error: unknown): unknown {
+  #classify(error: unknown): unknown {
     // By property: the embedded engine has its own error class.
     if (error instanceof Error && 'severity' in error && error.severity === 'PANIC') this.#onPanic(error);
     if (error instanceof pg.DatabaseError) {

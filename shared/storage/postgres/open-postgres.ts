@@ -5,7 +5,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Database } from '../database.ts';
 import { type Reachability, reachability } from '../reachability.ts';
 import { columnTypes } from './column-types.ts';
-import { poolDatabase, TRAVEL_MS } from './pool-database.ts';
+import { NETWORK_MARGIN_MS, poolDatabase } from './pool-database.ts';
 import { refusalOf, withoutCredentials } from './refusal.ts';
 
 /** A server allows 100 in all by default, and a dozen processes share it. */
@@ -71,17 +71,17 @@ export async function openPostgres({ url, applicationName, maxConnections = MAX_
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     max: Math.min(maxConnections, MAX_CONNECTIONS),
   };
-  const name = `PostgreSQL at ${placeOf(config)}`;
+  const name = `PostgreSQL at ${addressOf(config)}`;
   await awaitServer(config, name);
 
   const reached = reachability(log, name);
   const pool = new pg.Pool(config);
   listen(pool, reached);
-  return poolDatabase(pool, { queryTimeoutMs: statementTimeoutMs + TRAVEL_MS, onUnreachable: (cause) => reached.lost(withoutCredentials(cause)) });
+  return poolDatabase(pool, { queryTimeoutMs: statementTimeoutMs + NETWORK_MARGIN_MS, onUnreachable: (cause) => reached.lost(withoutCredentials(cause)) });
 }
 
 /** @returns `host:port/database` @throws `config.invalid` */
-function placeOf(config: pg.PoolConfig): string {
+function addressOf(config: pg.PoolConfig): string {
   const { connectionString = '' } = config;
   if (!/^postgres(ql)?:\/\//i.test(connectionString)) throw invalidUrl('it does not begin with postgres://');
   try {
@@ -92,13 +92,15 @@ function placeOf(config: pg.PoolConfig): string {
     // The error may contain the password. Only a missing file's path is passed on.
     const isMissingFile = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
     throw invalidUrl(
-      isMissingFile ? `there is no file ${String(error.path)}` : 'it can not be read; special characters in a password are written as %40 and the like',
+      isMissingFile
+        ? `there is no file ${String(error.path)}`
+        : 'it cannot be parsed; special characters in a password have to be percent-encoded, such as @ as %40',
     );
   }
 }
 
 function invalidUrl(why: string): SwitchyardError {
-  return new SwitchyardError('config.invalid', `the URL of PostgreSQL is invalid: ${why}`);
+  return new SwitchyardError('config.invalid', `the URL of PostgreSQL (DATABASE_URL) is not valid: ${why}`);
 }
 
 async function awaitServer(config: pg.PoolConfig, name: string): Promise<void> {

@@ -6,13 +6,13 @@ import { isStalePlan } from '../transient-error.ts';
 import { Connection } from './connection.ts';
 
 /** Waiting ones included. More means that the database does not keep up. */
-const MAX_IN_HAND = 10_000;
+const MAX_IN_FLIGHT = 10_000;
 
 export interface PoolDatabaseOptions {
   /** Closes what is behind the pool, such as the embedded engine. */
   afterEnd?: () => Promise<void>;
   /** One more operation is refused with `service.not_ready`. */
-  maxInHand?: number;
+  maxInFlight?: number;
   /** Without a reply for this long a connection counts as dead. Absent: no limit, as suits an engine in this process. */
   queryTimeoutMs?: number;
   /** For an engine with one session behind all connections: clears the adapter's list of prepared statements after they were deallocated. */
@@ -23,7 +23,7 @@ export interface PoolDatabaseOptions {
 }
 
 /** Network time beyond the server's own limit. */
-export const TRAVEL_MS = 5_000;
+export const NETWORK_MARGIN_MS = 5_000;
 
 /**
  * A `Database` over a `pg` pool, for a server or the embedded engine. The pool must be made with `types: columnTypes`; `close` ends it after the
@@ -43,7 +43,7 @@ interface Scope {
 class PoolDatabase implements Database {
   readonly #pool: Pool;
   readonly #afterEnd: () => Promise<void>;
-  readonly #maxInHand: number;
+  readonly #maxInFlight: number;
   readonly #queryTimeoutMs: number | null;
   readonly #forgetStatements: (() => void) | null;
   readonly #onUnreachable: (cause: Error) => void;
@@ -57,7 +57,7 @@ class PoolDatabase implements Database {
   constructor(pool: Pool, options: PoolDatabaseOptions) {
     this.#pool = pool;
     this.#afterEnd = options.afterEnd ?? (async () => {});
-    this.#maxInHand = options.maxInHand ?? MAX_IN_HAND;
+    this.#maxInFlight = options.maxInFlight ?? MAX_IN_FLIGHT;
     this.#queryTimeoutMs = options.queryTimeoutMs ?? null;
     this.#forgetStatements = options.forgetStatements ?? null;
     this.#onUnreachable = options.onUnreachable ?? (() => {});
@@ -123,7 +123,7 @@ class PoolDatabase implements Database {
   async #lease<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     this.#refuseInsideTransaction();
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the database is closed');
-    if (this.#inFlight >= this.#maxInHand) throw new SwitchyardError('service.not_ready', `${this.#inFlight} statements wait for the database already`);
+    if (this.#inFlight >= this.#maxInFlight) throw new SwitchyardError('service.not_ready', `${this.#inFlight} statements wait for the database already`);
     this.#inFlight += 1;
     try {
       const connection = await this.#connect();
@@ -155,7 +155,7 @@ class PoolDatabase implements Database {
     if (this.#scopes.getStore()?.ended === false) {
       throw new SwitchyardError(
         'storage.wrong_handle',
-        'inside a transaction only its own handle may be used: with one connection anything else waits for itself',
+        'inside a transaction only its own handle may be used: with one connection anything else would deadlock',
       );
     }
   }
@@ -210,7 +210,7 @@ class TransactionHandle implements Queryable {
 /** On the server and in the client. */
 async function allowStatements(connection: Connection, timeoutMs: number): Promise<void> {
   await connection.send("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
-  connection.setQueryTimeout(timeoutMs + TRAVEL_MS);
+  connection.setQueryTimeout(timeoutMs + NETWORK_MARGIN_MS);
 }
 
 async function rollback(connection: Connection): Promise<void> {
@@ -219,6 +219,6 @@ async function rollback(connection: Connection): Promise<void> {
     await connection.send('rollback');
   } catch (error) {
     // The caller gets the work's own error.
-    connection.giveUp(error);
+    connection.markBroken(error);
   }
 }

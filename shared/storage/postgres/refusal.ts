@@ -3,9 +3,9 @@ import pg from 'pg';
 /** Permanent refusals by SQLSTATE. */
 const REFUSALS: Record<string, string> = {
   '28P01': 'refuses the password',
-  '28000': 'refuses this user, or connections from this machine (pg_hba.conf)',
+  '28000': 'does not accept this user, or this machine (pg_hba.conf)',
   '3D000': 'has no such database',
-  '42501': 'does not let this user into the database',
+  '42501': 'does not allow this user to connect to the database',
 };
 
 /** Node's codes for an untrusted certificate. */
@@ -16,8 +16,8 @@ export function refusalOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (error instanceof pg.DatabaseError) return REFUSALS[code] ?? null;
-  if (error.message.startsWith('SASL') || error.message.includes('password must be a string')) return 'asks for a password, and the URL has none that fits';
-  if (error.message.includes('does not support SSL')) return 'does not speak TLS, which the URL asks for (sslmode)';
+  if (error.message.startsWith('SASL') || error.message.includes('password must be a string')) return 'requires a password, and the URL has none that fits';
+  if (error.message.includes('does not support SSL')) return 'does not support TLS, which the URL requires (sslmode)';
   return CERTIFICATE_CODE.test(code) ? `has a certificate that is not trusted here (${code})` : null;
 }
 

@@ -91,12 +91,12 @@ async function firstConnection(redis: Redis, onTimeout: () => void): Promise<voi
 
 function serverOf(text: string) {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null) throw invalidUrl('it can not be read; special characters in a password are written as %40 and the like');
+  if (url === null) throw invalidUrl('it cannot be parsed; special characters in a password have to be percent-encoded, such as @ as %40');
   if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') throw invalidUrl('it begins with neither redis:// nor rediss://');
   if (url.hostname === '') throw invalidUrl('it names no host');
-  if (url.search !== '' || url.hash !== '') throw invalidUrl('it has parameters, and none are known');
+  if (url.search !== '' || url.hash !== '') throw invalidUrl('it has parameters, and none are supported');
   const db = /^\/?(\d{0,4})$/.exec(url.pathname)?.[1];
-  if (db === undefined) throw invalidUrl('after the host stands something else than the number of a database');
+  if (db === undefined) throw invalidUrl('its path is not the number of a database');
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || '6379'),
@@ -111,20 +111,20 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw invalidUrl('its user or password has a % that begins no character');
+    throw invalidUrl('its user or password has a % that encodes no character');
   }
 }
 
 function invalidUrl(why: string): SwitchyardError {
-  return new SwitchyardError('config.invalid', `the URL of Redis is invalid: ${why}`);
+  return new SwitchyardError('config.invalid', `the URL of Redis (REDIS_URL) is not valid: ${why}`);
 }
 
 /** Without credentials. */
 function reasonOf(error: Error): string {
   if (/^(WRONGPASS|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
-  if (error.message.startsWith('NOAUTH')) return 'it asks for a password, and the URL has none';
-  if (error.message.startsWith('NOPERM')) return 'it does not allow this user what the cache needs';
-  if (/DB index is out of range/i.test(error.message)) return 'it has no database of that number';
+  if (error.message.startsWith('NOAUTH')) return 'it requires a password, and the URL has none';
+  if (error.message.startsWith('NOPERM')) return 'it does not allow this user the commands that the cache needs';
+  if (/DB index is out of range/i.test(error.message)) return 'it has no database with that number';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
   if (code !== null) return error.message === '' ? code : `${code}: ${error.message}`;
   // `ERR unknown command 'X', with args beginning with: …`

@@ -6,7 +6,7 @@ import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlot, addToCounter, type Script } from './scripts.ts';
 
 /** More means that Redis does not keep up. */
-const MAX_IN_HAND = 10_000;
+const MAX_IN_FLIGHT = 10_000;
 
 /** Redis takes integers; larger ones lose precision in a double. */
 const MAX_LIFETIME_MS = 1e15;
@@ -58,17 +58,17 @@ class RedisCache implements Cache {
     return this.#send(key, (at, lifetimeMs) => this.#run(addToCounter, at, [by, lifetimeMs]), check);
   }
 
-  async acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+  async acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean> {
     const taken = await this.#send(
       key,
-      (at, lifetimeMs) => this.#run(acquireSlot, at, [toRedis(holder), limit, lifetimeMs]),
+      (at, lifetimeMs) => this.#run(acquireSlot, at, [toRedis(owner), limit, lifetimeMs]),
       () => wholeLifetimeMs(ttlMs),
     );
     return taken === 1;
   }
 
-  async releaseSlot(key: string, holder: string): Promise<void> {
-    await this.#send(key, (at) => this.#redis.zrem(at, toRedis(holder)));
+  async releaseSlot(key: string, owner: string): Promise<void> {
+    await this.#send(key, (at) => this.#redis.zrem(at, toRedis(owner)));
   }
 
   async close(): Promise<void> {
@@ -81,7 +81,7 @@ class RedisCache implements Cache {
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
     const lifetimeMs = check();
-    if (this.#inFlight >= MAX_IN_HAND) throw new SwitchyardError('service.not_ready', `${this.#inFlight} calls wait for the cache already`);
+    if (this.#inFlight >= MAX_IN_FLIGHT) throw new SwitchyardError('service.not_ready', `${this.#inFlight} calls wait for the cache already`);
     this.#inFlight += 1;
     try {
       return await command(toRedis(key), lifetimeMs);

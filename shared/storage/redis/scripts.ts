@@ -17,7 +17,7 @@ if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) 
 return redis.call('GET', KEYS[1])`);
 
 /**
- * Slots are a sorted set of holders, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: holder, limit,
+ * Slots are a sorted set of owners, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: owner, limit,
  * milliseconds. Returns 1 with a slot.
  */
 export const acquireSlot = script(`

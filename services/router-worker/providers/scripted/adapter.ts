@@ -18,12 +18,12 @@ export interface ScriptedOptions {
 const BATCH_MS = 50;
 
 /** Parts per batch and the pause between batches; 0 ms: one tick. */
-interface Pace {
+interface BatchTiming {
   batchParts: number;
   pauseMs: number;
 }
 
-const UNPACED: Pace = { batchParts: 1, pauseMs: 0 };
+const UNPACED: BatchTiming = { batchParts: 1, pauseMs: 0 };
 
 const CALL_ID_BYTES = 12;
 
@@ -35,41 +35,41 @@ export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): Provi
     slug,
     async stream(call, signal, onParts) {
       signal.throwIfAborted();
-      const pace = call.isStreamed === true ? paceOf(wordsPerSecond) : UNPACED;
-      for await (const parts of perform(name, call, pace, signal)) if (!onParts(parts)) return;
+      const timing = call.isStreamed === true ? timingOf(wordsPerSecond) : UNPACED;
+      for await (const parts of play(name, call, timing, signal)) if (!onParts(parts)) return;
     },
     upstreamBody: ({ model, request }) => ({ ...request, model }),
   };
 }
 
-function paceOf(wordsPerSecond: number): Pace {
+function timingOf(wordsPerSecond: number): BatchTiming {
   if (wordsPerSecond === 0) return UNPACED;
   const batchParts = Math.max(1, Math.round((wordsPerSecond * BATCH_MS) / 1_000));
   return { batchParts, pauseMs: (batchParts / wordsPerSecond) * 1_000 };
 }
 
-async function* perform(name: string, call: ProviderCall, pace: Pace, signal: CallSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
+async function* play(name: string, call: ProviderCall, timing: BatchTiming, signal: CallSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
   const script = compose(call.request);
   const { fail } = script.directives;
   const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
-  if (failure !== null) return yield* misbehave({ name, call, script, failure, pace, signal });
-  yield* emit(script, script.words, pace, signal);
+  if (failure !== null) return yield* playFailure({ name, call, script, failure, timing, signal });
+  yield* emit(script, script.words, timing, signal);
   yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
   yield [{ type: 'usage', usage: script.usage }];
 }
 
-/** Reasoning, text and tool calls. Each batch has its own tick, like a network read; `!slow` overrides the pace. */
+/** Reasoning, text and tool calls. Each batch has its own tick, like a network read; `!slow` overrides the timing. */
 async function* emit(
   { reasoning, toolCalls, directives }: Script,
   words: RepeatedWords,
-  pace: Pace,
+  timing: BatchTiming,
   signal: CallSignal,
 ): AsyncGenerator<readonly ProviderPart[], void, void> {
   const partsFrom = (from: number, to: number): ProviderPart[] => [
     ...reasoning.slice(from, to).map((text) => ({ type: 'reasoning-delta' as const, text })),
     ...words.slice(from - reasoning.length, to - reasoning.length).map((text) => ({ type: 'text-delta' as const, text })),
   ];
-  const { batchParts, pauseMs } = directives.slowMs > 0 ? { batchParts: 1, pauseMs: directives.slowMs } : pace;
+  const { batchParts, pauseMs } = directives.slowMs > 0 ? { batchParts: 1, pauseMs: directives.slowMs } : timing;
   for (let from = 0; from < reasoning.length + words.length; from += batchParts) {
     await pause(pauseMs, signal);
     yield partsFrom(from, from + batchParts);
@@ -83,21 +83,21 @@ async function* emit(
   }
 }
 
-interface Misbehaviour {
+interface FailureRun {
   name: string;
   call: ProviderCall;
   script: Script;
   failure: Failure;
-  pace: Pace;
+  timing: BatchTiming;
   signal: CallSignal;
 }
 
 /** Fails as `!fail` asks, with the errors of a real upstream. */
-async function* misbehave({ name, call, script, failure, pace, signal }: Misbehaviour): AsyncGenerator<readonly ProviderPart[], void, void> {
+async function* playFailure({ name, call, script, failure, timing, signal }: FailureRun): AsyncGenerator<readonly ProviderPart[], void, void> {
   const { kind, afterWords, retryAfterMs } = failure;
-  const raw = { message: `you asked for it: !fail ${kind}` };
+  const raw = { message: `requested by !fail ${kind}` };
   const retryAfter = retryAfterMs === null ? {} : { retryAfterMs };
-  const some = () => emit(script, script.words.first(afterWords), pace, signal);
+  const firstWords = () => emit(script, script.words.first(afterWords), timing, signal);
   switch (kind) {
     case 'connect':
       throw new SwitchyardError('router.provider_unavailable', `${name} can't be reached (ECONNREFUSED)`, { details: { reason: 'ECONNREFUSED' } });
@@ -108,20 +108,20 @@ async function* misbehave({ name, call, script, failure, pace, signal }: Misbeha
     case '529':
       throw new SwitchyardError('router.provider_overloaded', `${name}: it is overloaded`, { details: { status: 529, raw, ...retryAfter } });
     case 'timeout':
-      await silence(name, call.timeouts.firstTokenMs, signal);
+      await stall(name, call.timeouts.firstTokenMs, signal);
       return;
     case 'stall':
-      yield* some();
-      await silence(name, afterWords > 0 ? call.timeouts.idleMs : call.timeouts.firstTokenMs, signal);
+      yield* firstWords();
+      await stall(name, afterWords > 0 ? call.timeouts.idleMs : call.timeouts.firstTokenMs, signal);
       return;
     case 'error-event':
-      yield* some();
+      yield* firstWords();
       throw new SwitchyardError('router.provider_unavailable', `${name}: it sent an error`, { details: { status: 500, raw } });
     case 'malformed':
-      yield* some();
+      yield* firstWords();
       throw new SwitchyardError('router.provider_unavailable', `${name} sent what is not a chat completion`);
     case 'cut':
-      yield* some();
+      yield* firstWords();
       throw cut(name);
     case 'empty':
       throw cut(name);
@@ -135,7 +135,7 @@ function cut(name: string): SwitchyardError {
   return new SwitchyardError('router.provider_unavailable', `${name} closed the stream before it had finished`);
 }
 
-async function silence(name: string, limitMs: number, signal: CallSignal): Promise<never> {
+async function stall(name: string, limitMs: number, signal: CallSignal): Promise<never> {
   await pause(limitMs, signal);
   throw new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } });
 }

@@ -30,12 +30,12 @@ export function compose(request: ChatRequest): Script {
   // `!repeat` repeats the user's text when there is any beside the directive.
   const isEcho = directives.repeat > 1 && text !== '';
   const toolCalls = isEcho ? [] : pickTools(request, conversation);
-  const reasoning = wantsReasoning(request) ? wordsOf(thoughtsOn(conversation)) : [];
-  const said: { words: RepeatedWords; finish: FinishReason } =
+  const reasoning = wantsReasoning(request) ? wordsOf(reasoningOn(conversation)) : [];
+  const limitedAnswer: { words: RepeatedWords; finish: FinishReason } =
     toolCalls.length > 0
       ? { words: new RepeatedWords([], 0), finish: 'tool_calls' }
       : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
-  return { directives, reasoning, toolCalls, ...said, usage: usageOf(texts, { reasoning, words: said.words, toolCalls }) };
+  return { directives, reasoning, toolCalls, ...limitedAnswer, usage: usageOf(texts, { reasoning, words: limitedAnswer.words, toolCalls }) };
 }
 
 function answerTo(request: ChatRequest, conversation: Conversation, isEcho: boolean): string {
@@ -73,7 +73,7 @@ function wantsReasoning({ reasoning }: ChatRequest): boolean {
   return reasoning.enabled === true || Boolean(reasoning.effort ?? reasoning.max_tokens);
 }
 
-function thoughtsOn({ last, results }: Conversation): string {
+function reasoningOn({ last, results }: Conversation): string {
   if (results.length > 0) return 'The tools have answered, so I put their results into words.';
   const words = [...contentWords(last)].slice(0, 5);
   return words.length === 0 ? 'The message has no question, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;

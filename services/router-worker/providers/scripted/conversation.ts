@@ -45,14 +45,14 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
  */
 export function textsOf({ messages }: ChatRequest): (string | null)[] {
   const lastUser = lastUserIn(messages);
-  const places = [...messages.keys()];
+  const indexes = [...messages.keys()];
   const isResult = (index: number) => index > lastUser && messages[index]?.role === 'tool';
   const isFirst = (index: number) => index === lastUser || isResult(index) || isInstruction(messages[index]);
   const inOrder = [
-    ...places.filter((index) => index === lastUser),
-    ...places.filter(isResult),
-    ...places.filter((index) => isInstruction(messages[index])),
-    ...places.filter((index) => !isFirst(index)).reverse(),
+    ...indexes.filter((index) => index === lastUser),
+    ...indexes.filter(isResult),
+    ...indexes.filter((index) => isInstruction(messages[index])),
+    ...indexes.filter((index) => !isFirst(index)).reverse(),
   ];
   const texts: (string | null)[] = messages.map(() => null);
   let leftChars = MAX_READ_CHARS_OF_REQUEST;

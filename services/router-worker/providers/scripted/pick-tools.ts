@@ -23,19 +23,19 @@ export function pickTools(request: ChatRequest, conversation: Conversation): Pic
   const { tools = [], tool_choice: choice } = request;
   if (tools.length === 0 || choice === 'none' || conversation.results.length > 0) return [];
   const { last } = conversation;
-  const asked = askedByName(tools, last);
+  const requested = requestedByName(tools, last);
   if (typeof choice === 'object') {
     const named = tools.find((tool) => tool.function.name === choice.function.name);
     if (named === undefined) return [];
-    return [asked.find(({ name }) => name === named.function.name) ?? callWithText(named, last)];
+    return [requested.find(({ name }) => name === named.function.name) ?? callWithText(named, last)];
   }
-  if (asked.length > 0) return asked;
+  if (requested.length > 0) return requested;
   const fitting = bestFit(tools, last) ?? (choice === 'required' ? tools[0] : undefined);
   return fitting === undefined ? [] : [callWithText(fitting, last)];
 }
 
 /** `call <tool>`, optionally followed by its arguments as JSON. */
-function askedByName(tools: readonly ChatTool[], text: string): PickedCall[] {
+function requestedByName(tools: readonly ChatTool[], text: string): PickedCall[] {
   const calls: PickedCall[] = [];
   // The first tool of a name counts.
   const byName = new Map(tools.toReversed().map((tool) => [tool.function.name, tool]));
@@ -84,7 +84,7 @@ function isJson(text: string): boolean {
 }
 
 function bestFit(tools: readonly ChatTool[], text: string): ChatTool | undefined {
-  const said = contentWords(text);
+  const words = contentWords(text);
   let best: ChatTool | undefined;
   let bestScore = 0;
   let leftChars = MAX_READ_CHARS_OF_DESCRIPTIONS;
@@ -92,8 +92,8 @@ function bestFit(tools: readonly ChatTool[], text: string): ChatTool | undefined
     const description = (tool.function.description ?? '').slice(0, leftChars);
     leftChars -= description.length;
     const nameWords = contentWords(tool.function.name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_.-]+/g, ' '));
-    const inName = [...nameWords].filter((word) => said.has(word)).length;
-    const inDescription = [...contentWords(description)].filter((word) => said.has(word) && !nameWords.has(word)).length;
+    const inName = [...nameWords].filter((word) => words.has(word)).length;
+    const inDescription = [...contentWords(description)].filter((word) => words.has(word) && !nameWords.has(word)).length;
     const score = inName * MIN_SHARED_WORDS + inDescription;
     if (score < MIN_SHARED_WORDS || score <= bestScore) continue;
     best = tool;
@@ -124,7 +124,7 @@ export function suggestFrom(text: string): Suggest {
     }
     if (!types.includes('string')) return undefined;
     const isFree = isRequired && schema.format === undefined;
-    return written ?? shaped(name, schema, text) ?? (isFree ? (quotes.shift() ?? loose(name, text)) : undefined);
+    return written ?? valueByFormat(name, schema, text) ?? (isFree ? (quotes.shift() ?? freeValue(name, text)) : undefined);
   };
 }
 
@@ -137,7 +137,7 @@ function writtenFor(name: string, text: string): string | null {
 }
 
 /** By format or name: an e-mail address, a date, a URL, an id. */
-function shaped(name: string, { format }: SchemaNode, text: string): string | null {
+function valueByFormat(name: string, { format }: SchemaNode, text: string): string | null {
   const find = (pattern: RegExp) => pattern.exec(text)?.[0] ?? null;
   if (format === 'email' || /e-?mail/i.test(name)) return find(/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/);
   if (format === 'date' || /date|day/i.test(name)) return find(/\b\d{4}-\d{2}-\d{2}\b/);
@@ -147,8 +147,8 @@ function shaped(name: string, { format }: SchemaNode, text: string): string | nu
 }
 
 /** The whole message, a name after a preposition, or any name. */
-function loose(name: string, text: string): string | undefined {
+function freeValue(name: string, text: string): string | undefined {
   if (WHOLE_TEXT.test(name)) return text.trim() === '' ? undefined : text.trim();
-  const place = /\b(?:in|for|from|to|at|of|about|near|on)\s+((?:\p{Lu}[\p{L}'-]{0,40})(?:\s+\p{Lu}[\p{L}'-]{0,40}){0,3})/u.exec(text)?.[1];
-  return place ?? /(?<=\s)\p{Lu}[\p{L}'-]{1,40}/u.exec(text)?.[0];
+  const properName = /\b(?:in|for|from|to|at|of|about|near|on)\s+((?:\p{Lu}[\p{L}'-]{0,40})(?:\s+\p{Lu}[\p{L}'-]{0,40}){0,3})/u.exec(text)?.[1];
+  return properName ?? /(?<=\s)\p{Lu}[\p{L}'-]{1,40}/u.exec(text)?.[0];
 }

@@ -6,9 +6,9 @@ const HEADING_WEIGHT = 0.7;
 const CONDUCT_WEIGHT = 0.25;
 /** Share of the best score from which further sentences are included. */
 const NEAR_BEST = 0.6;
-const MAX_TOLD = 3;
+const MAX_SENTENCES = 3;
 const MAX_SUBJECTS = 6;
-/** Bounds the look-ups, which are asked words times sentences. */
+/** Bounds the look-ups, whose number is words of the question times sentences. */
 const MAX_ASKED_WORDS = 256;
 
 const CONDUCT =
@@ -17,15 +17,15 @@ const CONDUCT =
 const CONDUCT_HEADING = /\b(?:you|your|rules?|style|tone|conduct|behaviou?r|guidelines?|instructions?|hand over|when to|never|always)\b/i;
 /** Over rules for the model alone, never quoted. */
 const MANNERS_HEADING = /\b(?:how you|style|tone|manners|format)\b/i;
-/** "If a customer asks for x, tell them that y": y is the answer. */
-const TOLD = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|assure|advise)\s+(?:them|him|her|(?:the|a)\s+\w+)\s+(?:that\s+)?(.+)$/i;
+/** An instruction of the form "If a customer asks for x, tell them that y": y is the answer. */
+const TELL_RULE = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|assure|advise)\s+(?:them|him|her|(?:the|a)\s+\w+)\s+(?:that\s+)?(.+)$/i;
 
 /** The sentences that match a question best, in text order; empty when none shares a word. */
 export function recall(question: string, sentences: readonly Sentence[]): string[] {
   const asked = [...contentWords(question)].slice(0, MAX_ASKED_WORDS);
   // Single words are labels of what follows.
-  const telling = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
-  const read = telling.map(({ text, heading }) => ({
+  const quotable = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
+  const read = quotable.map(({ text, heading }) => ({
     text,
     words: contentWords(text),
     headingWords: contentWords(heading ?? ''),
@@ -33,8 +33,8 @@ export function recall(question: string, sentences: readonly Sentence[]): string
   }));
   const weights = new Map<string, number>();
   for (const word of asked) {
-    const holders = read.filter(({ words, headingWords }) => words.has(word) || headingWords.has(word)).length;
-    if (holders > 0) weights.set(word, Math.log(1 + read.length / holders));
+    const matches = read.filter(({ words, headingWords }) => words.has(word) || headingWords.has(word)).length;
+    if (matches > 0) weights.set(word, Math.log(1 + read.length / matches));
   }
   const scored = read.map(({ text, words, headingWords, isConduct }, index) => {
     let score = 0;
@@ -48,16 +48,16 @@ export function recall(question: string, sentences: readonly Sentence[]): string
   return scored
     .filter(({ score }) => score > 0 && score >= best * NEAR_BEST)
     .toSorted((left, right) => right.score - left.score)
-    .slice(0, MAX_TOLD)
+    .slice(0, MAX_SENTENCES)
     .toSorted((left, right) => left.index - right.index)
-    .map(({ text, isConduct }) => told(text, isConduct));
+    .map(({ text, isConduct }) => answerFrom(text, isConduct));
 }
 
 /** Topics of the instructions: headings, or else the subjects of their first statements. */
 export function subjectsOf(sentences: readonly Sentence[]): string[] {
   const headings = [...new Set(sentences.flatMap(({ heading }) => (heading === null || CONDUCT_HEADING.test(heading) ? [] : [heading.toLowerCase()])))];
   if (headings.length > 0) return headings.slice(0, MAX_SUBJECTS);
-  const statements = sentences.filter(({ text }) => !CONDUCT.test(text)).map(({ text }) => told(text, false));
+  const statements = sentences.filter(({ text }) => !CONDUCT.test(text)).map(({ text }) => answerFrom(text, false));
   const openings = statements.map(
     (text) => /^[\p{L}\p{N}' -]+?(?= (?:are|is|can|may|must|take|takes|cost|costs|has|have|will|open|opens|ship|ships)\b)/u.exec(text)?.[0] ?? '',
   );
@@ -67,8 +67,8 @@ export function subjectsOf(sentences: readonly Sentence[]): string[] {
   return [...new Set(subjects)].filter((subject) => contentWords(subject).size > 0).slice(0, MAX_SUBJECTS);
 }
 
-function told(sentence: string, isConduct: boolean): string {
-  const inner = TOLD.exec(sentence)?.[1];
+function answerFrom(sentence: string, isConduct: boolean): string {
+  const inner = TELL_RULE.exec(sentence)?.[1];
   if (inner !== undefined) return `${inner.charAt(0).toUpperCase()}${inner.slice(1)}`;
   return isConduct ? `My instructions say: "${sentence}"` : sentence;
 }

@@ -1,5 +1,5 @@
 /** Stop words. */
-const EMPTY_WORDS = new Set(
+const STOP_WORDS = new Set(
   `a about after all also am an and any are as at be because been before being but by can can't could did do does doing don't done each else ever for from get
   gets getting give go going got had has have having he her here him his how i i'd i'll i'm i've if in into is it its just know let like long make may me mine
   more most much must my need no not now of off on once one only onto or other our ours out over please said say shall she should so some such tell than thank
@@ -27,7 +27,7 @@ export function contentWords(text: string): Set<string> {
       .toLowerCase()
       .replaceAll('’', "'")
       .match(/[\p{L}\p{N}][\p{L}\p{N}'-]*/gu) ?? [];
-  return new Set(words.filter((word) => word.length > 1 && !EMPTY_WORDS.has(word)).map(stem));
+  return new Set(words.filter((word) => word.length > 1 && !STOP_WORDS.has(word)).map(stem));
 }
 
 function stem(word: string): string {

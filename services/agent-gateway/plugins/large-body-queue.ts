@@ -4,22 +4,22 @@ const LARGE_BYTES = 65_536;
 /**
  * Handles one large body per tick, first in, first out: fifty of 1 MiB in one tick blocked the event loop for 3.4 s of CPU, and no health probe was answered.
  */
-export class LargeBodyTurns {
+export class LargeBodyQueue {
   readonly #waiting: (() => void)[] = [];
-  readonly #takeNext = () => {
+  readonly #runNext = () => {
     const handle = this.#waiting.shift();
     // First, so that a throwing handler does not stop the queue.
-    if (this.#waiting.length > 0) setImmediate(this.#takeNext);
+    if (this.#waiting.length > 0) setImmediate(this.#runNext);
     handle?.();
   };
 
   /** @param handle called synchronously for a small body */
-  take(sizeBytes: number, handle: () => void): void {
+  run(sizeBytes: number, handle: () => void): void {
     if (sizeBytes < LARGE_BYTES) {
       handle();
       return;
     }
     this.#waiting.push(handle);
-    if (this.#waiting.length === 1) setImmediate(this.#takeNext);
+    if (this.#waiting.length === 1) setImmediate(this.#runNext);
   }
 }

@@ -5,15 +5,15 @@ import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { type Environment, variableOf } from '#shared/config/secret-ref.ts';
 
-const TRY_MS = 3_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
 /** Opens and closes a session with each tool server. @returns a sentence for each failure, with what to do; never rejects */
-export async function tryToolServers(bundle: Bundle, { environment, clock }: { environment: Environment; clock: Clock }): Promise<string[]> {
+export async function probeToolServers(bundle: Bundle, { environment, clock }: { environment: Environment; clock: Clock }): Promise<string[]> {
   const { mcps } = bundle.body.manifest.agent_config;
   if (mcps.length === 0) return [];
   const servers = new ToolServers({ environment, clock });
   const over = new AbortController();
-  const limit = delay(TRY_MS, 'late' as const, { signal: over.signal }).catch(() => 'late' as const);
+  const limit = delay(PROBE_TIMEOUT_MS, 'late' as const, { signal: over.signal }).catch(() => 'late' as const);
   const lines = await Promise.all(
     mcps.map(async (mcp, index) => {
       const trial = servers.of(bundle, mcp.id)?.connected(async () => null, { isProbe: true });
@@ -34,12 +34,10 @@ function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfi
   const entry = `agent_config.mcps[${index}]`;
   if (failure instanceof ToolFailure && failure.kind === 'auth_failed') {
     const status = failure.status ?? 401;
-    return key === null
-      ? `${server} asks for a key (${status}): set api_key of ${entry}`
-      : `${server} refuses the key (${status}): look at $${variableOf(key)}`;
+    return key === null ? `${server} requires a key (${status}): set ${entry}.api_key` : `${server} rejects the key (${status}): correct ${variableOf(key)}`;
   }
-  const reason = failure === 'late' ? `no answer within ${TRY_MS / 1_000} s` : reasonOf(failure);
-  return `${server} can't be used (${reason}): start it, or correct ${entry}; until then the agent runs without its tools and tries again`;
+  const reason = failure === 'late' ? `no response within ${PROBE_TIMEOUT_MS / 1_000} s` : reasonOf(failure);
+  return `${server} is unavailable (${reason}): start it, or correct ${entry}; until it responds the agent runs without its tools`;
 }
 
 function reasonOf(failure: unknown): string {

@@ -4,10 +4,10 @@ import { openSdkToolServer } from '#services/effect-worker/test-support/tool-ser
 import { systemClock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { manifest } from '#shared/contracts/manifest/manifest.ts';
-import { tryToolServers } from './try-tool-servers.ts';
+import { probeToolServers } from './probe-tool-servers.ts';
 
 const environment = { SHOP_KEY: 'shop-secret' };
-const trying = (mcps: object[]) => tryToolServers(bundleWith(mcps), { environment, clock: systemClock });
+const trying = (mcps: object[]) => probeToolServers(bundleWith(mcps), { environment, clock: systemClock });
 
 it('reports nothing about a server that answers', async () => {
   const server = await openSdkToolServer(() => {});

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { logCallbacksLeft } from './log-callbacks-left.ts';
+import { logPendingCallbacks } from './log-pending-callbacks.ts';
 
 describe('the line about callbacks that are left', () => {
   const warn = vi.fn();
@@ -18,13 +18,13 @@ describe('the line about callbacks that are left', () => {
 
   it('names hosts with their ports, each once and at most twenty, and nothing else of an address', async () => {
     const urls = ['https://hooks.example.com:8443/secret?a=b', 'https://hooks.example.com:8443/other', 'no address'];
-    await logCallbacksLeft(
+    await logPendingCallbacks(
       { waiting: 2, inFlight: 1 },
       over(async () => ({ rows: urls.map((url) => ({ url })) })),
     );
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 3, in_flight: 1, receivers: ['hooks.example.com:8443'] });
     const many = Array.from({ length: 50 }, (_, index) => ({ url: `https://host-${index}.example.com/` }));
-    await logCallbacksLeft(
+    await logPendingCallbacks(
       { waiting: 50, inFlight: 0 },
       over(async () => ({ rows: many })),
     );
@@ -35,14 +35,14 @@ describe('the line about callbacks that are left', () => {
     ['does not answer', () => new Promise(() => {})],
     ['refuses', () => Promise.reject(new Error('it is away'))],
   ])('comes without receivers when the database %s', async (_, query) => {
-    const logged = logCallbacksLeft({ waiting: 1, inFlight: 0 }, over(query));
+    const logged = logPendingCallbacks({ waiting: 1, inFlight: 0 }, over(query));
     await vi.advanceTimersByTimeAsync(1_000);
     await logged;
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 1, in_flight: 0, receivers: [] });
   });
 
   it('is not logged when nothing is left', async () => {
-    await logCallbacksLeft(
+    await logPendingCallbacks(
       { waiting: 0, inFlight: 0 },
       over(() => expect.fail('nothing is asked')),
     );

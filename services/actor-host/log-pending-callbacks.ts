@@ -15,7 +15,7 @@ const ADDRESSES: NamedStatement = {
     union select command ->> 'deliveryId' from timers where key like '%${DELIVERY_DUE}') limit $1`,
 };
 
-interface CallbacksLeft {
+interface PendingCallbacks {
   /** For their retry. */
   waiting: number;
   /** At a worker; their outcome is unknown. */
@@ -23,7 +23,7 @@ interface CallbacksLeft {
 }
 
 /** Logs the number and the receivers of callbacks that no other host takes over. */
-export async function logCallbacksLeft({ waiting, inFlight }: CallbacksLeft, { database, log }: { database: Database; log: Log }): Promise<void> {
+export async function logPendingCallbacks({ waiting, inFlight }: PendingCallbacks, { database, log }: { database: Database; log: Log }): Promise<void> {
   if (waiting + inFlight === 0) return;
   let limit: NodeJS.Timeout | undefined;
   const late = new Promise<string[]>((resolve) => {
@@ -31,7 +31,7 @@ export async function logCallbacksLeft({ waiting, inFlight }: CallbacksLeft, { d
   });
   const receivers = await Promise.race([receiversOf(database).catch(() => []), late]);
   clearTimeout(limit);
-  log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are left: they are posted after the next start with this database');
+  log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are pending: they are posted after the next start with this database');
 }
 
 /** Hosts only: a path or query may hold a secret. */

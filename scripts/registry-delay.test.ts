@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { afterEach, expect, it } from 'vitest';
-import { remarkOnRegistry } from './registry-answer.mjs';
+import { describeRegistryDelay } from './registry-delay.mjs';
 
 const closers: (() => void)[] = [];
 afterEach(() => {
@@ -24,14 +24,14 @@ async function registry(delayMs: number): Promise<string> {
 
 const remarkOn = (url: string) => {
   const env = { ...process.env, npm_config_registry: url, npm_config_cache: tmpdir() };
-  return remarkOnRegistry({ command: 'npm', before: [] }, { cwd: tmpdir(), env, signal: new AbortController().signal });
+  return describeRegistryDelay({ command: 'npm', before: [] }, { cwd: tmpdir(), env, signal: new AbortController().signal });
 };
 
 it('reports a slow or unreachable registry only when it is', async () => {
   const [slow, fast] = [await registry(2_500), await registry(0)];
 
-  expect(await remarkOn(slow)).toMatch(/^the package registry is slow: it took \d+\.\d s to answer$/);
-  expect(await remarkOn('http://127.0.0.1:1/')).toBe('the package registry is out of reach');
+  expect(await remarkOn(slow)).toMatch(/^the package registry is slow: it took \d+\.\d s to respond$/);
+  expect(await remarkOn('http://127.0.0.1:1/')).toBe('the package registry is unreachable');
   // A busy machine may take longer than the registry; then the outcome is unknown, and the next try reports it.
   await expect.poll(() => remarkOn(fast), { timeout: 60_000 }).toBeNull();
 }, 90_000);

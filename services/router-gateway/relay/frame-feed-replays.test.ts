@@ -69,7 +69,7 @@ function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partia
     {
       onFrame: (frame) => taken.push(frame.kind),
       restart: () => {},
-      hasAll: () => {},
+      onNothingLeft: () => {},
       fail: ({ message }) => failures.push(message),
     },
   );
@@ -90,7 +90,7 @@ describe('silence of a worker', () => {
     await vi.advanceTimersByTimeAsync(1);
 
     expect(looks).toEqual(['kept', 'kept']);
-    expect(failures).toEqual(['The worker of this call has stopped responding']);
+    expect(failures).toEqual(['The worker of this call has stopped sending frames and heartbeats']);
     await close();
   });
 
@@ -114,7 +114,7 @@ describe('silence of a worker', () => {
     expect(failures).toEqual([]);
     await vi.advanceTimersByTimeAsync(2 * silenceMs);
 
-    expect(failures).toEqual(['The worker of this call has stopped responding']);
+    expect(failures).toEqual(['The worker of this call has stopped sending frames and heartbeats']);
     await close();
   });
 });
