@@ -1,4 +1,4 @@
-import { SAMPLE_INTERVAL_MS, QueueingDelay } from '#shared/admission.ts';
+import { QueueingDelay, SAMPLE_INTERVAL_MS } from '#shared/admission.ts';
 import type { WorkKind } from '../bus.ts';
 import type { NatsLink } from './connection/link.ts';
 import { streams, workConsumers } from './streams.ts';

@@ -57,7 +57,12 @@ export const metricTable = {
   commits: counter('switchyard_commits_total', 'Statements that store the results of commands, by outcome.', {
     outcome: ['committed', 'repeated', 'refused', 'unknown'],
   }),
-  commitSeconds: histogram('switchyard_commit_duration_seconds', 'Duration of one such statement.', {}, [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]),
+  commitSeconds: histogram(
+    'switchyard_commit_duration_seconds',
+    'Duration of one such statement.',
+    {},
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+  ),
   commitCommands: histogram('switchyard_commit_batch_commands', 'Commands, timers and starts in one batch.', {}, [1, 2, 4, 8, 16, 32, 64, 128]),
   commandsRefused: counter('switchyard_commands_refused_total', 'Commands that were skipped because they have no valid tag.', {}),
   fences: counter('switchyard_fences_total', 'Partitions that a commit found owned by another host.', {}),
@@ -73,13 +78,9 @@ export const metricTable = {
     kind: ['router.turn', 'router.call', 'tool', 'delivery'],
   }),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
-  callbacksPostponed: counter(
-    'switchyard_callbacks_postponed_total',
-    'Callbacks that were due and not posted, without using up an attempt.',
-    {
-      reason: ['silent', 'busy'],
-    },
-  ),
+  callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were due and not posted, without using up an attempt.', {
+    reason: ['silent', 'busy'],
+  }),
   toolCalls: counter('switchyard_tool_calls_total', 'Ended tool calls: a result, an error of the tool, or the reason why there is neither.', {
     outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
   }),
