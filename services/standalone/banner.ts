@@ -87,7 +87,7 @@ function modelsText({ routerConfig: { models, providers }, routerConfigPath }: B
   if (routerConfigPath !== null) return `${names} (${nearby(routerConfigPath)})`;
   const [provider] = providers;
   if (provider?.kind === 'openai-compatible') return `${names} (${addressOf(provider.base_url)}${provider.api_key === undefined ? ', without a key' : ''})`;
-  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY or OPENAI_BASE_URL to use one.`;
+  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY or OPENAI_BASE_URL to use a model.`;
 }
 
 /** Without credentials. */
