@@ -1,9 +1,19 @@
 import { expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { abandoned, outcomeOf } from './call-outcome.ts';
 import type { RunReply, ToolOutcome } from './types.ts';
 
-const header = { v: 1, sessionId: 'ses_1', commandId: 'run_1-1', sentAtMs: 0, answerTo: null, traceparent: null, turnId: 'run_1', callId: 'run_1-1' } as const;
+const header = {
+  v: 1,
+  sessionId: 'ses_1',
+  commandId: 'run_1-1',
+  sentAtMs: 0,
+  answerTo: null,
+  traceparent: null,
+  ...actorFields('run_1'),
+  callId: 'run_1-1',
+} as const;
 const completed: CommandOf<'call.completed'> = {
   ...header,
   type: 'call.completed',

@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { DELIVERY_DUE } from '../partitions/timers.ts';
@@ -39,7 +40,7 @@ export function settleDelivery(unit: UnitOfWork, command: DeliveryCommand, wasSu
     case 'effect.overdue':
       // The item or its report was lost. Tries are counted in the row, so another round can't exceed their limit.
       closeTry(unit, command.callId, 'superseded');
-      openTry(unit, command.turnId, command.traceparent);
+      openTry(unit, command.actorId, command.traceparent);
       return false;
   }
 }
@@ -72,7 +73,7 @@ function openTry(unit: UnitOfWork, deliveryId: string, traceparent: string | nul
   const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
   const deadlineAtMs = unit.atMs + TRY_MS;
   unit.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
-  unit.arm(overdueKeyOf(id), deadlineAtMs + TRY_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
+  unit.arm(overdueKeyOf(id), deadlineAtMs + TRY_GRACE_MS, { type: 'effect.overdue', callId: id, ...actorFields(deliveryId), kind: 'delivery' });
 }
 
 function closeTry(unit: UnitOfWork, id: string, state: 'done' | 'superseded'): void {

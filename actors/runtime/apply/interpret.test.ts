@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { CommitPlan } from './commit-plan.ts';
@@ -149,7 +150,7 @@ describe('a session', () => {
     const [callId, deadline] = [world.openCall ?? '', world.deadline()];
     world.wait(world.transitionInputs().turnTimeoutMs);
     const failure = { code: 'router.provider_unavailable', message: '', details: {} };
-    world.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
+    world.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(callId.slice(0, callId.lastIndexOf('-'))), callId, failure });
     world.apply(deadline);
 
     expect(world.lines.slice(3)).toEqual(['error', 'ready']);
@@ -320,12 +321,11 @@ class World {
   }
 
   resultOf(text: string, callId = this.openCall ?? 'trn_0-1', finishReason = 'stop'): CommandOf<'call.completed'> {
-    const turnId = callId.slice(0, callId.lastIndexOf('-'));
     return {
       ...header,
       type: 'call.completed',
       commandId: callId,
-      turnId,
+      ...actorFields(callId.slice(0, callId.lastIndexOf('-'))),
       callId,
       text,
       model: 'scripted/assistant',
@@ -352,7 +352,7 @@ class World {
     else if (step.kind === 'deadline') this.apply(this.deadline());
     else if (step.kind === 'poison') this.poison();
     else if (step.kind === 'human') this.apply({ ...post('human'), source: 'human_agent', triggersTurn: false });
-    else this.apply({ ...header, type: 'call.failed', commandId: callId, turnId: '', callId, failure: { code: 'internal', message: '', details: {} } });
+    else this.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(''), callId, failure: { code: 'internal', message: '', details: {} } });
   }
 
   /** Sends the awaited result. */

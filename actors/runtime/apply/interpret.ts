@@ -104,14 +104,14 @@ class Application {
         return facts === null || transitionInputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
-        return this.#isSettled(command.turnId) ? null : { type: 'run.expired', runId: command.turnId, event: command };
+        return this.#isSettled(command.actorId) ? null : { type: 'run.expired', runId: command.actorId, event: command };
       case 'turn.deadline':
         return { type: 'turn.result', event: command };
       case 'call.completed':
-        return run !== null && run.context.runId === command.turnId ? this.#runResult(command) : { type: 'turn.result', event: command };
+        return run !== null && run.context.runId === command.actorId ? this.#runResult(command) : { type: 'turn.result', event: command };
       case 'call.failed': {
         const failed = { ...command, failure: command.failure as Failure };
-        return run !== null && run.context.runId === command.turnId ? { type: 'run.result', event: failed } : { type: 'turn.result', event: failed };
+        return run !== null && run.context.runId === command.actorId ? { type: 'run.result', event: failed } : { type: 'turn.result', event: failed };
       }
       case 'tools.listed':
       case 'tool.completed':

@@ -108,9 +108,9 @@ export class UnitOfWork {
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
   }
 
-  openEffect(id: string, turnId: string, content: EffectContent): void {
+  openEffect(id: string, actorId: string, content: EffectContent): void {
     const { partition, sessionId, atMs: createdAtMs } = this;
-    this.write((plan) => plan.openEffect({ partition, id, sessionId, turnId, createdAtMs, ...content }));
+    this.write((plan) => plan.openEffect({ partition, id, sessionId, actorId, createdAtMs, ...content }));
   }
 
   closeEffect(id: string, state: 'done' | 'superseded'): void {

@@ -265,6 +265,7 @@ interface OpenEffectRow {
   id: string;
   p: number;
   session_id: string;
+  /** `actorId`: the column keeps its first name (ADR 37). */
   turn_id: string;
   kind: EffectContent['kind'];
   inputs: EffectContent['inputs'];
@@ -275,10 +276,10 @@ interface OpenEffectRow {
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
-  const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
+  const { id, p: partition, session_id: sessionId, turn_id: actorId } = row;
   // One commit has written both columns.
   const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
-  return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
+  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), ...content };
 }
 
 const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
