@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LOOK_EVERY_MS, QueueingDelay } from './admission.ts';
+import { QueueingDelay, SAMPLE_EVERY_MS } from './admission.ts';
 
 /** A queue with a fixed service rate, sampled every half second. */
 function queueAt(takenPerSecond: number) {
@@ -7,8 +7,8 @@ function queueAt(takenPerSecond: number) {
   let nowMs = 0;
   let dequeued = 0;
   let waiting = 0;
-  const look = () => queueingDelay.look({ atMs: nowMs, waiting, dequeued });
-  look();
+  const sample = () => queueingDelay.sample({ atMs: nowMs, waiting, dequeued });
+  sample();
   return {
     queueingDelay,
     put: (count: number) => {
@@ -17,11 +17,11 @@ function queueAt(takenPerSecond: number) {
     /** Advances the time with dequeuing and sampling. */
     pass: (ms: number) => {
       for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
-        nowMs += LOOK_EVERY_MS;
-        const most = Math.min(waiting, (takenPerSecond * LOOK_EVERY_MS) / 1_000);
+        nowMs += SAMPLE_EVERY_MS;
+        const most = Math.min(waiting, (takenPerSecond * SAMPLE_EVERY_MS) / 1_000);
         dequeued += most;
         waiting -= most;
-        look();
+        sample();
       }
     },
     /** Advances the time without sampling. */
@@ -71,10 +71,10 @@ describe('the pace of a queue', () => {
     const queue = queueAt(1_000);
     queue.pass(5_000);
     queue.put(10_000);
-    queue.pass(LOOK_EVERY_MS);
+    queue.pass(SAMPLE_EVERY_MS);
 
     expect(queue.admits()).toBe(true);
-    queue.pass(LOOK_EVERY_MS);
+    queue.pass(SAMPLE_EVERY_MS);
     expect(queue.admits()).toBe(false);
   });
 
@@ -98,11 +98,11 @@ describe('the pace of a queue', () => {
 
   it('begins anew with a queue that counts anew', () => {
     const { queueingDelay } = queueAt(0);
-    queueingDelay.look({ atMs: 500, waiting: 1_000, dequeued: 50 });
-    queueingDelay.look({ atMs: 1_000, waiting: 1_000, dequeued: 50 });
+    queueingDelay.sample({ atMs: 500, waiting: 1_000, dequeued: 50 });
+    queueingDelay.sample({ atMs: 1_000, waiting: 1_000, dequeued: 50 });
     expect(queueingDelay.admits(1_000)).toBe(false);
 
-    queueingDelay.look({ atMs: 1_500, waiting: 1_000, dequeued: 0 });
+    queueingDelay.sample({ atMs: 1_500, waiting: 1_000, dequeued: 0 });
     expect(queueingDelay.admits(1_500)).toBe(true);
   });
 
@@ -110,7 +110,7 @@ describe('the pace of a queue', () => {
     const queueingDelay = new QueueingDelay();
     expect(queueingDelay.isDue(0)).toBe(true);
 
-    queueingDelay.look({ atMs: 0, waiting: 0, dequeued: 0 });
-    expect([queueingDelay.isDue(LOOK_EVERY_MS - 1), queueingDelay.isDue(LOOK_EVERY_MS)]).toEqual([false, true]);
+    queueingDelay.sample({ atMs: 0, waiting: 0, dequeued: 0 });
+    expect([queueingDelay.isDue(SAMPLE_EVERY_MS - 1), queueingDelay.isDue(SAMPLE_EVERY_MS)]).toEqual([false, true]);
   });
 });

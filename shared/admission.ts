@@ -3,11 +3,11 @@ const MOST_WAIT_MS = 5_000;
 /** Admitted at any rate: a handful of long calls on a small deployment is no overload. */
 const FREE_WAITING = 64;
 /** A shorter interval says little about the rate of calls that take seconds; a longer one admits much before a backlog shows. */
-export const LOOK_EVERY_MS = 500;
+export const SAMPLE_EVERY_MS = 500;
 /** Window for the rate; also how long the last sample stays valid. */
-const LOOKS_RETAINED_MS = 10_000;
+const SAMPLES_RETAINED_MS = 10_000;
 
-interface QueueLook {
+interface QueueSample {
   atMs: number;
   /** Not delivered yet. */
   waiting: number;
@@ -22,25 +22,25 @@ interface QueueLook {
  *   expected wait = (waiting at the last sample + admitted since − taken since, at the measured rate) / rate
  */
 export class QueueingDelay {
-  #looks: QueueLook[] = [];
+  #samples: QueueSample[] = [];
   #admitted = 0;
   /** Once per sample; null: no backlog. */
   #backlog: { atMs: number; waiting: number; dequeuedPerMs: number } | null = null;
 
   isDue(nowMs: number): boolean {
-    const last = this.#looks.at(-1);
-    return last === undefined || nowMs - last.atMs >= LOOK_EVERY_MS;
+    const last = this.#samples.at(-1);
+    return last === undefined || nowMs - last.atMs >= SAMPLE_EVERY_MS;
   }
 
-  look(look: QueueLook): void {
-    const last = this.#looks.at(-1);
+  sample(sample: QueueSample): void {
+    const last = this.#samples.at(-1);
     // The count restarted: it is another queue.
-    if (last !== undefined && look.dequeued < last.dequeued) this.#looks = [];
+    if (last !== undefined && sample.dequeued < last.dequeued) this.#samples = [];
     // Most work may never have been queued.
-    if (look.waiting === 0) this.#looks = [];
-    this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_RETAINED_MS), look];
+    if (sample.waiting === 0) this.#samples = [];
+    this.#samples = [...this.#samples.filter(({ atMs }) => sample.atMs - atMs < SAMPLES_RETAINED_MS), sample];
     this.#admitted = 0;
-    this.#backlog = backlogOf(this.#looks);
+    this.#backlog = backlogOf(this.#samples);
   }
 
   /** Call it before each admission; true counts it. */
@@ -51,7 +51,7 @@ export class QueueingDelay {
   }
 
   #isBehind(nowMs: number): boolean {
-    if (this.#backlog === null || nowMs - this.#backlog.atMs >= LOOKS_RETAINED_MS) return false;
+    if (this.#backlog === null || nowMs - this.#backlog.atMs >= SAMPLES_RETAINED_MS) return false;
     const { atMs, dequeuedPerMs } = this.#backlog;
     const waiting = this.#backlog.waiting + this.#admitted - dequeuedPerMs * (nowMs - atMs);
     return waiting > FREE_WAITING && waiting > dequeuedPerMs * MOST_WAIT_MS;
@@ -59,9 +59,9 @@ export class QueueingDelay {
 }
 
 /** Null: nothing waits, or it has just arrived and may be taken at once: two samples are needed. */
-function backlogOf(looks: readonly QueueLook[]): { atMs: number; waiting: number; dequeuedPerMs: number } | null {
-  const [first] = looks;
-  const [before, last] = looks.slice(-2);
+function backlogOf(samples: readonly QueueSample[]): { atMs: number; waiting: number; dequeuedPerMs: number } | null {
+  const [first] = samples;
+  const [before, last] = samples.slice(-2);
   if (first === undefined || before === undefined || last === undefined) return null;
   if (before.waiting <= FREE_WAITING || last.waiting <= FREE_WAITING) return null;
   return { atMs: last.atMs, waiting: last.waiting, dequeuedPerMs: (last.dequeued - first.dequeued) / (last.atMs - first.atMs) };

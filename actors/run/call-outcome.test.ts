@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { abandoned, outcomeOf } from './call-outcome.ts';
+import { outcomeOf, superseded } from './call-outcome.ts';
 import type { RunReply, ToolOutcome } from './types.ts';
 
 const header = {
@@ -21,7 +21,7 @@ const completed: CommandOf<'call.completed'> = {
   usage: { promptTokens: 12, completionTokens: 3 },
 };
 const answered = { model: 'scripted/assistant', provider: 'Scripted', usage: { prompt_tokens: 12, completion_tokens: 3 } };
-const { type: _, ...nothing } = abandoned;
+const { type: _, ...nothing } = superseded;
 
 it.each<[RunReply, object]>([
   [

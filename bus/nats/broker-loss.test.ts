@@ -67,12 +67,12 @@ async function brokerIsBack(): Promise<void> {
 }
 
 /** Reads a partition. Commands and restarts go into one list. */
-function follow(bus: Bus, partition: number, index: LogPosition = START): Collector<string> {
+function follow(bus: Bus, partition: number, position: LogPosition = START): Collector<string> {
   const arrivals = new Collector<string>();
   const note = async (commands: StoredCommand[]) => {
     for (const { body } of commands) arrivals.add(body);
   };
-  bus.commands.read(partition, index, note, { onRestart: () => arrivals.add('restart') });
+  bus.commands.read(partition, position, note, { onRestart: () => arrivals.add('restart') });
   return arrivals;
 }
 

@@ -147,7 +147,7 @@ export class CommandReplies {
     const waiting = this.#waiting + this.#late.size;
     if (this.#queueingDelay.isDue(nowMs)) {
       for (const { commandId, forgottenAtMs } of this.#late.values()) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
-      this.#queueingDelay.look({ atMs: nowMs, waiting, dequeued: this.#answered });
+      this.#queueingDelay.sample({ atMs: nowMs, waiting, dequeued: this.#answered });
     }
     if (waiting >= limits.waitingCommands || !this.#queueingDelay.admits(nowMs)) {
       throw new SwitchyardError('service.overloaded', 'too many requests wait for their answers');

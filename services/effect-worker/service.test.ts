@@ -77,7 +77,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
       publish: (...args) => bus.work.publish(...args),
       dispatch: (...args) => bus.work.dispatch(...args),
       onRefused: (handler) => bus.work.onRefused(handler),
-      begunAtMs: () => bus.work.begunAtMs(),
+      createdAtMs: () => bus.work.createdAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),
       depths: () => bus.work.depths(),
       consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),

@@ -69,7 +69,7 @@ describe('a worker with calls that it is handed', () => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };
         },
-        begunAtMs: notUsed,
+        createdAtMs: notUsed,
         onRestart: notUsed,
         depths: notUsed,
       },

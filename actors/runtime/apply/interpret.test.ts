@@ -161,7 +161,7 @@ describe('a session', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));
-    world.poison();
+    world.fail();
 
     expect(world.lines.slice(3)).toEqual(['error', 'ready']);
   });
@@ -313,7 +313,7 @@ class World {
     return reply;
   }
 
-  poison(): void {
+  fail(): void {
     if (this.state === null) return;
     const plan = new CommitPlan();
     failActor(plan, 1, this.state, post('poison'), this.transitionInputs());
@@ -350,7 +350,7 @@ class World {
     else if (step.kind === 'empty') this.apply(this.resultOf(''));
     else if (step.kind === 'stale') this.apply(this.resultOf('stale', this.calls[0] ?? 'trn_0-1'));
     else if (step.kind === 'deadline') this.apply(this.deadline());
-    else if (step.kind === 'poison') this.poison();
+    else if (step.kind === 'poison') this.fail();
     else if (step.kind === 'human') this.apply({ ...post('human'), source: 'human_agent', triggersTurn: false });
     else this.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(''), callId, failure: { code: 'internal', message: '', details: {} } });
   }

@@ -38,7 +38,7 @@ export function applyCommand(
 /** Fails the turn or run in progress after one of its commands could not be applied, and a run that could not be started, so that none waits for ever. */
 export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs): void {
   const application = new Application(plan, partition, state, command, transitionInputs);
-  application.poison();
+  application.fail();
   application.unit.applyTo(plan);
 }
 
@@ -75,7 +75,7 @@ class Application {
     return this.#reply;
   }
 
-  poison(): void {
+  fail(): void {
     const { unit } = this;
     if (unit.turn !== null) this.#notifySession({ type: 'turn.result', event: { type: 'turn.poisoned' } });
     else if (unit.run !== null) this.#notifySession({ type: 'run.result', event: { type: 'run.poisoned' } });

@@ -5,7 +5,7 @@ import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/sessio
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../../engine/run-tools.ts';
-import { abandoned, outcomeOf } from '../../run/call-outcome.ts';
+import { outcomeOf, superseded } from '../../run/call-outcome.ts';
 import { withinTime } from '../../run/failures.ts';
 import { runMachine } from '../../run/machine.ts';
 import type { RunActions, RunError, RunEventBody, StepMessage } from '../../run/types.ts';
@@ -130,7 +130,7 @@ export class RunTransition {
   readonly #actions: Handlers<RunActions> = {
     started: () => {
       const { runMetadata, partition } = this.#unit;
-      if (runMetadata === null) throw new TypeError('a run without a frame');
+      if (runMetadata === null) throw new TypeError('a run without metadata');
       const { runId: id, startedAtMs } = runMetadata;
       this.#unit.note('a run began', { run_id: id, trace_id: runMetadata.traceId });
       this.#unit.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
@@ -150,7 +150,7 @@ export class RunTransition {
     effect: (effect) => this.#openEffect(effect),
     supersede: ({ id }) => {
       this.#unit.closeEffect(id, 'superseded');
-      this.#recordEnd(this.#runId(), id, abandoned);
+      this.#recordEnd(this.#runId(), id, superseded);
     },
     timer: ({ key, atMs, command }) => {
       const actor = actorFields(this.#runId());
@@ -270,7 +270,7 @@ export class RunTransition {
 
   #runId(): string {
     const { runMetadata } = this.#unit;
-    if (runMetadata === null) throw new TypeError('a run without a frame');
+    if (runMetadata === null) throw new TypeError('a run without metadata');
     return runMetadata.runId;
   }
 

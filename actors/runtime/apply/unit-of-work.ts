@@ -164,7 +164,7 @@ export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name
 /** `actions` is untyped: XState adds its built-in actions, which our machines do not use. */
 export function applyActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
   for (const { type, params } of actions) {
-    if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`nobody carries out the action '${type}'`);
+    if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`there is no handler of the action '${type}'`);
     handlers[type as keyof Actions](params as Actions[keyof Actions]);
   }
 }

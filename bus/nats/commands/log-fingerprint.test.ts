@@ -13,52 +13,52 @@ describe('LogWitness', () => {
   it('vouches for nothing when it has seen nothing', async () => {
     const fingerprint = new LogFingerprint();
 
-    expect(await fingerprint.confirms(PURGED, fingerprint.nextFinding(), logOf(9))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, fingerprint.nextCheck(), logOf(9))).toBe(false);
   });
 
   it('vouches for a place before a command that still stands, and for none behind it', async () => {
     const fingerprint = new LogFingerprint();
-    const foundAt = fingerprint.nextFinding();
-    fingerprint.note(9, 'm9');
-    fingerprint.note(5, 'm5');
+    const checkedAt = fingerprint.nextCheck();
+    fingerprint.record(9, 'm9');
+    fingerprint.record(5, 'm5');
 
-    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(true);
-    expect(await fingerprint.confirms({ sequence: 10, fingerprint: 'm10' }, foundAt, logOf(9))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, checkedAt, logOf(9))).toBe(true);
+    expect(await fingerprint.confirms({ sequence: 10, fingerprint: 'm10' }, checkedAt, logOf(9))).toBe(false);
   });
 
   it('does not vouch when the newest command is gone, or another one stands in its place', async () => {
     const fingerprint = new LogFingerprint();
-    const foundAt = fingerprint.nextFinding();
-    fingerprint.note(9, 'of a log that is gone');
+    const checkedAt = fingerprint.nextCheck();
+    fingerprint.record(9, 'of a log that is gone');
 
-    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(false);
-    expect(await fingerprint.confirms(PURGED, foundAt, logOf(5))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, checkedAt, logOf(9))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, checkedAt, logOf(5))).toBe(false);
   });
 
   it('does not vouch when the newest command stands in its place, but was stored anew', async () => {
     const fingerprint = new LogFingerprint();
-    const foundAt = fingerprint.nextFinding();
-    fingerprint.note(9, '@8 m9');
+    const checkedAt = fingerprint.nextCheck();
+    fingerprint.record(9, '@8 m9');
 
-    expect(await fingerprint.confirms(PURGED, foundAt, logOf(9))).toBe(false);
+    expect(await fingerprint.confirms(PURGED, checkedAt, logOf(9))).toBe(false);
   });
 
   it('does not vouch for a place that this process never found: what it has seen may be of another log', async () => {
     const fingerprint = new LogFingerprint();
-    fingerprint.note(9, 'm9');
+    fingerprint.record(9, 'm9');
 
     expect(await fingerprint.confirms(PURGED, 0, logOf(9))).toBe(false);
   });
 
   it('does not vouch for places of before a restart, but for those found since', async () => {
     const fingerprint = new LogFingerprint();
-    const before = fingerprint.nextFinding();
-    fingerprint.note(9, 'm9');
-    fingerprint.nextFinding();
+    const before = fingerprint.nextCheck();
+    fingerprint.record(9, 'm9');
+    fingerprint.nextCheck();
     fingerprint.restarted();
-    fingerprint.note(4, 'm4');
+    fingerprint.record(4, 'm4');
 
     expect(await fingerprint.confirms(PURGED, before, logOf(4))).toBe(false);
-    expect(await fingerprint.confirms(PURGED, fingerprint.nextFinding(), logOf(4))).toBe(true);
+    expect(await fingerprint.confirms(PURGED, fingerprint.nextCheck(), logOf(4))).toBe(true);
   });
 });

@@ -300,7 +300,7 @@ export class NatsLink {
         return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))), until);
       } catch (error) {
         const verdict = verdictOn(error);
-        if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no room to ${what}`, { cause: error });
+        if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });
         if (verdict === 'never') throw error;
         last = error;
         if (verdict === 'missing') await this.#redeclare();
