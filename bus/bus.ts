@@ -122,7 +122,7 @@ export interface WorkQueue {
   /** At most `concurrency` handlers run at once. An item left unsettled by its handler is redelivered when its lease expires. */
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
   /** When the queue was created, epoch milliseconds by its own clock: earlier items were lost with the previous one. 0 when it can't be lost alone. */
-  begunAtMs(): Promise<number>;
+  createdAtMs(): Promise<number>;
   /** The queue was lost, with all its items, and created anew; reported within seconds. Handlers must not throw. */
   onRestart(handler: () => void): Subscription;
   /** Stored and unsettled items per kind, those in flight included; for monitoring. */

@@ -12,7 +12,7 @@ const MEMBER_LENGTH = BEFORE.length + TAG_LENGTH + BEHIND.length;
 const PURPOSE = 'switchyard command tag 1';
 
 /**
- * Tags that prove that a command comes from a process with HOUSE_SECRET: a gateway, a host or the operator. NATS checks only who may publish on `cmd.*`, not
+ * Tags that prove that a command comes from a process with HOUSE_SECRET: a gateway, a host or the operator. NATS checks only the right to publish on `cmd.*`, not
  * the content.
  */
 export class CommandTags {

@@ -18,7 +18,7 @@ function take(changes: Partial<DispatchedItemOptions> = {}) {
     ackWaitMs: LEASE_MS,
     deliveredAt: performance.now(),
     assertOpen: () => {},
-    reach: async () => performance.now(),
+    confirmConnected: async () => performance.now(),
     store: async () => void stored.push('o1'),
     stopping: new AbortController().signal,
     log: silentLog,
@@ -35,11 +35,11 @@ describe('a dispatched item', () => {
 
   it('is not extended while the bus is away, and is not lost for that at once', async () => {
     let isReached = false;
-    const reach = async () => {
+    const confirmConnected = async () => {
       if (!isReached) throw new SwitchyardError('service.unreachable', 'the bus is away');
       return performance.now();
     };
-    const { item } = take({ reach });
+    const { item } = take({ confirmConnected });
     await expect(item.working()).rejects.toMatchObject({ code: 'service.unreachable' });
     isReached = true;
     await item.working();
@@ -52,12 +52,12 @@ describe('a dispatched item', () => {
       for (let awayAtMs = 0; awayAtMs < 2 * extendEveryMs; awayAtMs += 250) {
         const beganAt = performance.now();
         const backAt = beganAt + awayAtMs + 1_500;
-        const reach = async () => {
+        const confirmConnected = async () => {
           if (performance.now() >= beganAt + awayAtMs && performance.now() < backAt) throw new Error('the bus is away');
           return performance.now();
         };
         const onLost = vi.fn();
-        const lease = renewLease(take({ reach, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
+        const lease = renewLease(take({ confirmConnected, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
         await vi.advanceTimersByTimeAsync(3 * ackWaitMs);
         lease.stop();
         expect(onLost.mock.calls, `away after ${awayAtMs} ms`).toEqual([]);
@@ -71,7 +71,7 @@ describe('a dispatched item', () => {
     const askedAt = performance.now();
     const { item } = take({
       deliveredAt: askedAt - (2 / 3) * LEASE_MS + 30,
-      reach: async () => {
+      confirmConnected: async () => {
         while (performance.now() < askedAt + 40) await nextTurn();
         return askedAt;
       },

@@ -15,8 +15,8 @@ export interface DispatchedItemOptions {
   deliveredAt: number;
   /** @throws `bus.closed` */
   assertOpen(): void;
-  /** Asks the bus for a reply; resolves with when it was asked, by `performance.now()`. @throws without a reply */
-  reach(): Promise<number>;
+  /** Waits for a reply of the broker; resolves with when the request was sent, by `performance.now()`. @throws without a reply */
+  confirmConnected(): Promise<number>;
   /** Stores it, as an item that was delivered once. */
   store(): Promise<unknown>;
   /** The consumer is stopping: a delayed nak stores at once. */
@@ -41,7 +41,7 @@ export function dispatchedLeaseMs(ackWaitMs: number): number {
  * another one.
  */
 export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
-  const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
+  const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, confirmConnected, store, stopping, log } = options;
   const leaseMs = dispatchedLeaseMs(options.ackWaitMs);
   let leaseEndsAt = deliveredAt + leaseMs;
   const settling = new Settling(assertOpen);
@@ -64,9 +64,9 @@ export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
       assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
       if (settling.isSettled || !hasLease()) throw lost();
-      const askedAt = await reach();
+      const sentAt = await confirmConnected();
       if (!hasLease()) throw lost();
-      leaseEndsAt = Math.max(leaseEndsAt, askedAt + leaseMs);
+      leaseEndsAt = Math.max(leaseEndsAt, sentAt + leaseMs);
     },
   };
 }

@@ -34,7 +34,7 @@ function innerBus() {
         held.consume = handler;
         return subscription;
       },
-      begunAtMs: async () => 0,
+      createdAtMs: async () => 0,
       onRestart: () => expect.fail('is not used'),
       depths: async () => ({ 'router.turn': 0, 'router.call': appended.length, tool: 0, delivery: 0 }),
     },

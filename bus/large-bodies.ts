@@ -7,7 +7,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Larger bodies are blobs: brokers slow down with large messages, and refuse them at 1 MiB. */
 const MAX_INLINE_BYTES = 512 * 1024;
 /** Characters of fetched bodies per batch: a batch of references could stand for gigabytes. */
-const MAX_HANDED_CHARACTERS = 32 * 1024 * 1024;
+const MAX_BATCH_CHARACTERS = 32 * 1024 * 1024;
 /** Delay of the nak when a blob could not be read. */
 const RETRY_MS = 1_000;
 
@@ -62,7 +62,7 @@ function commandsOver(bus: Bus): CommandLog {
           options.onRestart?.();
         },
       };
-      const handOver = async (commands: StoredCommand[]) => {
+      const deliver = async (commands: StoredCommand[]) => {
         if (commands.length === 0) return;
         await handler(commands);
         read = commands.at(-1)?.sequence ?? read;
@@ -71,20 +71,20 @@ function commandsOver(bus: Bus): CommandLog {
         partition,
         after,
         async (stored) => {
-          if (!stored.some(({ body }) => isPrefixed(body))) return handOver(stored.filter(({ sequence }) => sequence > read));
+          if (!stored.some(({ body }) => isPrefixed(body))) return deliver(stored.filter(({ sequence }) => sequence > read));
           let batch: StoredCommand[] = [];
           let characters = 0;
           for (const command of stored.filter(({ sequence }) => sequence > read)) {
             const restored = await restore(command);
-            if (characters + restored.body.length > MAX_HANDED_CHARACTERS) {
-              await handOver(batch);
+            if (characters + restored.body.length > MAX_BATCH_CHARACTERS) {
+              await deliver(batch);
               batch = [];
               characters = 0;
             }
             batch.push(restored);
             characters += restored.body.length;
           }
-          await handOver(batch);
+          await deliver(batch);
         },
         counting,
       );
@@ -125,7 +125,7 @@ function workOver(bus: Bus): WorkQueue {
       };
       return bus.work.consume(kind, options, (item) => (isPrefixed(item.body) ? unpacked(item) : handler(item)));
     },
-    begunAtMs: () => bus.work.begunAtMs(),
+    createdAtMs: () => bus.work.createdAtMs(),
     onRestart: (handler) => bus.work.onRestart(handler),
     depths: () => bus.work.depths(),
   };

@@ -4,7 +4,7 @@ import { isToken } from './subjects.ts';
 
 /** @throws `bus.invalid_subject` for an id that is not one token: the id is part of the subject on which the broker reports no responders */
 export function assertDispatchable(messageId: string): void {
-  if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be dispatched: it is no token of a subject`);
+  if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be dispatched: it is not one token of a subject`);
 }
 
 /** Subscribers to dispatches that reached no consumer. */

@@ -7,8 +7,8 @@ function queueAt(takenPerSecond: number) {
   let nowMs = 0;
   let dequeued = 0;
   let waiting = 0;
-  const look = () => queueingDelay.sample({ atMs: nowMs, waiting, dequeued });
-  look();
+  const sample = () => queueingDelay.sample({ atMs: nowMs, waiting, dequeued });
+  sample();
   return {
     queueingDelay,
     put: (count: number) => {
@@ -21,7 +21,7 @@ function queueAt(takenPerSecond: number) {
         const most = Math.min(waiting, (takenPerSecond * SAMPLE_INTERVAL_MS) / 1_000);
         dequeued += most;
         waiting -= most;
-        look();
+        sample();
       }
     },
     /** Advances the time without sampling. */

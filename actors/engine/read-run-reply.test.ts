@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { compileSchema } from '#shared/json-schema.ts';
 import type { RunReply, StepMessage } from '../run/types.ts';
@@ -25,7 +26,7 @@ function read(answer: Partial<Completed>): RunReply {
       sentAtMs: 0,
       answerTo: null,
       traceparent: null,
-      turnId: 'run_1',
+      ...actorFields('run_1'),
       callId: 'run_1-3',
       text: '',
       toolCalls: [],

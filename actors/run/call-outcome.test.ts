@@ -1,9 +1,19 @@
 import { expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { abandoned, outcomeOf } from './call-outcome.ts';
+import { outcomeOf, superseded } from './call-outcome.ts';
 import type { RunReply, ToolOutcome } from './types.ts';
 
-const header = { v: 1, sessionId: 'ses_1', commandId: 'run_1-1', sentAtMs: 0, answerTo: null, traceparent: null, turnId: 'run_1', callId: 'run_1-1' } as const;
+const header = {
+  v: 1,
+  sessionId: 'ses_1',
+  commandId: 'run_1-1',
+  sentAtMs: 0,
+  answerTo: null,
+  traceparent: null,
+  ...actorFields('run_1'),
+  callId: 'run_1-1',
+} as const;
 const completed: CommandOf<'call.completed'> = {
   ...header,
   type: 'call.completed',
@@ -11,7 +21,7 @@ const completed: CommandOf<'call.completed'> = {
   usage: { promptTokens: 12, completionTokens: 3 },
 };
 const answered = { model: 'scripted/assistant', provider: 'Scripted', usage: { prompt_tokens: 12, completion_tokens: 3 } };
-const { type: _, ...nothing } = abandoned;
+const { type: _, ...nothing } = superseded;
 
 it.each<[RunReply, object]>([
   [

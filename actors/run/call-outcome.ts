@@ -5,7 +5,7 @@ import type { RunResult } from './types.ts';
 const nothing = { reason: null, model: null, provider: null, usage: null };
 
 /** Outcome of a superseded call. */
-export const abandoned: RunCallOutcome = { type: 'abandoned', ...nothing };
+export const superseded: RunCallOutcome = { type: 'abandoned', ...nothing };
 
 /**
  * How a call of a run ended, without its content.

@@ -57,7 +57,7 @@ describe('any run', () => {
         fc.property(input, fc.array(randomEvent, { maxLength: 40, size: 'max' }), (given, events) => {
           const run = new CheckedRun(given);
           for (const one of events) run.meet(run.eventOf(one), one.afterMs);
-          run.meet({ type: 'run.deadline', turnId: 'run_1' });
+          run.meet({ type: 'run.deadline', actorId: 'run_1' });
           run.expectSettled();
           for (const one of events) run.expectIgnored(run.eventOf(one));
         }),
@@ -257,8 +257,8 @@ function letterOf({ content }: RunActions['fact']): string {
 
 function endOf(variant: number): RunEventBody {
   const ends: RunEventBody[] = [
-    { type: 'run.deadline', turnId: 'run_1' },
-    { type: 'run.deadline', turnId: 'run_0' },
+    { type: 'run.deadline', actorId: 'run_1' },
+    { type: 'run.deadline', actorId: 'run_0' },
     { type: 'run.poisoned' },
     { type: 'run.orphaned' },
   ];

@@ -92,7 +92,7 @@ describe('the run machine', () => {
     });
 
     it('supersedes the tool list when its time is over', () => {
-      const [, actions] = afterEvents(listing, { type: 'run.deadline', turnId: 'run_1' });
+      const [, actions] = afterEvents(listing, { type: 'run.deadline', actorId: 'run_1' });
 
       expect(linesOf(actions).slice(0, 2)).toEqual(['supersede run_1-1', 'disarm run_1-1-overdue']);
     });
@@ -111,7 +111,7 @@ describe('the run machine', () => {
       replied('run_0-1', output()),
       { type: 'call.failed', callId: 'run_1-7', failure: { code: 'router.timeout', message: '', details: {} } },
       settled('run_1-1'),
-      { type: 'run.deadline', turnId: 'run_0' },
+      { type: 'run.deadline', actorId: 'run_0' },
     ])('ignores %j, which it does not wait for', (event) => {
       expectIgnored({}, [], event);
     });
@@ -287,7 +287,7 @@ describe('the run machine', () => {
     });
 
     it.each<[TimedEvent, string]>([
-      [{ type: 'run.deadline', turnId: 'run_1' }, 'settle timeout {"timeout_seconds":120}'],
+      [{ type: 'run.deadline', actorId: 'run_1' }, 'settle timeout {"timeout_seconds":120}'],
       [{ type: 'run.poisoned' }, 'settle engine_error {}'],
       [{ type: 'run.orphaned' }, 'settle session_error {}'],
     ])('supersedes the open calls on %j', (event, settlement) => {
@@ -308,7 +308,7 @@ describe('the run machine', () => {
 
   describe('at its deadline', () => {
     const TIMEOUT = 'settle timeout {"timeout_seconds":120}';
-    const deadline: TimedEvent = { type: 'run.deadline', turnId: 'run_1' };
+    const deadline: TimedEvent = { type: 'run.deadline', actorId: 'run_1' };
     const called = replied('run_1-1', batch(2));
     const unanswered: TimedEvent = { type: 'call.failed', callId: 'run_1-1', failure: { code: 'router.timeout', message: '', details: {} } };
     const broken = (callId: string): TimedEvent => ({
@@ -372,7 +372,7 @@ describe('the run machine', () => {
   });
 
   it.each<TimedEvent>([
-    { type: 'run.deadline', turnId: 'run_1' },
+    { type: 'run.deadline', actorId: 'run_1' },
     { type: 'run.poisoned' },
     { type: 'run.orphaned' },
     replied('run_1-1', output()),

@@ -33,7 +33,7 @@ const runSetup = setup({
     isPending: ({ context, event }) => pendingCallOf(context, event) !== undefined,
     isLastPending: ({ context, event }) => pendingCallOf(context, event) !== undefined && context.pending.length === 1,
     isServerLost: ({ context, event }) => pendingCallOf(context, event) !== undefined && lostServerOf(event) !== null,
-    isThisRun: ({ context, event }) => event.type === 'run.deadline' && event.turnId === context.runId,
+    isThisRun: ({ context, event }) => event.type === 'run.deadline' && event.actorId === context.runId,
   },
   actions: {
     // Only named here; actors/runtime executes them.

@@ -109,7 +109,7 @@ export type RunResult =
 
 export type RunEventBody =
   | RunResult
-  | { type: 'run.deadline'; turnId: string }
+  | { type: 'run.deadline'; actorId: string }
   | { type: 'run.poisoned' }
   /** The session is being deleted. */
   | { type: 'run.orphaned' };

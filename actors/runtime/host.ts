@@ -3,7 +3,7 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { lostStarts, START_LOOK_MS } from '../store/run-starts.ts';
+import { findUnstartedRuns, UNSTARTED_SEARCH_MS } from '../store/run-starts.ts';
 import type { CommitLoop } from './apply/commit-loop.ts';
 import { Mailbox } from './apply/mailbox.ts';
 import type { HostTimes } from './host-times.ts';
@@ -50,7 +50,7 @@ export class Host {
   #watch: NodeJS.Timeout | null = null;
   #subscription: Subscription | null = null;
   #lastBeatAtMs = performance.now();
-  #lastStartsAtMs = performance.now();
+  #lastUnstartedSearchAtMs = performance.now();
   #others: LiveHost[] = [];
 
   constructor(deps: HostDeps) {
@@ -118,13 +118,13 @@ export class Host {
       await releasePartitions(database, claims);
       this.#announce();
     } catch (error) {
-      log.warn({ err: error }, 'the partitions could not be given back; others take them once this host looks dead');
+      log.warn({ err: error }, 'the partitions could not be released; other hosts acquire them once the heartbeat of this one has expired');
     }
   }
 
   #tick(): void {
     // Not awaited: the result goes into the next heartbeat, and the bus logs failures.
-    this.#contact.ask().catch(() => {});
+    this.#contact.check().catch(() => {});
     // A rebalance may wait for the bus or a large take-over; the heartbeat must not.
     if (this.#rebalancing !== null && this.#beating === null) {
       this.#beating = this.#beat()
@@ -144,7 +144,7 @@ export class Host {
       this.#again = true;
       return;
     }
-    this.#begin().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'));
+    this.#begin().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a rebalance of the partitions failed; the next one follows'));
   }
 
   /** One at a time: two would take the same partitions from each other. A wake-up meanwhile makes another one. */
@@ -180,7 +180,7 @@ export class Host {
   async #rebalance(): Promise<void> {
     const { hostId, loop, times } = this.#deps;
     // Once registered, others leave it its share, which it can't acquire without the log.
-    if (this.#contact.status() === null) await this.#contact.ask(); // no fail point: reads
+    if (this.#contact.status() === null) await this.#contact.check(); // no fail point: reads
     let hosts = await this.#beat(); // no fail point: inside
     if (!this.#isAmongHosts) {
       refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
@@ -194,7 +194,7 @@ export class Host {
     await this.#releaseSurplus(share); // no fail point: inside (2)
     const owned = new Set(loop.partitions);
     if (this.#hasBus) await this.#acquire([...share.own].filter((partition) => !owned.has(partition)));
-    await this.#startLost(); // no fail point: reads
+    await this.#startUnstarted(); // no fail point: reads
   }
 
   get #hasBus(): boolean {
@@ -217,13 +217,13 @@ export class Host {
     // A paused host would otherwise notice a take-over only at its next, fenced commit.
     const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
     const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
-    loop.drop(lost, 'another host had taken it meanwhile');
+    loop.drop(lost, 'another host has acquired it');
     if (partitions.length === 0) return;
-    if (this.#hasBus) log.info({ partitions: partitionRanges(partitions) }, 'partitions given back');
+    if (this.#hasBus) log.info({ partitions: partitionRanges(partitions) }, 'partitions released');
     else
       log.warn(
         { partitions: partitionRanges(partitions), silent_ms: this.#contact.status()?.reachedAgoMs },
-        'the broker answers other hosts and not this one: partitions given back',
+        'the broker answers other hosts and not this one: partitions released',
       );
     this.#announce();
   }
@@ -234,7 +234,7 @@ export class Host {
     const { log, loop } = this.#deps;
     this.#progress.forget();
     const facts = { partitions: partitions.length, commits_missing: commits };
-    log.error(facts, 'the database stands at an earlier time than this host has stored: what it holds in memory is dropped and read again');
+    log.error(facts, 'the database is in an earlier state than this host has stored: the state in memory is dropped and read again');
     loop.drop(loop.partitions, 'the database was restored to an earlier time');
   }
 
@@ -242,7 +242,7 @@ export class Host {
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
-    const [{ created }, queueBegunAtMs] = await Promise.all([bus.commands.state(), bus.work.begunAtMs()]); // no fail point: reads
+    const [{ created }, queueCreatedAtMs] = await Promise.all([bus.commands.state(), bus.work.createdAtMs()]); // no fail point: reads
     // no fail point: inside
     const claims = await acquirePartitions(database, { hostId, machineVersion, logCreated: created, partitions, expiresAfterMs: times.expiresAfterMs });
     if (claims.length === 0) return;
@@ -252,32 +252,32 @@ export class Host {
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
-      await outbox.load(database, acquired, queueBegunAtMs); // no fail point: inside (2)
+      await outbox.load(database, acquired, queueCreatedAtMs); // no fail point: inside (2)
       await timers.load(database, acquired);
       await this.#start(acquired, true);
       failPoint('take-over.loaded');
     } catch (error) {
-      loop.drop(acquired, 'what its former owner left could not be read');
+      loop.drop(acquired, 'the rows of its former owner could not be read');
       throw error;
     }
     // Dropped meanwhile: what was loaded for them belongs to the next owner.
     const lost = claims.filter((claim) => !loop.isOwned(claim)).map((claim) => claim.partition);
-    loop.drop(lost, 'dropped while it was being taken');
+    loop.drop(lost, 'dropped while it was being acquired');
     // After loading, so that a command's new effect is not loaded as left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
-    log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions taken');
+    log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions acquired');
   }
 
-  async #startLost(): Promise<void> {
-    if (performance.now() - this.#lastStartsAtMs < START_LOOK_MS) return;
-    this.#lastStartsAtMs = performance.now();
+  async #startUnstarted(): Promise<void> {
+    if (performance.now() - this.#lastUnstartedSearchAtMs < UNSTARTED_SEARCH_MS) return;
+    this.#lastUnstartedSearchAtMs = performance.now();
     await this.#start(this.#deps.loop.partitions, false); // no fail point: reads
   }
 
-  async #start(partitions: readonly number[], evenFresh: boolean): Promise<void> {
+  async #start(partitions: readonly number[], ignoreAge: boolean): Promise<void> {
     if (partitions.length === 0) return;
-    const starts = await lostStarts(this.#deps.database, partitions, { evenFresh }); // no fail point: reads
+    const starts = await findUnstartedRuns(this.#deps.database, partitions, { ignoreAge }); // no fail point: reads
     for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
   }
 

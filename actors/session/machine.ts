@@ -84,7 +84,7 @@ export const sessionMachine = setup({
         'message.post': { actions: notThere() },
         'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
-        'run.expired': { actions: failLost() },
+        'run.expired': { actions: failUnknownRun() },
         'run.start': [
           {
             guard: 'isOwnRun',
@@ -102,10 +102,10 @@ export const sessionMachine = setup({
     idle: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
         'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
-        'run.expired': { actions: failLost() },
+        'run.expired': { actions: failUnknownRun() },
         'message.post': [
           {
             guard: 'asksForTurn',
@@ -129,7 +129,7 @@ export const sessionMachine = setup({
     responding: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
@@ -158,8 +158,8 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), replyWithEvent()] },
         ],
-        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
-        'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failLost() }],
+        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
+        'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failUnknownRun() }],
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
@@ -173,7 +173,7 @@ export const sessionMachine = setup({
     running: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
@@ -190,12 +190,12 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), replyWithEvent()] },
         ],
-        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
+        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
         'run.result': { actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
         'run.expired': [
           { guard: 'isCurrentRun', actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
           { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
-          { actions: failLost() },
+          { actions: failUnknownRun() },
         ],
         'run.settled': [
           {
@@ -219,7 +219,7 @@ export const sessionMachine = setup({
         'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'message.post': { actions: notThere() },
-        'run.expired': { actions: failLost() },
+        'run.expired': { actions: failUnknownRun() },
         'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: missing }) } },
       },
     },
@@ -233,8 +233,8 @@ type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type:
 type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
 
 const missing: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
-const crowded: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
-const lost: RunError = { code: 'timeout', message: 'the run is past its time, and its session knows nothing of it', details: {} };
+const tooManyWaiting: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
+const unknownRun: RunError = { code: 'timeout', message: 'the run is past its time, and its session knows nothing of it', details: {} };
 const waitedTooLong: RunError = { code: 'timeout', message: 'the run waited longer for its session than a run may take', details: {} };
 
 function openRecord() {
@@ -273,7 +273,7 @@ function change() {
   return { type: 'change' as const, params: ({ event }: PatchArgs): SessionActions['change'] => ({ command: event.command }) };
 }
 
-function misfit() {
+function refusePatch() {
   return {
     type: 'refuse' as const,
     params: ({ event }: PatchArgs): SessionActions['refuse'] => ({ code: 'request.invalid', message: event.problem ?? 'the session can not be changed so' }),
@@ -309,8 +309,8 @@ function awaitRun() {
   return { type: 'awaitRun' as const, params: ({ event }: StartArgs): SessionActions['awaitRun'] => ({ runId: event.runId }) };
 }
 
-function failCrowded() {
-  return { type: 'failRuns' as const, params: ({ event }: StartArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: crowded }) };
+function failTooManyWaiting() {
+  return { type: 'failRuns' as const, params: ({ event }: StartArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: tooManyWaiting }) };
 }
 
 function failExpired() {
@@ -318,8 +318,8 @@ function failExpired() {
 }
 
 /** An unsettled run of which only the row is left. */
-function failLost() {
-  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: lost }) };
+function failUnknownRun() {
+  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: unknownRun }) };
 }
 
 function dequeue() {

@@ -127,7 +127,7 @@ function effectSets(): RowSet[] {
         p: ['int', (row) => row.partition],
         id: ['text', (row) => row.id],
         session_id: ['text', (row) => row.sessionId],
-        turn_id: ['text', (row) => row.turnId],
+        turn_id: ['text', (row) => row.actorId],
         kind: ['text', (row) => row.kind],
         state: ['text', (row) => row.state],
         inputs: ['text', (row) => JSON.stringify(row.inputs)],

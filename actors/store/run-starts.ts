@@ -1,8 +1,8 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Between two searches for lost starts. */
-export const START_LOOK_MS = 5_000;
+/** Between two searches for runs that were accepted and not started. */
+export const UNSTARTED_SEARCH_MS = 5_000;
 /** A younger run's command may be in flight. */
 const OVERDUE_MS = 5_000;
 /** Most starts per search; the next continues. */
@@ -12,17 +12,17 @@ const MAX_STARTS = 500;
  * Start commands of accepted runs that did not reach the log: the gateway died in between, or the log was lost. Not those applied, which may wait
  * for their session.
  *
- * @param evenFresh at a take-over: without the minimum age
+ * @param ignoreAge at a take-over: without the minimum age
  */
-export async function lostStarts(
+export async function findUnstartedRuns(
   database: Queryable,
   partitions: readonly number[],
-  { evenFresh }: { evenFresh: boolean },
+  { ignoreAge }: { ignoreAge: boolean },
 ): Promise<{ partition: number; command: string }[]> {
   // no fail point: reads
   const { rows } = await database.query<{ id: string; p: number; session_id: string; traceparent: string | null; created_at: Date }>(SELECT, [
     partitions,
-    evenFresh ? 0 : OVERDUE_MS,
+    ignoreAge ? 0 : OVERDUE_MS,
     MAX_STARTS,
   ]);
   return rows.map((row) => {

@@ -16,6 +16,16 @@ function consume(bus: Bus, concurrency: number, handle: (item: WorkItem) => Prom
   return collected;
 }
 
+/** Consumes router calls that are acknowledged once `blocked` is open. */
+function consumeBlocked(bus: Bus, concurrency: number) {
+  const blocked = gate();
+  const collected = consume(bus, concurrency, async (item) => {
+    await blocked.opened;
+    await item.ack();
+  });
+  return { collected, blocked };
+}
+
 /** Dispatches until one item is delivered: the broker does not know a new consumer at once. */
 async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<void> {
   let tries = 0;
@@ -61,11 +71,7 @@ export function dispatchCases(underTest: UnderTest): void {
 
     it('store an item whose consumer has no free slot; it is delivered once one is free, as for the first time', async () => {
       const { bus } = underTest();
-      const blocked = gate();
-      const collected = consume(bus, 8, async (item) => {
-        await blocked.opened;
-        await item.ack();
-      });
+      const { collected, blocked } = consumeBlocked(bus, 8);
       await untilAcquired(bus, collected);
       const ids = Array.from({ length: 30 }, (_, n) => `o${n}`);
       for (const id of ids) bus.work.dispatch('router.call', id, id);
@@ -89,11 +95,7 @@ export function dispatchCases(underTest: UnderTest): void {
 
     it('leave every free slot to items that wait in the queue, though none becomes free meanwhile', async () => {
       const { bus } = underTest();
-      const blocked = gate();
-      const collected = consume(bus, 40, async (item) => {
-        await blocked.opened;
-        await item.ack();
-      });
+      const { collected, blocked } = consumeBlocked(bus, 40);
       const ids = Array.from({ length: 40 }, (_, n) => `w${n}`);
       await Promise.all(ids.map((id) => bus.work.publish('router.call', id, id)));
 

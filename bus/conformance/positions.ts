@@ -4,12 +4,12 @@ import { fingerprintOf, hasFingerprint } from '../position-fingerprint.ts';
 import { Collector, eventually, START, type UnderTest } from './under-test.ts';
 
 /** Reads partition 1 from after a position. Commands and restarts go into one list. */
-function readBehind(bus: Bus, index: LogPosition): Collector<string> {
+function readBehind(bus: Bus, after: LogPosition): Collector<string> {
   const collected = new Collector<string>();
-  const note = async (commands: { body: string }[]) => {
+  const collect = async (commands: { body: string }[]) => {
     for (const { body } of commands) collected.add(body);
   };
-  bus.commands.read(1, index, note, { onRestart: () => collected.add('restart') });
+  bus.commands.read(1, after, collect, { onRestart: () => collected.add('restart') });
   return collected;
 }
 

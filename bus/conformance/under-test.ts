@@ -27,7 +27,7 @@ export type UnderTest = () => BusUnderTest;
 
 /** For slow machines; what is awaited takes milliseconds. */
 export const TIMEOUT_MS = 20_000;
-const LOOK_EVERY_MS = 5;
+const POLL_MS = 5;
 
 /** The position before all commands. */
 export const START: LogPosition = { sequence: 0, fingerprint: null };
@@ -76,6 +76,6 @@ export async function eventually<Value>(look: () => Promise<Value>, fits: (value
     const value = await look();
     if (fits(value)) return value;
     if (performance.now() > until) throw new Error(`not so within ${TIMEOUT_MS} ms: ${JSON.stringify(value)?.slice(0, 200)}`);
-    await pause(LOOK_EVERY_MS);
+    await pause(POLL_MS);
   }
 }

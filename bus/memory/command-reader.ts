@@ -67,7 +67,7 @@ export class CommandReader implements Subscription {
   }
 
   async #run(): Promise<void> {
-    await this.#retrying('the place in the log could not be looked at', () => this.#findPosition());
+    await this.#retrying('the position in the log could not be checked', () => this.#findPosition());
     while (!this.#stop.signal.aborted) {
       const batch = this.#queue.length > 0 ? this.#fromQueue() : await this.#fromTable();
       if (batch.length > 0) await this.#retrying('the handler of a partition failed', () => this.#options.handler(batch));

@@ -4,12 +4,12 @@ import type { Closable, ComponentDeps } from './types.ts';
 
 /** In-process notices. After `shut`, `publish` does nothing. */
 export function openNoticeBoard({ log }: ComponentDeps): NoticeBoard & Closable {
-  const board = new PubSub<string>(log);
+  const pubSub = new PubSub<string>(log);
   return {
-    publish: (subject, body) => board.publish(subject, body),
-    subscribe: (pattern, handler) => board.subscribe(pattern, handler),
+    publish: (subject, body) => pubSub.publish(subject, body),
+    subscribe: (pattern, handler) => pubSub.subscribe(pattern, handler),
     // Handlers are synchronous, so none is running here.
     stopReaders: async () => {},
-    shut: async () => board.close(),
+    shut: async () => pubSub.close(),
   };
 }

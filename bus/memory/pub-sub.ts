@@ -85,6 +85,6 @@ export class PubSub<Message> {
 
   #lose(subject: string): void {
     this.#lost += 1;
-    if (this.#lost === 1) this.#log.warn({ subject, limit: MAX_PENDING }, 'messages are lost: too many wait to be handed out');
+    if (this.#lost === 1) this.#log.warn({ subject, limit: MAX_PENDING }, 'messages are lost: too many wait for their handlers');
   }
 }

@@ -119,7 +119,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     const { consumers, ready } = this.#kind(kind);
     // Queued items go first.
     const consumer = ready.size > 0 ? null : nextConsumer(consumers);
-    if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
+    if (consumer !== null) this.#assign(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
     else if (consumers.length > 0) this.#storeDispatched(kind, messageId, body);
     else setImmediate(() => this.#refusals.notify(messageId));
   }
@@ -146,7 +146,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 
   /** It can't be lost without the effects, in the same database. */
-  async begunAtMs(): Promise<number> {
+  async createdAtMs(): Promise<number> {
     return 0;
   }
 
@@ -194,11 +194,11 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       kind.delivered += 1;
       this.#leased.add(entry);
       this.#renew(entry, consumer.ackWaitMs);
-      this.#handOver(kindName, consumer, () => this.#handle(entry, consumer));
+      this.#assign(kindName, consumer, () => this.#handle(entry, consumer));
     }
   }
 
-  #handOver(kindName: string, consumer: Consumer, handle: () => Promise<void>): void {
+  #assign(kindName: string, consumer: Consumer, handle: () => Promise<void>): void {
     const handled = Promise.resolve()
       .then(handle)
       .then(() => {
@@ -219,7 +219,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       ackWaitMs,
       deliveredAt: performance.now(),
       assertOpen: () => this.#assertOpen(),
-      reach: async () => performance.now(),
+      confirmConnected: async () => performance.now(),
       store: () => this.publish(kind, messageId, body, 1),
       stopping: stopping.signal,
       log,
@@ -227,13 +227,14 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     try {
       await handler(item);
     } catch (error) {
-      log.error({ err: error, kind, message_id: messageId }, 'a work handler failed with a dispatched item: its publisher will send it again');
+      log.error({ err: error, kind, message_id: messageId }, 'the handler of a dispatched item failed: its publisher queues the item');
     }
   }
 
   /** If the store fails, the publisher publishes it later, for want of progress. */
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
-    const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item without a free worker could not be stored');
+    const lost = (error: unknown) =>
+      this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
 
@@ -249,7 +250,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       // Null: removed by a late ack of an earlier delivery.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
-      this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+      this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is redelivered when its lease expires');
     }
   }
 
@@ -292,7 +293,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       if (entry.dueAt > now) next = Math.min(next, entry.dueAt);
       else {
         const { kind, messageId, delivery } = entry.row;
-        this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
+        this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item has expired: the item is redelivered');
         this.#sendBack(entry, 0).catch((error) => {
           // Right in memory; on disk one too low until the next delivery or start.
           this.#deps.log.error({ err: error, kind, message_id: messageId }, 'a redelivery could not be counted');
@@ -323,7 +324,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   async #remove(entry: Entry): Promise<void> {
     if (entry.removed) return;
     entry.removed = true;
-    for (const index of [this.#leased, this.#delayed, this.#kind(entry.row.kind).ready]) index.delete(entry);
+    for (const set of [this.#leased, this.#delayed, this.#kind(entry.row.kind).ready]) set.delete(entry);
     try {
       await this.#store.remove(entry.row.id);
     } catch (error) {

@@ -1,8 +1,11 @@
 import { z } from 'zod';
 
+/** The newest version that this release reads and writes. */
+export const DELIVERY_WORK_VERSION = 1;
+
 /** One round of a delivery, on `work.delivery`; its message id is the effect's id. Address, body and tries are in the row of `deliveries`. */
 export const deliveryWork = z.object({
-  v: z.literal(1),
+  v: z.literal(DELIVERY_WORK_VERSION),
   effectId: z.string(),
   deliveryId: z.string(),
   /** Its owner gets the result. */

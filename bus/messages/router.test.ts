@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { actorFields } from './actor-fields.ts';
 import { clientCallText, isPlainClientCall, routerCall } from './router.ts';
 
 const call = {
@@ -38,7 +39,7 @@ describe('a plain call of a client', () => {
 
   it.each([
     ['of a version that is not known', { ...call, v: 2 }],
-    ['of an actor', { ...call, reply: { sessionId: 's', turnId: 't' } }],
+    ['of an actor', { ...call, reply: { sessionId: 's', ...actorFields('t') } }],
     ['that wants no answer', { ...call, want: 'none' }],
     ['of a release that did not say whether it is detached', { ...call, detached: undefined }],
     ['with a request that is not plain', { ...call, request: { ...call.request, tools: [] } }],

@@ -1,13 +1,25 @@
 import { z } from 'zod';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
+import { actorShape, withActorFields } from './actor-fields.ts';
+
+/** The newest version that this release reads. It writes version 1 (ADR 37). */
+export const ROUTER_CALL_VERSION = 2;
+
+const replyAddress = z.object({
+  sessionId: z.string(),
+  /** The turn or run that waits. */
+  ...actorShape,
+  /** Of the publishing owner; absent from older releases. */
+  epoch: z.number().int().optional(),
+});
 
 /**
  * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. It carries no credential: the worker resolves provider keys by
  * itself.
  */
 export const routerCall = z.object({
-  v: z.literal(1),
+  v: z.literal([1, ROUTER_CALL_VERSION]),
   /** The generation id of a client's call; the effect id of an actor's call. */
   callId: z.string(),
   /** Frames go to `tok.<origin>.<callId>`. */
@@ -29,8 +41,7 @@ export const routerCall = z.object({
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
   /** Where the result goes as a command; null for calls of clients. */
-  // `turnId`: the turn or run that waits. `epoch`: of the publishing owner; absent from older releases.
-  reply: z.object({ sessionId: z.string(), turnId: z.string(), epoch: z.number().int().optional() }).nullable(),
+  reply: z.preprocess(withActorFields, replyAddress).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;
 

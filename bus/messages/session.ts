@@ -1,12 +1,16 @@
 import { z } from 'zod';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import { actorShape, withActorFields } from './actor-fields.ts';
+
+/** The newest version that this release reads. It writes version 1 (ADR 37). */
+export const COMMAND_VERSION = 2;
 
 /**
  * Commands to a session, on `cmd.<partition>`. `commandId` is the message id and the id of the processed command: a repeat changes nothing and gets the
  * stored reply.
  */
 const header = {
-  v: z.literal(1),
+  v: z.literal([1, COMMAND_VERSION]),
   sessionId: z.string(),
   commandId: z.string(),
   /** By the sender's clock. */
@@ -73,7 +77,7 @@ const callCompleted = z.object({
   ...header,
   type: z.literal('call.completed'),
   /** The turn or run that waits. */
-  turnId: z.string(),
+  ...actorShape,
   callId: z.string(),
   text: z.string(),
   /** `arguments` is the model's text, which need not be JSON. */
@@ -87,7 +91,7 @@ const callCompleted = z.object({
 const callFailed = z.object({
   ...header,
   type: z.literal('call.failed'),
-  turnId: z.string(),
+  ...actorShape,
   callId: z.string(),
   failure: z.object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()) }),
 });
@@ -96,7 +100,7 @@ const callFailed = z.object({
 const toolCompleted = z.object({
   ...header,
   type: z.literal('tool.completed'),
-  turnId: z.string(),
+  ...actorShape,
   callId: z.string(),
   outcome: z.discriminatedUnion('type', [
     /** `isError`: the tool's own failure, passed on to the model. */
@@ -117,7 +121,7 @@ const toolCompleted = z.object({
 const toolsListed = z.object({
   ...header,
   type: z.literal('tools.listed'),
-  turnId: z.string(),
+  ...actorShape,
   callId: z.string(),
   /** Hash of the stored list, by server. */
   lists: z.record(z.string(), z.string()),
@@ -152,15 +156,15 @@ const effectOverdue = z.object({
   type: z.literal('effect.overdue'),
   callId: z.string(),
   /** The turn, run or delivery that waits. */
-  turnId: z.string(),
+  ...actorShape,
   kind: z.enum(['tool-call', 'tool-list', 'delivery']),
 });
 
-const runDeadline = z.object({ ...header, type: z.literal('run.deadline'), turnId: z.string() });
+const runDeadline = z.object({ ...header, type: z.literal('run.deadline'), ...actorShape });
 
 const turnDeadline = z.object({ ...header, type: z.literal('turn.deadline'), turnId: z.string() });
 
-export const sessionCommand = z.discriminatedUnion('type', [
+const anyCommand = z.discriminatedUnion('type', [
   createSession,
   patchSession,
   deleteSession,
@@ -176,6 +180,9 @@ export const sessionCommand = z.discriminatedUnion('type', [
   turnDeadline,
   runDeadline,
 ]);
+
+/** Reads versions 1 and 2. */
+export const sessionCommand = z.preprocess(withActorFields, anyCommand);
 export type SessionCommand = z.infer<typeof sessionCommand>;
 /** What workers report; all others are requests. */
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([

@@ -1,12 +1,16 @@
 import { z } from 'zod';
+import { actorShape, withActorFields } from './actor-fields.ts';
+
+/** The newest version that this release reads. It writes version 1 (ADR 37). */
+export const TOOL_WORK_VERSION = 2;
 
 const header = {
-  v: z.literal(1),
+  v: z.literal([1, TOOL_WORK_VERSION]),
   /** Id of the effect, of the item, and of the result's command. */
   effectId: z.string(),
   sessionId: z.string(),
   /** The turn or run that waits for it. */
-  turnId: z.string(),
+  ...actorShape,
   /** The bundle that names the tool servers. */
   bundleHash: z.string(),
   /** Epoch milliseconds after which it is not begun, and is aborted if it runs. */
@@ -31,8 +35,8 @@ const callTool = z.object({
   arguments: z.record(z.string(), z.unknown()),
 });
 
-/** One item on `work.tool`; its message id is the effect's id. */
-export const toolWork = z.discriminatedUnion('type', [listTools, callTool]);
+/** One item on `work.tool`, of version 1 or 2; its message id is the effect's id. */
+export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool]));
 export type ToolWork = z.infer<typeof toolWork>;
 
 /** `tool_lists.body` is an array of these, in the server's order. */

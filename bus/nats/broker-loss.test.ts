@@ -67,12 +67,12 @@ async function brokerIsBack(): Promise<void> {
 }
 
 /** Reads a partition. Commands and restarts go into one list. */
-function follow(bus: Bus, partition: number, index: LogPosition = START): Collector<string> {
+function follow(bus: Bus, partition: number, position: LogPosition = START): Collector<string> {
   const delivered = new Collector<string>();
   const note = async (commands: StoredCommand[]) => {
     for (const { body } of commands) delivered.add(body);
   };
-  bus.commands.read(partition, index, note, { onRestart: () => delivered.add('restart') });
+  bus.commands.read(partition, position, note, { onRestart: () => delivered.add('restart') });
   return delivered;
 }
 

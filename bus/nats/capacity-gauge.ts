@@ -5,17 +5,17 @@ import { streams, workConsumers } from './streams.ts';
 
 /** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
-const LOOK_BUDGET_MS = 2_000;
+const SAMPLE_BUDGET_MS = 2_000;
 
-/** Capacity of the command and work streams, and queueing delays. Answers from the last look, and refreshes a stale one in the background. */
+/** Capacity of the command and work streams, and queueing delays. Answers from the last sample, and refreshes a stale one in the background. */
 export class CapacityGauge {
   readonly #link: NatsLink;
   /** The streams that this process may ask about. */
   readonly #names: readonly string[];
   readonly #queueingDelays = new Map<WorkKind, QueueingDelay>();
   #isBelowCapacity = true;
-  #lookedAt = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | null = null;
+  #sampledAt = Number.NEGATIVE_INFINITY;
+  #sampling: Promise<void> | null = null;
 
   constructor(link: NatsLink, names: readonly string[]) {
     this.#link = link;
@@ -25,28 +25,28 @@ export class CapacityGauge {
   /** @param kind what the admitted work becomes */
   hasCapacity(kind?: WorkKind): boolean {
     const queueingDelay = kind === undefined ? null : this.#queueingDelayOf(kind);
-    if (performance.now() - this.#lookedAt > SAMPLE_INTERVAL_MS) void this.look();
+    if (performance.now() - this.#sampledAt > SAMPLE_INTERVAL_MS) void this.sample();
     return this.#isBelowCapacity && (queueingDelay === null || queueingDelay.admits(performance.now()));
   }
 
   /** A store was just refused for lack of space. */
   markFull(): void {
     this.#isBelowCapacity = false;
-    this.#lookedAt = performance.now();
+    this.#sampledAt = performance.now();
   }
 
   /** Never rejects: while the broker is away the last result stays. */
-  look(): Promise<void> {
-    this.#looking ??= Promise.allSettled([
-      this.#lookAtStreams(),
-      ...[...this.#queueingDelays].map(([kind, queueingDelay]) => this.#lookAtQueue(kind, queueingDelay)),
+  sample(): Promise<void> {
+    this.#sampling ??= Promise.allSettled([
+      this.#sampleStreams(),
+      ...[...this.#queueingDelays].map(([kind, queueingDelay]) => this.#sampleQueue(kind, queueingDelay)),
     ])
       .then(() => {})
       .finally(() => {
-        this.#lookedAt = performance.now();
-        this.#looking = null;
+        this.#sampledAt = performance.now();
+        this.#sampling = null;
       });
-    return this.#looking;
+    return this.#sampling;
   }
 
   #queueingDelayOf(kind: WorkKind): QueueingDelay {
@@ -57,16 +57,16 @@ export class CapacityGauge {
     return fresh;
   }
 
-  async #lookAtStreams(): Promise<void> {
+  async #sampleStreams(): Promise<void> {
     const infos = await Promise.all(
-      this.#names.map((name) => this.#link.retryWhileTransient('describe a stream', LOOK_BUDGET_MS, () => this.#link.manager.streams.info(name))),
+      this.#names.map((name) => this.#link.retryWhileTransient('describe a stream', SAMPLE_BUDGET_MS, () => this.#link.manager.streams.info(name))),
     );
     this.#isBelowCapacity = infos.every(({ config, state }) => state.bytes < CAPACITY_SHARE * config.max_bytes);
   }
 
   /** Rejects without a consumer, before the first worker. */
-  async #lookAtQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
-    const info = await this.#link.retryWhileTransient('describe a consumer of work', LOOK_BUDGET_MS, () =>
+  async #sampleQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
+    const info = await this.#link.retryWhileTransient('describe a consumer of work', SAMPLE_BUDGET_MS, () =>
       this.#link.manager.consumers.info(streams.work.name, workConsumers[kind].name),
     );
     queueingDelay.sample({ atMs: performance.now(), waiting: info.num_pending, dequeued: info.delivered.consumer_seq });

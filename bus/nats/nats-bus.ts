@@ -44,7 +44,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
     link,
     declarations.map(({ name }) => name),
   );
-  await capacity.look();
+  await capacity.sample();
   const publish = storedPublisher(link, budgetMs, () => capacity.markFull());
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
   const work = natsWorkQueue({ link, clock, publish, budgetMs, log });

@@ -388,7 +388,7 @@ async function untilTwoWait(handle: Queryable): Promise<void> {
 }
 
 describe('a database that is restored to an earlier time', () => {
-  const TIME = 'the database stands at an earlier time than this host has stored: what it holds in memory is dropped and read again';
+  const TIME = 'the database is in an earlier state than this host has stored: the state in memory is dropped and read again';
   let restored: FreshDatabase;
   let backup: string;
   afterEach(async () => {

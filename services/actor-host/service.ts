@@ -17,6 +17,7 @@ import { watchQueue } from '#actors/runtime/publish/queue-watch.ts';
 import type { RenderSettings } from '#actors/runtime/publish/render-deps.ts';
 import { bundleReader, renderEffect } from '#actors/runtime/publish/render-effect.ts';
 import type { Bus } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -185,7 +186,7 @@ async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock:
     sentAtMs: clock.nowMs(),
     answerTo: null,
     traceparent: effect.inputs.traceparent,
-    turnId: effect.turnId,
+    ...actorFields(effect.actorId),
     callId: effect.id,
     failure: failureOf(error),
   };

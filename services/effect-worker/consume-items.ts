@@ -36,7 +36,7 @@ export interface EffectWork {
   republished: boolean;
   traceparent: string | null;
   /** The turn or run that waits for the effect. */
-  turnId?: string;
+  actorId?: string;
 }
 
 export interface ItemExecution extends RunningItem {
@@ -47,6 +47,8 @@ export interface ItemExecution extends RunningItem {
 export interface ItemKind<Work extends EffectWork> {
   name: 'tool' | 'delivery';
   schema: z.ZodType<Work>;
+  /** The newest that `schema` reads; newer items are left to newer workers. */
+  newestVersion: number;
   /** Whether items without an effect row are dropped. Not deliveries: a replayed dead letter has no row. */
   needsEffectRow: boolean;
   /** Null: its items are never aborted. */
@@ -81,7 +83,9 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
   workMarks.mark(kind.name);
   if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind: kind.name });
   const body = jsonIn(item.body);
-  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of Switchyard') : item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const version = versionOf(body);
+  if (version === null) return item.term('not a message of ours');
+  if (version > kind.newestVersion) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const parsed = kind.schema.safeParse(body);
   if (!parsed.success) return item.term(`not an item of this kind: ${z.prettifyError(parsed.error)}`);
   const work = parsed.data;
@@ -175,7 +179,7 @@ async function fail<Work extends EffectWork>(
 }
 
 /** For log lines. */
-export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
+export function idsOf({ effectId, sessionId, traceparent, actorId }: EffectWork) {
   const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
-  return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };
+  return actorId === undefined ? ids : { ...ids, ...actorIds(actorId) };
 }

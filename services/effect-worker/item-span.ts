@@ -38,7 +38,7 @@ export function itemSpan(tracing: Tracing, trace: ItemTrace | null, { id, number
 
 /** `execute_tool {tool}` or `tools/list`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace {
-  const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.turnId, 'switchyard.effect.id': work.effectId };
+  const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.actorId, 'switchyard.effect.id': work.effectId };
   if (work.type === 'list') {
     return {
       name: 'tools/list',

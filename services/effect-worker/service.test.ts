@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus, WorkItem } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { asFirstVersion, asSecondVersion, firstCommand } from '#bus/messages/test-support/first-version.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -76,7 +77,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
       publish: (...args) => bus.work.publish(...args),
       dispatch: (...args) => bus.work.dispatch(...args),
       onRefused: (handler) => bus.work.onRefused(handler),
-      begunAtMs: () => bus.work.begunAtMs(),
+      createdAtMs: () => bus.work.createdAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),
       depths: () => bus.work.depths(),
       consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),
@@ -359,8 +360,27 @@ describe('an item that fails five times', () => {
 });
 
 describe('a message', () => {
+  it.each([
+    ['the release before', asFirstVersion],
+    ['a later release', asSecondVersion],
+  ])('DESIGN 3: an item that a host of %s published is carried out, and its result is one that the release before reads', async (_release, as) => {
+    await start();
+    const [list, item] = [listItem(bundleHash, ['shop']), await call()];
+    for (const work of [list, item]) await bus.work.publish('tool', work.effectId, JSON.stringify(as(work)));
+
+    await deployment.reportOf('tools.listed', list.effectId);
+    await deployment.reportOf('tool.completed', item.effectId);
+    const read = deployment.bodies.map((body) => firstCommand.parse(JSON.parse(body)));
+    expect(read.map(({ type, turnId }) => ({ type, turnId }))).toEqual(
+      expect.arrayContaining([
+        { type: 'tools.listed', turnId: 'run_1' },
+        { type: 'tool.completed', turnId: 'run_1' },
+      ]),
+    );
+  });
+
   it('DESIGN 3: a message of another version is left for a worker that knows it, and an invalid one is dropped', async () => {
-    const [later, strange, next] = [{ ...(await call()), v: 2 }, { ...(await call()), turnId: 7 }, await call()];
+    const [later, strange, next] = [{ ...(await call()), v: 3 }, { ...(await call()), actorId: 7 }, await call()];
     await start({}, { concurrency: { tool: 1, delivery: 1 } });
     for (const item of [later, strange, next]) await deployment.publish('tool', item);
 

@@ -53,7 +53,7 @@ async function run(...args: string[]): Promise<string> {
         },
         dispatch: (...given) => bus.work.dispatch(...given),
         onRefused: (handler) => bus.work.onRefused(handler),
-        begunAtMs: () => bus.work.begunAtMs(),
+        createdAtMs: () => bus.work.createdAtMs(),
         onRestart: (handler) => bus.work.onRestart(handler),
         depths: () => bus.work.depths(),
       },

@@ -69,7 +69,7 @@ describe('a worker with delivered calls', () => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };
         },
-        begunAtMs: notUsed,
+        createdAtMs: notUsed,
         onRestart: notUsed,
         depths: notUsed,
       },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import { isPlainClientCall, type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { isPlainClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { callLease, renewLease } from '#bus/renew-lease.ts';
@@ -185,7 +185,7 @@ async function executeOnce(
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
   const traceId = traceIdIn(traceparent);
   if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
-  return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.turnId) };
+  return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.actorId) };
 }
 
 /** A client's call ends without the dead letter when the database is unavailable. */
@@ -253,7 +253,8 @@ function callIn(item: WorkItem): AddressedCall | string | null {
   item.body = '';
   if (isPlainClientCall(body)) return addressed(body);
   const version = versionOf(body);
-  if (version !== 1) return version === null ? 'not a message of Switchyard' : null;
+  if (version === null) return 'not a message of ours';
+  if (version > ROUTER_CALL_VERSION) return null;
   const parsed = routerCall.safeParse(body);
   if (!parsed.success) return `not a router call: ${z.prettifyError(parsed.error)}`;
   return addressed(parsed.data);

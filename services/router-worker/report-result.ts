@@ -1,5 +1,6 @@
 import { setTimeout as after } from 'node:timers/promises';
 import type { CommandLog } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
@@ -51,8 +52,8 @@ export async function reportResult(
   }
 }
 
-function commandOf({ callId, traceparent }: RouterCall, { sessionId, turnId }: NonNullable<RouterCall['reply']>, result: CallResult, clock: Clock) {
-  const header = { v: 1 as const, sessionId, commandId: callId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, turnId, callId };
+function commandOf({ callId, traceparent }: RouterCall, { sessionId, actorId }: NonNullable<RouterCall['reply']>, result: CallResult, clock: Clock) {
+  const header = { v: 1 as const, sessionId, commandId: callId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, ...actorFields(actorId), callId };
   if (result.type === 'failed') return { type: 'call.failed', failure: result.failure, ...header } satisfies CommandOf<'call.failed'>;
   const { text, toolCalls, model, provider, finishReason, usage } = result;
   return { type: 'call.completed', text, toolCalls, model, provider, finishReason, usage, ...header } satisfies CommandOf<'call.completed'>;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { RunningCalls } from './running-calls.ts';
@@ -69,7 +70,7 @@ describe('RunningCalls', () => {
       clock: { nowMs: () => Date.now() },
       actorClock,
     });
-    const reply = { sessionId: 'ses_1', turnId: 'trn_1', epoch: 1 };
+    const reply = { sessionId: 'ses_1', ...actorFields('trn_1'), epoch: 1 };
     const actors = await both.begin(callOf('a', { reply, deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
     const clients = await both.begin(callOf('b', { deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
     expect([actors.cause, clients.cause]).toEqual([null, 'deadline']);
@@ -134,14 +135,14 @@ describe('RunningCalls', () => {
   });
 
   it('ends a call of a client half a minute after its gateway died, but not one of an actor, nor a detached one', async () => {
-    const reply = { sessionId: 'ses_1', turnId: 'trn_1' };
+    const reply = { sessionId: 'ses_1', ...actorFields('trn_1') };
     const [client, actor, detached] = [await begin('gen-1'), await begin('trn_1-1', { reply }), await begin('gen-2', { detached: true })];
     rounds(16);
     expect([client.cause, actor.cause, detached.cause]).toEqual(['cancelled', null, null]);
   });
 
   it('asks the owner of its partition about an actor’s call', async () => {
-    await begin('trn_1-1', { reply: { sessionId: 'ses_1', turnId: 'trn_1' } });
+    await begin('trn_1-1', { reply: { sessionId: 'ses_1', ...actorFields('trn_1') } });
     rounds(1);
     expect(board.sent.map(({ subject }) => subject)).toEqual([expect.stringMatching(/^hb\.\d+$/)]);
   });

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { type Frame, readFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
+import { asFirstVersion, asSecondVersion, firstCommand } from '#bus/messages/test-support/first-version.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -75,7 +77,8 @@ function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
   };
 }
 
-const turnCall = (text: string, fields: Partial<RouterCall> = {}) => callOf(text, { want: 'none', reply: { sessionId: SESSION, turnId: 'trn_1' }, ...fields });
+const turnCall = (text: string, fields: Partial<RouterCall> = {}) =>
+  callOf(text, { want: 'none', reply: { sessionId: SESSION, ...actorFields('trn_1') }, ...fields });
 
 async function publish(call: RouterCall): Promise<void> {
   await bus.work.publish(call.reply === null ? 'router.call' : 'router.turn', call.callId, JSON.stringify(call));
@@ -109,9 +112,13 @@ function errorOf(frames: readonly Frame[]): { status: number; body: unknown } {
 
 /** Commands of the session, from all tests of this file. */
 async function commandsOf(callId: string): Promise<SessionCommand[]> {
-  const found: SessionCommand[] = [];
+  return (await commandBodiesOf(callId)).map((body) => sessionCommand.parse(JSON.parse(body)));
+}
+
+async function commandBodiesOf(callId: string): Promise<string[]> {
+  const found: string[] = [];
   const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, fingerprint: null }, async (commands) => {
-    for (const { messageId, body } of commands) if (messageId === callId) found.push(sessionCommand.parse(JSON.parse(body)));
+    for (const { messageId, body } of commands) if (messageId === callId) found.push(body);
   });
   await vi.waitFor(() => expect(found).not.toHaveLength(0), WAIT);
   await subscription.stop();
@@ -220,7 +227,7 @@ describe('a call that fails', () => {
 
   it('DESIGN 3: a call of another version is left for other workers, and an invalid one is dropped', async () => {
     const invalid = { ...callOf('hi'), request: {} };
-    const later = { ...callOf('hi'), v: 2 };
+    const later = { ...callOf('hi'), v: 3 };
     await bus.work.publish('router.call', invalid.callId, JSON.stringify(invalid));
     await bus.work.publish('router.call', later.callId, JSON.stringify(later));
     const after = callOf('hi');
@@ -302,7 +309,7 @@ describe('a turn’s call', () => {
         commandId: call.callId,
         callId: call.callId,
         sessionId: SESSION,
-        turnId: 'trn_1',
+        ...actorFields('trn_1'),
         traceparent: '00-aa-bb-01',
         model: 'scripted/assistant',
         provider: 'Local',
@@ -313,6 +320,17 @@ describe('a turn’s call', () => {
       }),
     ]);
     expect(await framesOf(call)).toEqual([]);
+  });
+
+  it.each([
+    ['the release before', asFirstVersion],
+    ['a later release', asSecondVersion],
+  ])('DESIGN 3: a call that a host of %s published is made, and its result is one that the release before reads', async (_release, as) => {
+    await start();
+    const call = turnCall('Hello!');
+    await bus.work.publish('router.turn', call.callId, JSON.stringify(as(call)));
+    const [body = ''] = await commandBodiesOf(call.callId);
+    expect(firstCommand.parse(JSON.parse(body))).toMatchObject({ type: 'call.completed', turnId: 'trn_1', callId: call.callId });
   });
 
   it('reports the functions that the model calls, with their unchanged arguments', async () => {

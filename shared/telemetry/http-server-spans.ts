@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { spanReferenceIn, traceContextOf, traceIdIn } from './trace-context.ts';
-import { noTracing, passThroughSpan, type Span, type Tracing } from './tracing.ts';
+import { noTracing, type Span, type Tracing, unrecordedSpan } from './tracing.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -25,7 +25,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
     const { url: route } = routeOptions;
     if (route === undefined || isTraced(route)) {
       const parent = spanReferenceIn(headers.traceparent) === null ? null : String(headers.traceparent);
-      request.span = tracing === noTracing ? passThroughSpan(parent) : recorded(tracing, parent, request, reply);
+      request.span = tracing === noTracing ? unrecordedSpan(parent) : recorded(tracing, parent, request, reply);
     }
     done();
   });

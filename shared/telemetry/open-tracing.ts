@@ -9,7 +9,7 @@ import { EXPORT_TIMEOUT_MS, openExporter, type TracesBackend } from './open-expo
 import { readableSpan } from './readable-span.ts';
 import { spanReferenceOf, unsampled } from './sampling.ts';
 import { type SpanReference, traceparentOf } from './trace-context.ts';
-import { type Attributes, type FinishedSpan, noTracing, passThroughSpan, type Span, type SpanOptions, type Tracing } from './tracing.ts';
+import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, type Tracing, unrecordedSpan } from './tracing.ts';
 
 const MAX_BATCH_SPANS = 512;
 /** Collectors accept a few megabytes at a time. */
@@ -81,7 +81,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
     },
     begin(name, options) {
       const reference = spanReferenceOf(options, config);
-      if (!reference.isSampled) return options.parent === null ? unrecorded(reference) : passThroughSpan(unsampled(options.parent));
+      if (!reference.isSampled) return options.parent === null ? unrecorded(reference) : unrecordedSpan(unsampled(options.parent));
       return openSpan(name, options, reference, record);
     },
     record: (span) => record(span, spanReferenceOf(span, config)),

@@ -60,18 +60,18 @@ export interface Tracing {
 export const noTracing: Tracing = {
   content: 'off',
   begin: (_, { parent, traceId }) =>
-    passThroughSpan(parent ?? (traceId === undefined ? null : traceparentOf({ traceId, spanId: newSpanId(), isSampled: true }))),
+    unrecordedSpan(parent ?? (traceId === undefined ? null : traceparentOf({ traceId, spanId: newSpanId(), isSampled: true }))),
   record() {},
   dropped: 0,
   async stop() {},
 };
 
 /** For what is not recorded: the parent's context, or a new one made on first use. */
-export function passThroughSpan(parent: string | null): Span {
-  return new PassThroughSpan(parent);
+export function unrecordedSpan(parent: string | null): Span {
+  return new UnrecordedSpan(parent);
 }
 
-class PassThroughSpan implements Span {
+class UnrecordedSpan implements Span {
   #context: string | null;
 
   constructor(parent: string | null) {

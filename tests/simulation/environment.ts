@@ -40,7 +40,7 @@ export class Environment {
     this.#watch.begun(process, callId);
     this.modelCalls.set(callId, (this.modelCalls.get(callId) ?? 0) + 1);
     const lost = () => new SwitchyardError('router.provider_unavailable', 'the upstream connection was lost');
-    const isTurn = (reply?.turnId ?? '').startsWith('trn_');
+    const isTurn = (reply?.actorId ?? '').startsWith('trn_');
     try {
       return await orAborted(
         signal,

@@ -73,35 +73,35 @@ function commandLogOf(options: BusOptions): CommandLog {
   const ask = askerOf(options);
   const at = async (sequence: number) => {
     const found = await ask(`at`, () => broker.at(sequence));
-    if (found !== null) logFingerprint.note(found.sequence, fingerprintOf(found));
+    if (found !== null) logFingerprint.record(found.sequence, fingerprintOf(found));
     return found;
   };
-  const holds = async (position: LogPosition, foundAt: number) => {
+  const holds = async (position: LogPosition, checkedAt: number) => {
     if (position.sequence === 0) return true;
     if (position.fingerprint === null || !comparesPositions) return position.sequence <= (await ask('log state', () => broker.last));
     const found = await ask('position', () => broker.at(position.sequence));
     if (found !== null) return hasFingerprint(found, position.fingerprint);
-    return logFingerprint.confirms(position, foundAt, async (sequence) => broker.at(sequence));
+    return logFingerprint.confirms(position, checkedAt, async (sequence) => broker.at(sequence));
   };
   return {
     append: (partition, messageId, body) => ask(`append ${partition}`, () => broker.append(partition, messageId, body)),
     read(partition, after, handler, { maxBatch = 128, onRestart = () => {} } = {}) {
       return new CommandReader({
         ...{ partition, after, maxBatch, handler, onRestart, log: silentLog },
-        async findPosition(position, foundAt) {
+        async findPosition(position, checkedAt) {
           const session = broker.session.signal;
-          const finding = logFingerprint.nextFinding();
-          const isHere = await holds(position, foundAt);
+          const check = logFingerprint.nextCheck();
+          const isHere = await holds(position, checkedAt);
           if (!isHere) logFingerprint.restarted();
           scheduler.note(`${process.id}’s position in ${partition}, ${position.sequence}, is ${isHere ? 'here' : 'gone'}`);
-          return { isHere, foundAt: finding, session };
+          return { isHere, checkedAt: check, session };
         },
         // ModelFeed has the members of a feed that a reader uses.
         openFeed: async (reached, session) => {
           if (session.aborted) throw brokerLost();
           return new ModelFeed({ scheduler, broker, process, partition, reached }) as unknown as Feed;
         },
-        note: (command) => logFingerprint.note(command.sequence, fingerprintOf(command)),
+        record: (command) => logFingerprint.record(command.sequence, fingerprintOf(command)),
       });
     },
     at,
@@ -241,7 +241,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
     dispatch: unused,
     onRefused: () => ({ stop: async () => {} }),
     // The model loses its queue only together with its log.
-    begunAtMs: async () => 0,
+    createdAtMs: async () => 0,
     onRestart: () => ({ stop: async () => {} }),
     depths: unused,
   };

@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { DELIVERY_DUE } from '../partitions/timers.ts';
@@ -6,9 +7,9 @@ import type { RunFacts } from './transition-inputs.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
 /** A later round is skipped, and its timer opens another. Longer than the queueing delay under load. */
-const TRY_MS = 120_000;
+const ROUND_MS = 120_000;
 /** For a round begun just before its deadline. */
-const TRY_GRACE_MS = 30_000;
+const ROUND_GRACE_MS = 30_000;
 /** Doubled after each failure. */
 const BACK_OFF_FIRST_MS = 1_000;
 const BACK_OFF_LONGEST_MS = 60_000;
@@ -34,19 +35,19 @@ export function settleDelivery(unit: UnitOfWork, command: DeliveryCommand, wasSu
       if (command.outcome === 'failed' && wasSuperseded(command.callId)) return false;
       return settleReport(unit, command);
     case 'delivery.due':
-      openTry(unit, command.deliveryId, command.traceparent);
+      openRound(unit, command.deliveryId, command.traceparent);
       return false;
     case 'effect.overdue':
       // The item or its report was lost. Tries are counted in the row, so another round can't exceed their limit.
-      closeTry(unit, command.callId, 'superseded');
-      openTry(unit, command.turnId, command.traceparent);
+      closeRound(unit, command.callId, 'superseded');
+      openRound(unit, command.actorId, command.traceparent);
       return false;
   }
 }
 
 function settleReport(unit: UnitOfWork, { callId, deliveryId, outcome, attempts, reason, retryAfterMs }: CommandOf<'delivery.reported'>): boolean {
   const { partition } = unit;
-  closeTry(unit, callId, 'done');
+  closeRound(unit, callId, 'done');
   if (outcome === 'failed') {
     unit.arm(`${callId}${DELIVERY_DUE}`, unit.atMs + pauseMs(unit, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
     return false;
@@ -68,14 +69,14 @@ function pauseMs(unit: UnitOfWork, attempts: number, retryAfterMs: number | null
 }
 
 /** Opens a round: at most one try by a worker. */
-function openTry(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
+function openRound(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
   const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
-  const deadlineAtMs = unit.atMs + TRY_MS;
+  const deadlineAtMs = unit.atMs + ROUND_MS;
   unit.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
-  unit.arm(overdueKeyOf(id), deadlineAtMs + TRY_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
+  unit.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, ...actorFields(deliveryId), kind: 'delivery' });
 }
 
-function closeTry(unit: UnitOfWork, id: string, state: 'done' | 'superseded'): void {
+function closeRound(unit: UnitOfWork, id: string, state: 'done' | 'superseded'): void {
   unit.closeEffect(id, state);
   unit.disarm(overdueKeyOf(id));
 }
@@ -121,5 +122,5 @@ export function callBack(unit: UnitOfWork, facts: RunFacts, { state, output, err
     createdAtMs,
   };
   unit.write((plan) => plan.deliveries.set(deliveryId, row));
-  openTry(unit, deliveryId, traceparent);
+  openRound(unit, deliveryId, traceparent);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
@@ -22,7 +23,7 @@ const post: CommandOf<'message.post'> = {
   ...{ traceId: TRACE, bundleHash: 'bundle' },
 };
 const reply: CommandOf<'call.completed'> = {
-  ...{ ...header, traceparent: null, type: 'call.completed', commandId: 'trn_new-1', turnId: 'trn_new', callId: 'trn_new-1', text: 'Hi', model: 'm' },
+  ...{ ...header, traceparent: null, type: 'call.completed', commandId: 'trn_new-1', ...actorFields('trn_new'), callId: 'trn_new-1', text: 'Hi', model: 'm' },
   ...{ provider: 'p', toolCalls: [], finishReason: 'stop', usage: null },
 };
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { CommitPlan } from './commit-plan.ts';
@@ -149,7 +150,7 @@ describe('a session', () => {
     const [callId, deadline] = [driven.openCall ?? '', driven.deadline()];
     driven.wait(driven.transitionInputs().turnTimeoutMs);
     const failure = { code: 'router.provider_unavailable', message: '', details: {} };
-    driven.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
+    driven.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(callId.slice(0, callId.lastIndexOf('-'))), callId, failure });
     driven.apply(deadline);
 
     expect(driven.lines.slice(3)).toEqual(['error', 'ready']);
@@ -160,7 +161,7 @@ describe('a session', () => {
     const driven = new DrivenSession();
     driven.apply(create());
     driven.apply(post('one'));
-    driven.poison();
+    driven.fail();
 
     expect(driven.lines.slice(3)).toEqual(['error', 'ready']);
   });
@@ -312,7 +313,7 @@ class DrivenSession {
     return reply;
   }
 
-  poison(): void {
+  fail(): void {
     if (this.state === null) return;
     const plan = new CommitPlan();
     failActor(plan, 1, this.state, post('poison'), this.transitionInputs());
@@ -320,12 +321,11 @@ class DrivenSession {
   }
 
   resultOf(text: string, callId = this.openCall ?? 'trn_0-1', finishReason = 'stop'): CommandOf<'call.completed'> {
-    const turnId = callId.slice(0, callId.lastIndexOf('-'));
     return {
       ...header,
       type: 'call.completed',
       commandId: callId,
-      turnId,
+      ...actorFields(callId.slice(0, callId.lastIndexOf('-'))),
       callId,
       text,
       model: 'scripted/assistant',
@@ -350,9 +350,9 @@ class DrivenSession {
     else if (step.kind === 'empty') this.apply(this.resultOf(''));
     else if (step.kind === 'stale') this.apply(this.resultOf('stale', this.calls[0] ?? 'trn_0-1'));
     else if (step.kind === 'deadline') this.apply(this.deadline());
-    else if (step.kind === 'poison') this.poison();
+    else if (step.kind === 'poison') this.fail();
     else if (step.kind === 'human') this.apply({ ...post('human'), source: 'human_agent', triggersTurn: false });
-    else this.apply({ ...header, type: 'call.failed', commandId: callId, turnId: '', callId, failure: { code: 'internal', message: '', details: {} } });
+    else this.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(''), callId, failure: { code: 'internal', message: '', details: {} } });
   }
 
   /** Sends the awaited result. */

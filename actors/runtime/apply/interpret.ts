@@ -38,7 +38,7 @@ export function applyCommand(
 /** Fails the turn or run in progress after one of its commands could not be applied, and a run that could not be started, so that none waits for ever. */
 export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs): void {
   const application = new Application(plan, partition, state, command, transitionInputs);
-  application.poison();
+  application.fail();
   application.unit.applyTo(plan);
 }
 
@@ -75,7 +75,7 @@ class Application {
     return this.#reply;
   }
 
-  poison(): void {
+  fail(): void {
     const { unit } = this;
     if (unit.turn !== null) this.#notifySession({ type: 'turn.result', event: { type: 'turn.poisoned' } });
     else if (unit.run !== null) this.#notifySession({ type: 'run.result', event: { type: 'run.poisoned' } });
@@ -104,14 +104,14 @@ class Application {
         return facts === null || transitionInputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
-        return this.#isSettled(command.turnId) ? null : { type: 'run.expired', runId: command.turnId, event: command };
+        return this.#isSettled(command.actorId) ? null : { type: 'run.expired', runId: command.actorId, event: command };
       case 'turn.deadline':
         return { type: 'turn.result', event: command };
       case 'call.completed':
-        return run !== null && run.context.runId === command.turnId ? this.#runResult(command) : { type: 'turn.result', event: command };
+        return run !== null && run.context.runId === command.actorId ? this.#runResult(command) : { type: 'turn.result', event: command };
       case 'call.failed': {
         const failed = { ...command, failure: command.failure as Failure };
-        return run !== null && run.context.runId === command.turnId ? { type: 'run.result', event: failed } : { type: 'turn.result', event: failed };
+        return run !== null && run.context.runId === command.actorId ? { type: 'run.result', event: failed } : { type: 'turn.result', event: failed };
       }
       case 'tools.listed':
       case 'tool.completed':

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
@@ -6,7 +7,7 @@ import type { RunFacts, TransitionInputs } from './transition-inputs.ts';
 
 const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, traceparent: null } as const;
 const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };
-const overdue: CommandOf<'run.deadline'> = { ...header, type: 'run.deadline', commandId: 'run_a-deadline', turnId: 'run_a' };
+const overdue: CommandOf<'run.deadline'> = { ...header, type: 'run.deadline', commandId: 'run_a-deadline', ...actorFields('run_a') };
 
 /** With an unreadable configuration, so that the run fails at its start. */
 const facts: RunFacts = {

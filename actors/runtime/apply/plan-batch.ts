@@ -1,5 +1,5 @@
 import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
-import { sessionCommand } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -28,8 +28,6 @@ export interface Parsed {
   /** Skipped without a dead letter: its sender may not send it. */
   isRefused: boolean;
 }
-
-const COMMAND_VERSION = 1;
 
 export type States = ReadonlyMap<string, SessionState | null>;
 

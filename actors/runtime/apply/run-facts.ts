@@ -167,7 +167,7 @@ export async function readRunFacts(
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
 ): Promise<Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
-  const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.turnId] : []));
+  const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.actorId] : []));
   const failed = commands.flatMap((command) => (command.type === 'delivery.reported' && command.outcome === 'failed' ? [command.callId] : []));
   const runIds = new Set(named);
   const hashes = new Set<string>();

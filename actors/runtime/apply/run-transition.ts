@@ -1,10 +1,11 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../../engine/run-tools.ts';
-import { abandoned, outcomeOf } from '../../run/call-outcome.ts';
+import { outcomeOf, superseded } from '../../run/call-outcome.ts';
 import { withinTime } from '../../run/failures.ts';
 import { runMachine } from '../../run/machine.ts';
 import type { RunActions, RunError, RunEventBody, StepMessage } from '../../run/types.ts';
@@ -44,11 +45,11 @@ export class RunTransition {
   /** A result as an event of the run in progress; null when it belongs to another. */
   eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
     const { run } = this.#unit;
-    if (run === null || run.context.runId !== command.turnId) return null;
+    if (run === null || run.context.runId !== command.actorId) return null;
     const { callId } = command;
     switch (command.type) {
       case 'call.completed': {
-        const facts = this.#factsOf(command.turnId);
+        const facts = this.#factsOf(command.actorId);
         return {
           type: 'call.replied',
           callId,
@@ -106,7 +107,7 @@ export class RunTransition {
 
   /** A waiting run settles in time, whatever happens to its session. */
   await(runId: string): void {
-    this.#unit.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
+    this.#unit.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', ...actorFields(runId) });
   }
 
   /** For runs that never began, time counts from their acceptance. */
@@ -129,7 +130,7 @@ export class RunTransition {
   readonly #actions: Handlers<RunActions> = {
     started: () => {
       const { runMetadata, partition } = this.#unit;
-      if (runMetadata === null) throw new TypeError('a run without a frame');
+      if (runMetadata === null) throw new TypeError('a run without metadata');
       const { runId: id, startedAtMs } = runMetadata;
       this.#unit.note('a run began', { run_id: id, trace_id: runMetadata.traceId });
       this.#unit.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
@@ -149,11 +150,11 @@ export class RunTransition {
     effect: (effect) => this.#openEffect(effect),
     supersede: ({ id }) => {
       this.#unit.closeEffect(id, 'superseded');
-      this.#recordEnd(this.#runId(), id, abandoned);
+      this.#recordEnd(this.#runId(), id, superseded);
     },
     timer: ({ key, atMs, command }) => {
-      const turnId = this.#runId();
-      this.#unit.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', turnId } : { ...command, turnId });
+      const actor = actorFields(this.#runId());
+      this.#unit.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', ...actor } : { ...command, ...actor });
     },
     disarm: ({ key }) => this.#unit.disarm(key),
     settle: (outcome) => {
@@ -231,10 +232,10 @@ export class RunTransition {
   }
 
   /** No result in time: `outcome_unknown` for a tool call that must not be repeated. */
-  #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
+  #overdue({ callId, kind, actorId }: CommandOf<'effect.overdue'>): RunEventBody {
     const { run } = this.#unit;
     if (kind === 'tool-list') {
-      const servers = serversOf(this.#factsOf(turnId).routine);
+      const servers = serversOf(this.#factsOf(actorId).routine);
       const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));
       return { type: 'tools.listed', callId, lists: {}, unavailable, timedOut: true };
     }
@@ -269,7 +270,7 @@ export class RunTransition {
 
   #runId(): string {
     const { runMetadata } = this.#unit;
-    if (runMetadata === null) throw new TypeError('a run without a frame');
+    if (runMetadata === null) throw new TypeError('a run without metadata');
     return runMetadata.runId;
   }
 

@@ -108,9 +108,9 @@ export class UnitOfWork {
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
   }
 
-  openEffect(id: string, turnId: string, content: EffectContent): void {
+  openEffect(id: string, actorId: string, content: EffectContent): void {
     const { partition, sessionId, atMs: createdAtMs } = this;
-    this.write((plan) => plan.openEffect({ partition, id, sessionId, turnId, createdAtMs, ...content }));
+    this.write((plan) => plan.openEffect({ partition, id, sessionId, actorId, createdAtMs, ...content }));
   }
 
   closeEffect(id: string, state: 'done' | 'superseded'): void {
@@ -164,7 +164,7 @@ export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name
 /** `actions` is untyped: XState adds its built-in actions, which our machines do not use. */
 export function applyActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
   for (const { type, params } of actions) {
-    if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`no handler exists for the action '${type}'`);
+    if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`there is no handler of the action '${type}'`);
     handlers[type as keyof Actions](params as Actions[keyof Actions]);
   }
 }

@@ -23,18 +23,18 @@ interface BusContactDeps {
 export class BusContact {
   readonly #deps: BusContactDeps;
   #last: { sinceMs: number; atMs: number; logCreated: string } | null = null;
-  #asking: Promise<void> | null = null;
+  #checking: Promise<void> | null = null;
 
   constructor(deps: BusContactDeps) {
     this.#deps = deps;
   }
 
   /** Concurrent calls share one request. @throws what the bus throws after its own retry budget */
-  ask(): Promise<void> {
-    this.#asking ??= this.#question().finally(() => {
-      this.#asking = null;
+  check(): Promise<void> {
+    this.#checking ??= this.#readLogState().finally(() => {
+      this.#checking = null;
     });
-    return this.#asking;
+    return this.#checking;
   }
 
   /** Null before the first reply. */
@@ -45,7 +45,7 @@ export class BusContact {
     return { sinceAgoMs: Math.round(nowMs - sinceMs), reachedAgoMs: Math.round(nowMs - atMs), logCreated };
   }
 
-  async #question(): Promise<void> {
+  async #readLogState(): Promise<void> {
     const { commands, gapMs } = this.#deps;
     const { created } = await commands.state();
     const atMs = performance.now();

@@ -27,7 +27,7 @@ export function replyForCalls({ bus, outbox, epochOf, log }: ReplyDeps): Subscri
         const reply: InterestReply = { v: 1, from: String(partition), question, calls: calls.filter((callId) => outbox.isOpen(callId)), epoch };
         bus.notices.publish(subjectOf(addresses.interestReplies, workerId), JSON.stringify(reply));
       } catch (error) {
-        log.warn({ err: error, partition }, 'a question about calls could not be answered');
+        log.warn({ err: error, partition }, 'a request for the interest in calls could not be answered');
       }
     }),
   );

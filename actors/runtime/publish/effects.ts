@@ -4,7 +4,7 @@ export type EffectRow = {
   id: string;
   sessionId: string;
   /** The turn, run or delivery that waits for it. */
-  turnId: string;
+  actorId: string;
   createdAtMs: number;
 } & EffectContent;
 

@@ -11,7 +11,7 @@ const effect: EffectRow = {
   partition: 1,
   id: 'trn_1-1',
   sessionId: 'ses_1',
-  turnId: 'trn_1',
+  actorId: 'trn_1',
   createdAtMs: 0,
   kind: 'router-call',
   inputs: { template: 'compose@1', bundleHash: 'b', upToOffset: 0, deadlineAtMs: Number.MAX_SAFE_INTEGER, traceparent: null },
@@ -59,7 +59,7 @@ describe('the outbox', () => {
 describe('an outbox whose queue was lost', () => {
   const row = (id: string, fields: { unpublished?: boolean; claimed?: boolean; openedAtMs?: number } = {}) => {
     const { unpublished = false, claimed = false, openedAtMs = 0 } = fields;
-    const { partition: p, sessionId: session_id, turnId: turn_id, kind, inputs } = effect;
+    const { partition: p, sessionId: session_id, actorId: turn_id, kind, inputs } = effect;
     return { id, p, session_id, turn_id, kind, inputs, created_at: new Date(openedAtMs), unpublished, claimed };
   };
   function outboxOn(rows: object[]) {

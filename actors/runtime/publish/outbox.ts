@@ -37,7 +37,7 @@ interface Requested {
   pauseMs: number;
 }
 
-type Placed = Pick<EffectRow, 'id' | 'partition'>;
+type EffectInPartition = Pick<EffectRow, 'id' | 'partition'>;
 
 /** After the publish's acknowledgement, unless the effect's end deletes the row first. */
 const DELETE_WITHIN_MS = 500;
@@ -64,10 +64,10 @@ export class Outbox {
   readonly #requested = new ObjectMap<Requested>();
   readonly #queue: string[] = [];
   /** Open effects, published or not. */
-  readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
+  readonly #open = new ObjectMap<EffectInPartition & Pick<EffectRow, 'kind'>>();
   /** Partitions with all open effects loaded. */
   readonly #loaded = new Set<number>();
-  readonly #published = new ObjectMap<Placed>();
+  readonly #published = new ObjectMap<EffectInPartition>();
   readonly #running = new SlotMap<Promise<void>>();
   readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
@@ -98,14 +98,14 @@ export class Outbox {
 
   /**
    * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
-   * @param queueBegunAtMs by the queue's clock
+   * @param queueCreatedAtMs by the queue's clock
    */
-  async load(database: Database, partitions: readonly number[], queueBegunAtMs: number): Promise<void> {
+  async load(database: Database, partitions: readonly number[], queueCreatedAtMs: number): Promise<void> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
     failPoint('take-over.effects-read');
     for (const row of rows) {
       this.#open.set(row.id, { id: row.id, partition: row.p, kind: row.kind });
-      const isLost = row.created_at.getTime() < queueBegunAtMs + CLOCK_MARGIN_MS && !row.claimed;
+      const isLost = row.created_at.getTime() < queueCreatedAtMs + CLOCK_MARGIN_MS && !row.claimed;
       if (row.unpublished || isLost) this.#request(effectOf(row), true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
@@ -265,6 +265,7 @@ interface OpenEffectRow {
   id: string;
   p: number;
   session_id: string;
+  /** `actorId`: the column keeps its first name (ADR 37). */
   turn_id: string;
   kind: EffectContent['kind'];
   inputs: EffectContent['inputs'];
@@ -275,10 +276,10 @@ interface OpenEffectRow {
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
-  const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
+  const { id, p: partition, session_id: sessionId, turn_id: actorId } = row;
   // One commit has written both columns.
   const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
-  return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
+  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), ...content };
 }
 
 const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,

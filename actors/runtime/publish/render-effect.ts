@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
@@ -41,7 +42,7 @@ export async function renderEffect(effect: EffectRow, republished: boolean, deps
 }
 
 async function itemOf(effect: EffectRow, republished: boolean, deps: RenderDeps): Promise<RouterCall | ToolWork | DeliveryWork> {
-  const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
+  const { id: effectId, sessionId, actorId, createdAtMs, inputs } = effect;
   const { deadlineAtMs, traceparent } = inputs;
   switch (effect.kind) {
     case 'router-call':
@@ -50,7 +51,19 @@ async function itemOf(effect: EffectRow, republished: boolean, deps: RenderDeps)
       return renderRunCall(effect, republished, deps);
     case 'tool-list': {
       const { bundleHash, servers } = effect.inputs;
-      return { v: 1, type: 'list', effectId, sessionId, turnId, bundleHash, deadlineAtMs, createdAtMs, republished, traceparent, servers: [...servers] };
+      return {
+        v: 1,
+        type: 'list',
+        effectId,
+        sessionId,
+        ...actorFields(actorId),
+        bundleHash,
+        deadlineAtMs,
+        createdAtMs,
+        republished,
+        traceparent,
+        servers: [...servers],
+      };
     }
     case 'tool-call':
       return renderToolCall(effect, republished, deps);

@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type ListedTool, listedTool, type ToolWork } from '#bus/messages/tool.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -63,7 +64,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
 
 /** Renders a tool call; its arguments are in the transcript's reply that asked for it. */
 export async function renderToolCall(effect: EffectOf<'tool-call'>, republished: boolean, { database }: RenderDeps): Promise<ToolWork> {
-  const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
+  const { id: effectId, sessionId, actorId, createdAtMs, inputs } = effect;
   const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = inputs;
   const { rows } = await database.query<{ message: StepMessage }>(SELECT_ASSISTANT_MESSAGES, [runId]);
   const call = rows.flatMap(({ message }) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])).find(({ id }) => id === toolCallId);
@@ -74,7 +75,7 @@ export async function renderToolCall(effect: EffectOf<'tool-call'>, republished:
     type: 'call',
     effectId,
     sessionId,
-    turnId,
+    ...actorFields(actorId),
     bundleHash,
     deadlineAtMs,
     createdAtMs,

@@ -38,7 +38,7 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }> {
     const stored = await this.#deps.publish(subjectOfPartition(partition), messageId, body);
-    if (!stored.duplicate) this.#fingerprint.note(stored.sequence, messageId);
+    if (!stored.duplicate) this.#fingerprint.record(stored.sequence, messageId);
     return stored;
   }
 
@@ -58,9 +58,9 @@ export class NatsCommandLog implements CommandLog, Closable {
       // Bound: commands arrive in a connection's async context.
       handler: AsyncResource.bind(handler),
       onRestart,
-      findPosition: (position, foundAt, until) => this.#findPosition(position, foundAt, until),
+      findPosition: (position, checkedAt, until) => this.#findPosition(position, checkedAt, until),
       openFeed: (sequence, session, until) => CommandFeed.open({ link, subject, after: sequence, session, until, budgetMs, log }),
-      note: (command) => this.#fingerprint.note(command.sequence, fingerprintOf(command)),
+      record: (command) => this.#fingerprint.record(command.sequence, fingerprintOf(command)),
       log,
     });
     this.#readers.add(reader);
@@ -74,7 +74,7 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async at(sequence: number): Promise<StoredCommand | null> {
     const found = await this.#get({ seq: sequence });
-    if (found !== null) this.#fingerprint.note(found.sequence, fingerprintOf(found));
+    if (found !== null) this.#fingerprint.record(found.sequence, fingerprintOf(found));
     return found;
   }
 
@@ -98,7 +98,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     const below = Math.min(Math.floor(belowSequence), lastSequence + 1);
     if (below <= 1 || below <= firstSequence) return;
     // Not retried: after a reconnect it may be another log.
-    if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while the command log was looked at');
+    if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while the command log was checked');
     await link.manager.streams.purge(streams.commands.name, { seq: below });
   }
 
@@ -107,20 +107,20 @@ export class NatsCommandLog implements CommandLog, Closable {
     await Promise.all([...this.#readers].map((reader) => reader.stop()));
   }
 
-  async #findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }> {
+  async #findPosition(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<{ isHere: boolean; checkedAt: number; session: AbortSignal }> {
     const session = await this.#deps.link.up(until);
-    const finding = this.#fingerprint.nextFinding();
-    const isHere = await this.#contains(position, foundAt, until);
+    const check = this.#fingerprint.nextCheck();
+    const isHere = await this.#contains(position, checkedAt, until);
     if (!isHere) this.#fingerprint.restarted();
-    return { isHere, foundAt: finding, session };
+    return { isHere, checkedAt: check, session };
   }
 
-  async #contains(position: LogPosition, foundAt: number, until: AbortSignal): Promise<boolean> {
+  async #contains(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<boolean> {
     if (position.sequence === 0) return true;
     if (position.fingerprint === null) return position.sequence <= (await this.#info(until)).state.last_seq;
     const found = await this.#get({ seq: position.sequence }, until);
     if (found !== null) return hasFingerprint(found, position.fingerprint);
-    return this.#fingerprint.confirms(position, foundAt, (sequence) => this.#get({ seq: sequence }, until));
+    return this.#fingerprint.confirms(position, checkedAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
   /** Asks the leader, not by direct get: a lagging replica would make commands seem lost. */

@@ -14,10 +14,10 @@ export interface CommandReaderOptions {
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
-  /** Waits for the broker, then checks whether the position is of the current log. `foundAt`: what the last check returned, 0 at first. */
-  findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
+  /** Waits for the broker, then checks whether the position is of the current log. `checkedAt`: what the last check returned, 0 at first. */
+  findPosition(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<{ isHere: boolean; checkedAt: number; session: AbortSignal }>;
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
-  note(command: StoredCommand): void;
+  record(command: StoredCommand): void;
   log: Log;
 }
 
@@ -31,7 +31,7 @@ export class CommandReader implements Subscription {
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   #position: LogPosition;
-  #foundAt = 0;
+  #checkedAt = 0;
   #feed: CommandFeed | null = null;
 
   constructor(options: CommandReaderOptions) {
@@ -68,8 +68,8 @@ export class CommandReader implements Subscription {
 
   async #find(): Promise<CommandFeed> {
     const { partition, findPosition, openFeed, onRestart, log } = this.#options;
-    const { isHere, foundAt, session } = await findPosition(this.#position, this.#foundAt, this.#stop.signal);
-    this.#foundAt = foundAt;
+    const { isHere, checkedAt, session } = await findPosition(this.#position, this.#checkedAt, this.#stop.signal);
+    this.#checkedAt = checkedAt;
     if (!isHere) {
       log.warn({ partition, sequence: this.#position.sequence }, 'the command log is not the one that was read: reading begins at its first command');
       onRestart();
@@ -81,20 +81,20 @@ export class CommandReader implements Subscription {
   async #follow(feed: CommandFeed): Promise<void> {
     while (!this.#isStopped && !feed.isBroken) {
       const batch = feed.dequeue(this.#options.maxBatch);
-      if (batch.length > 0) await this.#hand(batch, feed);
+      if (batch.length > 0) await this.#deliver(batch, feed);
       else await feed.untilReceived();
     }
   }
 
   /** Redelivers a batch until accepted, or until the feed breaks: then it may be of a lost log. */
-  async #hand(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
+  async #deliver(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; !this.#isStopped && !feed.isBroken; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         await this.#options.handler(batch);
         const last = batch.at(-1);
         if (last !== undefined) {
           this.#position = { sequence: last.sequence, fingerprint: fingerprintOf(last) };
-          this.#options.note(last);
+          this.#options.record(last);
         }
         return;
       } catch (error) {

@@ -7,33 +7,33 @@ import { hasFingerprint } from '../../position-fingerprint.ts';
  */
 export class LogFingerprint {
   #newest: { sequence: number; fingerprint: string } | null = null;
-  #findings = 0;
+  #checks = 0;
   #restartedAt = 0;
 
   /** @param fingerprint the bare message id when the storage time is unknown */
-  note(sequence: number, fingerprint: string): void {
+  record(sequence: number, fingerprint: string): void {
     if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, fingerprint };
   }
 
   /** Returns the number of this check, for `confirms`. */
-  nextFinding(): number {
-    this.#findings += 1;
-    return this.#findings;
+  nextCheck(): number {
+    this.#checks += 1;
+    return this.#checks;
   }
 
-  /** The log was created anew: what was noted is of the old one. */
+  /** The log was created anew: what was recorded is of the old one. */
   restarted(): void {
     this.#newest = null;
-    this.#restartedAt = this.#findings;
+    this.#restartedAt = this.#checks;
   }
 
   /**
    * Whether a position without a command is of the current log.
-   * @param foundAt the check that last found the position or an earlier one; 0 for none: what was noted may be of another log
+   * @param checkedAt the check that last found the position or an earlier one; 0 for none: what was recorded may be of another log
    */
-  async confirms({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
+  async confirms({ sequence }: LogPosition, checkedAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
     const newest = this.#newest;
-    if (newest === null || newest.sequence < sequence || foundAt <= this.#restartedAt) return false;
+    if (newest === null || newest.sequence < sequence || checkedAt <= this.#restartedAt) return false;
     return hasFingerprint(await at(newest.sequence), newest.fingerprint);
   }
 }

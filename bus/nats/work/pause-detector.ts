@@ -6,13 +6,13 @@ const CATCH_UP_MS = 500;
 
 /** Detects pauses of this process. What is read after one may have been delivered at any time since its beginning: leases count from there. */
 export class PauseDetector {
-  readonly #ticks = setInterval(() => this.#look(), TICK_MS).unref();
-  #lookedAt = performance.now();
+  readonly #ticks = setInterval(() => this.#detect(), TICK_MS).unref();
+  #tickedAt = performance.now();
   #last = { beganAt: 0, readUntil: 0 };
 
   /** The earliest possible delivery of what is read now, by `performance.now()`. */
   deliveredSince(): number {
-    const now = this.#look();
+    const now = this.#detect();
     return now < this.#last.readUntil ? this.#last.beganAt : now;
   }
 
@@ -20,10 +20,10 @@ export class PauseDetector {
     clearInterval(this.#ticks);
   }
 
-  #look(): number {
+  #detect(): number {
     const now = performance.now();
-    if (now - this.#lookedAt > PAUSE_MS) this.#last = { beganAt: this.#lookedAt, readUntil: now + CATCH_UP_MS };
-    this.#lookedAt = now;
+    if (now - this.#tickedAt > PAUSE_MS) this.#last = { beganAt: this.#tickedAt, readUntil: now + CATCH_UP_MS };
+    this.#tickedAt = now;
     return now;
   }
 }

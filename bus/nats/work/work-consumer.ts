@@ -17,13 +17,13 @@ import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
 import { workItem } from './work-item.ts';
 
 /** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
-const MAX_IN_HAND = 10_000;
+const MAX_UNACKNOWLEDGED = 10_000;
 /** Pull requests of all workers of a kind; each has a few. */
 const MAX_WAITING_PULLS = 5_000;
 /** Share of a dispatched kind's slots that are pulled for queued items. The others are for dispatches. */
-const SHARE_ASKED_AHEAD = 1 / 8;
+const PREFETCH_SHARE = 1 / 8;
 /** Requests within this time share a flush. */
-const SAME_QUESTION_MS = 100;
+const SHARED_FLUSH_MS = 100;
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -54,8 +54,8 @@ export class WorkConsumer implements Subscription {
   /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
-  /** The last flush, shared by requests within `SAME_QUESTION_MS`. */
-  #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
+  /** The last flush, shared by requests within `SHARED_FLUSH_MS`. */
+  #lastFlush: { beganAt: number; done: Promise<number> } = { beganAt: Number.NEGATIVE_INFINITY, done: Promise.resolve(0) };
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
@@ -129,7 +129,7 @@ export class WorkConsumer implements Subscription {
       // A worker counts its lease from reading an item, up to PAUSE_MS after it was sent; the lease must end before a redelivery.
       ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
       max_deliver: -1,
-      max_ack_pending: MAX_IN_HAND,
+      max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
     await link.retryWhileTransient('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
@@ -138,7 +138,7 @@ export class WorkConsumer implements Subscription {
   #ask(): void {
     const { concurrency } = this.#options;
     const free = concurrency - this.#inFlight;
-    const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
+    const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * PREFETCH_SHARE));
     const asked = this.#pull?.asked ?? 0;
     if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
@@ -150,7 +150,7 @@ export class WorkConsumer implements Subscription {
     if (subject === null) return null;
     const callback = (error: Error | null, message: Msg) => {
       if (error === null) this.#onDispatch(message);
-      else log.error({ err: error, kind }, 'the subscription to dispatched work has ended');
+      else log.error({ err: error, kind }, 'this process gets no more dispatched items');
     };
     return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
   }
@@ -167,7 +167,7 @@ export class WorkConsumer implements Subscription {
     const { link, kind, ackWaitMs, concurrency, clock, pauseDetector, store, log } = this.#options;
     const dispatch = readDispatch(message.reply);
     if (dispatch === null) {
-      log.error({ kind, reply: message.reply }, 'a dispatch has an unknown form');
+      log.error({ kind, reply: message.reply }, 'a dispatched item has a reply subject of an unknown form');
       return;
     }
     const { messageId } = dispatch;
@@ -178,10 +178,10 @@ export class WorkConsumer implements Subscription {
     const body = message.string();
     if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
       // If the store fails, the publisher publishes it later, for want of progress.
-      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item without a free worker could not be stored');
+      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
       store(kind, messageId, body).catch(lost);
     } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
-      log.warn({ kind, message_id: messageId }, 'a dispatch was read so late that another worker has, or will get, its item');
+      log.warn({ kind, message_id: messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
     } else {
       const item = {
         kind,
@@ -191,7 +191,7 @@ export class WorkConsumer implements Subscription {
         ackWaitMs,
         deliveredAt,
         assertOpen: () => link.assertOpen(),
-        reach: () => this.#reach(),
+        confirmConnected: () => this.#confirmConnected(),
         store: () => store(kind, messageId, body, 1),
         stopping: this.#stop.signal,
         log,
@@ -205,7 +205,7 @@ export class WorkConsumer implements Subscription {
     const { reply = '' } = message;
     const info = parseDelivery(reply);
     const deliveredAt = pauseDetector.deliveredSince();
-    if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
+    if (info === null) log.error({ kind, reply }, 'a work item has a reply subject of an unknown form');
     // It came while stopping, or for an expired request: another worker may have it at once.
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
     // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
@@ -221,13 +221,13 @@ export class WorkConsumer implements Subscription {
   }
 
   /** Confirms that the broker receives from this process. */
-  #reach(): Promise<number> {
+  #confirmConnected(): Promise<number> {
     const now = performance.now();
-    if (now - this.#reached.askedAt > SAME_QUESTION_MS) {
-      const answered = this.#options.link.main.flush().then(() => now);
-      this.#reached = { askedAt: now, answered };
+    if (now - this.#lastFlush.beganAt > SHARED_FLUSH_MS) {
+      const done = this.#options.link.main.flush().then(() => now);
+      this.#lastFlush = { beganAt: now, done };
     }
-    return this.#reached.answered;
+    return this.#lastFlush.done;
   }
 
   #begin(item: WorkItem): void {
@@ -247,7 +247,7 @@ export class WorkConsumer implements Subscription {
     } catch (error) {
       const { kind, log } = this.#options;
       const { messageId, deliveryCount: delivery } = item;
-      log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+      log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is redelivered when its lease expires');
     }
   }
 }

@@ -49,7 +49,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
         },
       };
     },
-    begunAtMs: () => watch.createdAtMs(),
+    createdAtMs: () => watch.createdAtMs(),
     onRestart: (handler) => watch.onRestart(handler),
     async depths() {
       // Settled items leave the stream.

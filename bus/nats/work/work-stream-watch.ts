@@ -5,7 +5,7 @@ import type { NatsLink } from '../connection/link.ts';
 import { streams } from '../streams.ts';
 
 /** The only way to notice a stream deleted on a live connection. */
-const LOOK_EVERY_MS = 2_000;
+const CHECK_EVERY_MS = 2_000;
 
 /** Detects a recreated work stream by its creation time. */
 export class WorkStreamWatch {
@@ -13,9 +13,9 @@ export class WorkStreamWatch {
   readonly #budgetMs: number;
   readonly #log: Log;
   readonly #handlers = new Set<() => void>();
-  /** The broker's text, in nanoseconds; null before the first look. */
+  /** The broker's text, in nanoseconds; null before the first check. */
   #created: string | null = null;
-  #looking: Promise<void> | null = null;
+  #checking: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #reconnects: Subscription | null = null;
 
@@ -27,8 +27,8 @@ export class WorkStreamWatch {
 
   /** By the broker's clock. @throws `service.unreachable` */
   async createdAtMs(): Promise<number> {
-    const created = await this.#ask();
-    this.#note(created);
+    const created = await this.#readCreated();
+    this.#record(created);
     return Date.parse(created);
   }
 
@@ -36,9 +36,9 @@ export class WorkStreamWatch {
     const bound = AsyncResource.bind(handler);
     this.#handlers.add(bound);
     if (this.#timer === null) {
-      this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
-      this.#reconnects = this.#link.onReconnect(() => this.#look());
-      this.#look();
+      this.#timer = setInterval(() => this.#check(), CHECK_EVERY_MS).unref();
+      this.#reconnects = this.#link.onReconnect(() => this.#check());
+      this.#check();
     }
     return {
       stop: async () => {
@@ -55,29 +55,29 @@ export class WorkStreamWatch {
     this.#reconnects = null;
   }
 
-  /** A reconnect triggers a look. */
-  #look(): void {
+  /** Runs every `CHECK_EVERY_MS` and after each reconnect. */
+  #check(): void {
     if (!this.#link.isUp) return;
-    this.#looking ??= this.#ask()
-      .then((created) => this.#note(created))
-      .catch((error: unknown) => this.#log.debug({ err: error }, 'the stream of work could not be looked at; the next look follows'))
+    this.#checking ??= this.#readCreated()
+      .then((created) => this.#record(created))
+      .catch((error: unknown) => this.#log.debug({ err: error }, 'the work stream could not be checked; the next check follows'))
       .finally(() => {
-        this.#looking = null;
+        this.#checking = null;
       });
   }
 
   /** Declares a missing stream on the way. */
-  async #ask(): Promise<string> {
+  async #readCreated(): Promise<string> {
     const link = this.#link;
     const { created } = await link.retryWhileTransient('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
     return created;
   }
 
-  #note(created: string): void {
+  #record(created: string): void {
     const isAnother = this.#created !== null && this.#created !== created;
     this.#created = created;
     if (!isAnother) return;
-    this.#log.warn({ created }, 'the stream of work was lost and has begun anew');
+    this.#log.warn({ created }, 'the work stream was lost and created anew');
     for (const handler of this.#handlers) handler();
   }
 }

@@ -1,4 +1,5 @@
 import type { Bus } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -61,7 +62,7 @@ function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
     );
     for (const { id, session_id: sessionId, traceparent } of rows) {
       const commandId = `${id}-deadline-${deps.sweepId}`;
-      await send(deps, { ...headerOf(deps, sessionId, commandId), traceparent, type: 'run.deadline', turnId: id });
+      await send(deps, { ...headerOf(deps, sessionId, commandId), traceparent, type: 'run.deadline', ...actorFields(id) });
     }
     after = rows.at(-1)?.id ?? after;
     return { count: rows.length, isLast: rows.length < BATCH_ROWS };

@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { bundleBody, hashOf } from '#shared/config/bundle-body.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
@@ -102,14 +103,13 @@ export function remove(sessionId: string): CommandOf<'session.delete'> {
 }
 
 export function completed(sessionId: string, callId: string, text: string): CommandOf<'call.completed'> {
-  const turnId = callId.slice(0, callId.lastIndexOf('-'));
   return {
     ...HEADER,
     answerTo: null,
     type: 'call.completed',
     sessionId,
     commandId: callId,
-    turnId,
+    ...actorFields(callId.slice(0, callId.lastIndexOf('-'))),
     callId,
     text,
     toolCalls: [],

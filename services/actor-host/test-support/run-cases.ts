@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { SessionCommand } from '#bus/messages/session.ts';
+import { asFirstVersion, asSecondVersion, firstCommand, firstRouterCall, firstToolWork } from '#bus/messages/test-support/first-version.ts';
 import { toolWork } from '#bus/messages/tool.ts';
+import { partitionOf } from '#bus/partition.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
@@ -21,7 +25,12 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const next = cluster.nextCall();
       await cluster.startRun({ id: 'run_1' });
       const call = await next;
-      expect(call).toMatchObject({ callId: 'run_1-1', want: 'none', reply: { sessionId: 'ses_run', turnId: 'run_1' }, request: { tool_choice: 'required' } });
+      expect(call).toMatchObject({
+        callId: 'run_1-1',
+        want: 'none',
+        reply: { sessionId: 'ses_run', actorId: 'run_1', turnId: 'run_1' },
+        request: { tool_choice: 'required' },
+      });
       expect(JSON.stringify(call.request.messages)).toContain('broken');
       expect(await runOf(cluster)).toMatchObject({ state: 'running', completed_at: null });
       const delivery = nextDelivery(cluster);
@@ -50,6 +59,42 @@ export function runCases(open: () => Promise<TestCluster>): void {
       expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
     });
 
+    for (const [release, as] of [
+      ['the release before', asFirstVersion],
+      ['a later release', asSecondVersion],
+    ] as const) {
+      it(`DESIGN 3: a run goes on by results from workers of ${release}, and its items and timers are read by the release before`, async () => {
+        const cluster = await open();
+        await cluster.host();
+        const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
+        await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+        const send = ({ commandId, ...command }: SessionCommand) =>
+          cluster.bus.commands.append(partitionOf('ses_run'), commandId, JSON.stringify(as({ ...command, commandId })));
+        const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
+
+        const list = nextItem(cluster, 'tool');
+        await cluster.startRun({ id: 'run_1', routineId: 'refund' });
+        const { effectId: listing } = firstToolWork.parse(await list);
+        const first = cluster.nextCall();
+        await send({ ...base, type: 'tools.listed', commandId: listing, callId: listing, lists: { shop: 'h1' }, unavailable: {} });
+        const { item, callId } = await first;
+        expect(firstRouterCall.parse(JSON.parse(item.body)).reply?.turnId).toBe('run_1');
+        const tool = nextItem(cluster, 'tool');
+        await send(calledTools('ses_run', callId, [{ id: 'c0', name: 'shop__find', arguments: {} }]));
+        const { effectId, turnId } = firstToolWork.parse(await tool);
+        expect(turnId).toBe('run_1');
+        const timers = await cluster.rows<{ command: string }>('select command::text as command from timers');
+        expect(timers.map(({ command }) => firstCommand.parse(JSON.parse(command)).type).sort()).toEqual(['effect.overdue', 'run.deadline']);
+
+        const second = cluster.nextCall();
+        const outcome = { type: 'result' as const, data: {}, metadata: {}, isError: false };
+        await send({ ...base, type: 'tool.completed', commandId: effectId, callId: effectId, outcome });
+        await send(calledTools('ses_run', (await second).callId, VERDICT));
+        await eventually(() => isSettled(cluster));
+        expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
+      });
+    }
+
     it('runs tools in parallel, appends the batch to the log as one event, and shows the model the results', async () => {
       const cluster = await open();
       await cluster.host();
@@ -60,7 +105,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const listing = await list;
       expect(listing).toMatchObject({ type: 'list', servers: ['shop'] });
       const next = cluster.nextCall();
-      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
       await cluster.send({ ...base, type: 'tools.listed', commandId: listing.effectId, callId: listing.effectId, lists: { shop: 'h1' }, unavailable: {} });
       const call = await next;
       const functions = (call.request.tools ?? []) as { function: { name: string } }[];
@@ -101,7 +146,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const list = nextTool(cluster);
       await cluster.startRun({ id: 'run_1', routineId: 'refund' });
       const { effectId } = await list;
-      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
       const asked = cluster.nextCall();
       await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
       const { callId } = await asked;
@@ -245,7 +290,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const next = cluster.nextCall();
       await cluster.startRun({ id: 'run_1' });
       const { callId } = await next;
-      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
       const failure = { code: 'router.timeout', message: 'the call exceeded its time limit', details: {} };
       const result = { ...base, type: 'call.failed' as const, commandId: callId, callId, failure };
       const timer = { ...base, type: 'run.deadline' as const, commandId: 'run_1-deadline' };
@@ -281,7 +326,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       await cluster.startRun({ id: 'run_1', routineId: 'refund' });
       const { effectId } = await list;
       const next = cluster.nextCall();
-      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
       await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
       const call = await next;
       const item = nextTool(cluster);
@@ -296,7 +341,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const cluster = await open();
       expect(await cluster.rows(`${damage} returning 1`)).toHaveLength(1);
       await cluster.host();
-      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
       const lists = cluster.bus.work.consume('tool', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
         await cluster.send({ ...base, type: 'tools.listed', commandId: callId, callId, lists: { shop: 'h1' }, unavailable: {} });
       });
@@ -351,7 +396,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
         type: 'effect.overdue' as const,
         sessionId: 'ses_run',
         callId: effectId,
-        turnId: 'run_1-callback',
+        ...actorFields('run_1-callback'),
         kind: 'delivery' as const,
       };
       if (!waits) {

@@ -1,4 +1,5 @@
 import type { WorkKind } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { deliveryWork } from '#bus/messages/delivery.ts';
 import { routerCall } from '#bus/messages/router.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
@@ -66,12 +67,12 @@ export class Scenario {
     await this.#cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
     this.#work('router.turn', (body) => {
       const { callId, reply, origin } = routerCall.parse(body);
-      const owner = reply?.turnId ?? '';
+      const owner = reply?.actorId ?? '';
       return { effectId: callId, sessionId: origin, owner, kind: owner.startsWith('trn_') ? 'turn-call' : 'run-call' };
     });
     this.#work('tool', (body) => {
-      const { effectId, sessionId, turnId, type } = toolWork.parse(body);
-      return { effectId, sessionId, owner: turnId, kind: type === 'list' ? 'tool-list' : 'tool-call' };
+      const { effectId, sessionId, actorId, type } = toolWork.parse(body);
+      return { effectId, sessionId, owner: actorId, kind: type === 'list' ? 'tool-list' : 'tool-call' };
     });
     this.#work('delivery', (body) => {
       const { effectId, sessionId, deliveryId } = deliveryWork.parse(body);
@@ -267,15 +268,15 @@ export class Scenario {
 /** 0 is always success. */
 function reportOf({ effectId, sessionId, owner, kind }: Item, how: number): SessionCommand {
   const base = { ...HEADER, sessionId, commandId: effectId, callId: effectId };
-  const turn = { ...base, turnId: owner };
+  const turn = { ...base, ...actorFields(owner) };
   const failed = { ...turn, type: 'call.failed' as const, failure: { code: 'router.provider_unavailable', message: 'no', details: {} } };
-  const said = { ...completed(sessionId, effectId, ''), turnId: owner };
+  const said = { ...completed(sessionId, effectId, ''), ...actorFields(owner) };
   switch (kind) {
     case 'turn-call':
       if (how >= 85) return how >= 93 ? failed : said;
       return { ...said, text: `a reply to ${effectId}` };
     case 'run-call': {
-      const call = (name: string, args: object) => ({ ...calledTools(sessionId, effectId, [{ id: 'c', name, arguments: args }]), turnId: owner });
+      const call = (name: string, args: object) => ({ ...calledTools(sessionId, effectId, [{ id: 'c', name, arguments: args }]), ...actorFields(owner) });
       if (how < 30) return call('emit_output', { verdict: 'refund' });
       if (how < 40) return call('emit_output', { verdict: 7 });
       if (how < 50) return { ...said, text: 'only text' };
@@ -287,7 +288,7 @@ function reportOf({ effectId, sessionId, owner, kind }: Item, how: number): Sess
           effectId,
           [1, 2].map((n) => ({ id: `c${n}`, name: 'shop__find', arguments: { n } })),
         ),
-        turnId: owner,
+        ...actorFields(owner),
       };
     }
     case 'tool-list':

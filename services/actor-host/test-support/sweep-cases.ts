@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type StaleStoreDeps, startStaleStoreSweep } from '../boot/sweep-stale-store.ts';
@@ -112,7 +113,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
       sentAtMs: 0,
       answerTo: null,
       traceparent: null,
-      turnId: 'run_a',
+      ...actorFields('run_a'),
     } as const;
     await cluster.send(late);
     await eventually(async () => (await cluster.count('seen', `command_id = 'late'`)) === 1);

@@ -1,4 +1,4 @@
-import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
+import { DELIVERY_WORK_VERSION, type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -48,6 +48,7 @@ export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
   return {
     name: 'delivery',
     schema: deliveryWork,
+    newestVersion: DELIVERY_WORK_VERSION,
     needsEffectRow: false,
     // A counted attempt is always made.
     aborts: null,

@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import type { Bus, Subscription } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import { type CommandOf, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool, ToolWork } from '#bus/messages/tool.ts';
@@ -59,6 +60,8 @@ export class WorkerDeployment {
   /** Statements of the workers, by name. */
   readonly queries: string[] = [];
   readonly commands: SessionCommand[] = [];
+  /** The texts of `commands`. */
+  readonly bodies: string[] = [];
   readonly #reading: Subscription;
   readonly #workers: { stop(): Promise<void> }[] = [];
 
@@ -71,7 +74,10 @@ export class WorkerDeployment {
     this.database = database;
     this.bus = bus;
     this.#reading = bus.commands.read(partitionOf(SESSION), { sequence, fingerprint: null }, async (commands) => {
-      for (const { body } of commands) this.commands.push(sessionCommand.parse(JSON.parse(body)));
+      for (const { body } of commands) {
+        this.bodies.push(body);
+        this.commands.push(sessionCommand.parse(JSON.parse(body)));
+      }
     });
   }
 
@@ -196,7 +202,7 @@ export function listItem(bundleHash: string, servers: string[], fields: Partial<
 }
 
 function toolHeader(bundleHash: string) {
-  return { v: 1 as const, effectId: `eff-${ulid()}`, sessionId: SESSION, turnId: 'run_1', bundleHash, ...times(), traceparent: null };
+  return { v: 1 as const, effectId: `eff-${ulid()}`, sessionId: SESSION, ...actorFields('run_1'), bundleHash, ...times(), traceparent: null };
 }
 
 function times() {

@@ -1,4 +1,5 @@
-import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import { TOOL_WORK_VERSION, type ToolWork, toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { ReceivedAborts } from '#bus/received-aborts.ts';
 import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
@@ -20,6 +21,7 @@ export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content
   return {
     name: 'tool',
     schema: toolWork,
+    newestVersion: TOOL_WORK_VERSION,
     needsEffectRow: true,
     aborts: deps.aborts,
     trace: { of: (work) => toolTrace(work, deps.content), end: (span, report) => endToolSpan(span, report, deps.content) },
@@ -51,11 +53,11 @@ async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Pro
   return outcome;
 }
 
-function completed({ turnId }: ToolWork, outcome: ToolOutcome): Report {
-  return { type: 'tool.completed', turnId, outcome };
+function completed({ actorId }: ToolWork, outcome: ToolOutcome): Report {
+  return { type: 'tool.completed', ...actorFields(actorId), outcome };
 }
 
-async function listTools({ servers, bundleHash, turnId }: ListWork, execution: ItemExecution, { bundles, lists }: CallToolDeps): Promise<Report> {
+async function listTools({ servers, bundleHash, actorId }: ListWork, execution: ItemExecution, { bundles, lists }: CallToolDeps): Promise<Report> {
   const bundle = await retryWhileTransient(() => bundles.read(bundleHash), execution.signal); // no fail point: reads
   // no fail point: inside (2)
   const listed = await Promise.all(
@@ -73,7 +75,7 @@ async function listTools({ servers, bundleHash, turnId }: ListWork, execution: I
   execution.leaseLost.throwIfAborted();
   const report = {
     type: 'tools.listed' as const,
-    turnId,
+    ...actorFields(actorId),
     timedOut: execution.signal.aborted && !execution.isCancelled(),
     lists: {} as Record<string, string>,
     unavailable: {} as Record<string, 'unreachable' | 'auth_failed'>,
@@ -85,8 +87,8 @@ async function listTools({ servers, bundleHash, turnId }: ListWork, execution: I
   return report;
 }
 
-function noneListed({ servers, turnId }: ListWork): Report {
-  return { type: 'tools.listed', turnId, lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
+function noneListed({ servers, actorId }: ListWork): Report {
+  return { type: 'tools.listed', ...actorFields(actorId), lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
 }
 
 /** A server without a list at the deadline has no tools for this run; other callers may still wait for it. */

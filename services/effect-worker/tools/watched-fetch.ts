@@ -49,7 +49,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
   });
   const dispatcher = agent.compose((dispatch) => (options, handler) => {
     const watch = watches.getStore();
-    return dispatch(options, watch ? new SentObserver(handler, watch) : handler);
+    return dispatch(options, watch ? new SendObserver(handler, watch) : handler);
   });
 
   async function fetch(url: string | URL, init: RequestInit = {}, onCut: () => void = () => {}): Promise<Response> {
@@ -91,7 +91,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
   };
 }
 
-class SentObserver extends DecoratorHandler implements Dispatcher.DispatchHandler {
+class SendObserver extends DecoratorHandler implements Dispatcher.DispatchHandler {
   readonly #watch: RequestWatch;
   readonly #next: Dispatcher.DispatchHandler;
 

@@ -105,7 +105,7 @@ export function faultyBus(real: Bus): FaultyBus {
           },
         };
       },
-      begunAtMs: () => real.work.begunAtMs(),
+      createdAtMs: () => real.work.createdAtMs(),
       onRestart: (handler) => real.work.onRestart(handler),
       depths: () => real.work.depths(),
     },
