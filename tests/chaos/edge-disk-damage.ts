@@ -32,7 +32,8 @@ function ourFiles(folder: string): string[] {
   );
 }
 
-export const damages: readonly Damage[] = [
+/** Of the engine's files, which only the engine finds. */
+const ofEngine: readonly Damage[] = [
   { name: 'a control file that is garbled', do: (folder) => garble(database(folder, 'global/pg_control')), says: DAMAGED },
   { name: 'a control file that is cut off', do: (folder) => truncateSync(database(folder, 'global/pg_control'), 100), says: DAMAGED },
   { name: 'no control file', do: (folder) => rmSync(database(folder, 'global/pg_control')), says: DAMAGED },
@@ -41,6 +42,9 @@ export const damages: readonly Damage[] = [
   { name: 'tables that are garbled', do: (folder) => ourFiles(folder).forEach(garble), says: DAMAGED },
   { name: 'tables that are cut off', do: (folder) => ourFiles(folder).forEach((path) => void truncateSync(path, 0)), says: DAMAGED },
   { name: 'no tables', do: (folder) => ourFiles(folder).forEach((path) => void rmSync(path)), says: DAMAGED },
+];
+
+const ofDatabase: readonly Damage[] = [
   { name: 'a database of another version', do: (folder) => writeFileSync(database(folder, 'PG_VERSION'), '12\n'), says: DAMAGED },
   { name: 'no database any more', do: (folder) => rmSync(database(folder), { recursive: true }), says: DAMAGED },
   {
@@ -51,6 +55,9 @@ export const damages: readonly Damage[] = [
     },
     says: DAMAGED,
   },
+];
+
+const ofFolder: readonly Damage[] = [
   {
     name: 'keys that are garbled',
     do: (folder) => garble(join(folder, 'keys.json')),
@@ -74,6 +81,9 @@ export const damages: readonly Damage[] = [
     says: /the data folder .* can't be used/,
   },
 ];
+
+/** By what is damaged. */
+export const damages: readonly (readonly Damage[])[] = [ofEngine, ofDatabase, ofFolder];
 
 /** A copy for the test to damage. */
 export function copyOf(whole: string, into: string): string {

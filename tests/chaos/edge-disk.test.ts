@@ -8,6 +8,7 @@ import { freeFolder } from '../helpers/free-folder.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { runProgram } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { copyOf, damages, forbidWriting } from './edge-disk-damage.ts';
 import { type Disk, diskThatFills } from './edge-disk-disk.ts';
 import { makeReadOnly, smallVolume } from './edge-disk-volume.ts';
@@ -58,10 +59,13 @@ async function folderThatCanOnlyBeRead(): Promise<string> {
   return folder;
 }
 
+/** One of each kind outside the deep tier: each starts the whole program. */
+const damagesOfToday = damages.flatMap((kind) => casesOfToday(kind));
+
 describe('a damaged data folder', () => {
   it('DESIGN 3: a data folder that is damaged, foreign or gone is refused at the start in words that name it and say what to do, and never becomes an empty store', async () => {
     const refusals: Record<string, { code: number | null; said: string }> = {};
-    await inParallel(damages, 2, async ({ name, do: damage, says }) => {
+    await inParallel(damagesOfToday, 2, async ({ name, do: damage, says }) => {
       const folder = copyOf(whole, join(await freeFolder('damaged'), 'data'));
       damage(folder);
       const { code, said } = await startOn(folder);
@@ -69,7 +73,7 @@ describe('a damaged data folder', () => {
       refusals[name] = { code, said: isClear ? 'what it should' : said };
     });
 
-    expect(refusals).toEqual(Object.fromEntries(damages.map(({ name }) => [name, { code: 1, said: 'what it should' }])));
+    expect(refusals).toEqual(Object.fromEntries(damagesOfToday.map(({ name }) => [name, { code: 1, said: 'what it should' }])));
   });
 
   it('is refused when it is read-only', async () => {
@@ -79,14 +83,6 @@ describe('a damaged data folder', () => {
 
     expect({ code, said }).toEqual({ code: 1, said: expect.stringMatching(/data folder .* can't be used: \w+/) });
     expect(said).toContain(folder);
-  });
-
-  it('starts with all of its content when it is intact', async () => {
-    const standalone = await startStandalone({ dataDir: copyOf(whole, join(await freeFolder('whole'), 'data')) });
-    const log = await agentClient(standalone.agentUrl, standalone.keys.agentKey).poll(knownSession);
-
-    expect(log[0]).toMatchObject({ offset: 0, kind: 'user_message', text: QUESTION });
-    await standalone.kill();
   });
 });
 
@@ -129,21 +125,25 @@ async function expectAllThere(standalone: Standalone, { sessionId, accepted }: S
   expect(countOf('ready')).toBe(countOf('acknowledged'));
 }
 
-/** Except for a data folder of the minimal size. */
-async function emptyDisk(): Promise<Disk> {
+/** A program on a copy of the whole folder, which starts with all that was in it: none of the refusals above is of the copy. */
+async function startOnDisk(): Promise<{ disk: Disk; standalone: Standalone; sessionId: string }> {
   const disk = await diskThatFills();
   copyOf(whole, disk.dataDir);
-  return disk;
+  const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+  const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
+  expect((await agent.poll(knownSession))[0]).toMatchObject({ offset: 0, kind: 'user_message', text: QUESTION });
+  const { id: sessionId } = await agent.createSession();
+  return { disk, standalone, sessionId };
 }
 
-describe('a full disk', () => {
+for (const describeFull of casesOfToday([fullForTables, fullForLog])) describe('a disk that is full', describeFull);
+
+function fullForTables(): void {
   it('DESIGN 3: what a full disk can not keep is refused with 503, the log says why, and all goes on by itself when there is room', async () => {
-    const disk = await emptyDisk();
-    const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    const { disk, standalone, sessionId } = await startOnDisk();
     const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
-    const { id } = await agent.createSession();
     disk.fill('tables');
-    const said = await sayUntil('refused', standalone, id);
+    const said = await sayUntil('refused', standalone, sessionId);
 
     for (const refusal of said.refused) expect(refusal).toMatchObject({ status: 503, retryAfter: '1', body: expect.stringContaining('not_ready') });
     await eventually(() => /no space left on device/i.test(standalone.output()), TIMEOUT);
@@ -158,13 +158,13 @@ describe('a full disk', () => {
     await expectAllThere(again, said);
     await again.kill();
   });
+}
 
+function fullForLog(): void {
   it('DESIGN 3: a database that can not write its log ends the process in words that say why, and all that was accepted is there at the next start', async () => {
-    const disk = await emptyDisk();
-    const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
-    const { id } = await agentClient(standalone.agentUrl, standalone.keys.agentKey).createSession();
+    const { disk, standalone, sessionId } = await startOnDisk();
     disk.fill('log');
-    const said = await sayUntil('ended', standalone, id);
+    const said = await sayUntil('ended', standalone, sessionId);
 
     expect((await standalone.program.exited).code).toBe(1);
     expect(standalone.output()).toMatch(/Switchyard exits: the disk of .* is full: free some space/);
@@ -175,4 +175,4 @@ describe('a full disk', () => {
     await expectAllThere(again, said);
     await again.kill();
   });
-});
+}

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../scripts/servers/test-services.mjs';
 import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
@@ -9,11 +9,19 @@ import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { logLines } from '../helpers/log-lines.ts';
 import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
+
+/** That tests stop and restart, and leave running; making one takes longer than most of them. */
+let shared: TestPostgres;
+beforeAll(async () => {
+  shared = await startTestPostgres({ durable: true });
+});
+afterAll(() => shared.close());
 
 async function ownServer(options: Parameters<typeof startTestPostgres>[0] = {}): Promise<TestPostgres> {
   const server = await startTestPostgres(options);
@@ -83,39 +91,41 @@ function startWriters(database: Database, count: number) {
 }
 
 describe('a PostgreSQL server that is killed under its writers', () => {
-  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)('loses nothing that was acknowledged, and every error is transient: %s', async (signal) => {
-    const server = await ownServer({ durable: true });
-    const { log, messages } = logLines();
-    const database = await openAt(server.url, { log });
-    await database.query('create table written (id int primary key)');
-    const writers = startWriters(database, 12);
+  it.each(casesOfToday(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const))(
+    'loses nothing that was acknowledged, and every error is transient: %s',
+    async (signal) => {
+      const { log, messages } = logLines();
+      const database = await openAt(shared.url, { log });
+      await database.query('drop table if exists written');
+      await database.query('create table written (id int primary key)');
+      const writers = startWriters(database, 12);
 
-    for (const goal of [200, 400]) {
-      await eventually(() => writers.acknowledged.length >= goal);
-      await server.end(signal);
-      const faults = writers.faults.length;
-      await eventually(() => writers.faults.length > faults);
-      await server.start();
-    }
-    const before = writers.acknowledged.length;
-    await eventually(() => writers.acknowledged.length > before + 200);
-    await writers.stop();
+      for (const goal of [200, 400]) {
+        await eventually(() => writers.acknowledged.length >= goal);
+        await shared.end(signal);
+        const faults = writers.faults.length;
+        await eventually(() => writers.faults.length > faults);
+        await shared.start();
+      }
+      const before = writers.acknowledged.length;
+      await eventually(() => writers.acknowledged.length > before + 200);
+      await writers.stop();
 
-    expect(writers.refused).toEqual([]);
-    const { rows } = await database.query<{ id: number }>('select id from written');
-    const stored = new Set(rows.map(({ id }) => id));
-    expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
-    const name = `PostgreSQL at 127.0.0.1:${server.port}/postgres`;
-    expect(messages()).toEqual(expect.arrayContaining([`${name} is unreachable`, `${name} is reachable again`]));
-    // Thousands of failed statements are not worth a line each.
-    expect(messages().length).toBeLessThan(40);
-  });
+      expect(writers.refused).toEqual([]);
+      const { rows } = await database.query<{ id: number }>('select id from written');
+      const stored = new Set(rows.map(({ id }) => id));
+      expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+      const name = `PostgreSQL at 127.0.0.1:${shared.port}/postgres`;
+      expect(messages()).toEqual(expect.arrayContaining([`${name} is unreachable`, `${name} is reachable again`]));
+      // Thousands of failed statements are not worth a line each.
+      expect(messages().length).toBeLessThan(40);
+    },
+  );
 
   it('fails statements at once while it is away, and serves the next one after its return', async () => {
-    const server = await ownServer();
-    const database = await openAt(server.url);
+    const database = await openAt(shared.url);
     await database.query('select 1');
-    await server.end('SIGINT');
+    await shared.end('SIGINT');
 
     const attempts = vi.spyOn(pg.Client.prototype, 'connect');
     onTestFinished(() => attempts.mockRestore());
@@ -125,7 +135,7 @@ describe('a PostgreSQL server that is killed under its writers', () => {
     for (const failure of failures) expect(failure).toMatchObject({ code: 'service.unreachable', cause: { code: 'ECONNREFUSED' } });
     expect(attempts).toHaveBeenCalledTimes(failures.length);
     for (const failure of failures) expect(isTransientError(failure)).toBe(true);
-    await server.start();
+    await shared.start();
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
@@ -146,19 +156,21 @@ describe('a PostgreSQL server that no longer responds', () => {
   const STATEMENT_TIMEOUT_MS = 1_000;
   /** The client's limit, the statement's timeout and five seconds; with a frozen connection nothing else ends the wait. */
   const NOTICED = new Error(`the database gave no answer within ${STATEMENT_TIMEOUT_MS + 5_000} ms`);
-  let server: TestPostgres;
-  let proxy: TcpProxy;
-  let database: Database;
-
-  beforeEach(async () => {
-    server = await ownServer();
-    proxy = await tcpProxy(server.port);
-    cleanups.push(() => proxy.close());
-    database = await openAt(`postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  /** A connection pool to a database of the test's own, over a way of its own: most of these wait for the limit, and do so at the same time. */
+  async function openHeard({ onTestFinished, task }: TestContext): Promise<{ proxy: TcpProxy; database: Database; name: string }> {
+    const name = `heard_${task.id.replaceAll(/\W/g, '_')}`;
+    await withShared((watcher) => watcher.query(`create database ${name}`));
+    const proxy = await tcpProxy(shared.port);
+    onTestFinished(() => proxy.close());
+    const url = `postgres://postgres@127.0.0.1:${proxy.port}/${name}`;
+    const database = await openPostgres({ url, applicationName: name, log: silentLog, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+    onTestFinished(() => database.close());
     await database.query('create table written (id int primary key)');
-  });
+    return { proxy, database, name };
+  }
 
-  it('fails statements, transactions and new connections in time, and works again afterwards', async () => {
+  it.concurrent('fails statements, transactions and new connections in time, and works again afterwards', async (context) => {
+    const { proxy, database } = await openHeard(context);
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     let resolveFrozen = () => {};
     const frozen = new Promise<void>((resolve) => {
@@ -184,7 +196,8 @@ describe('a PostgreSQL server that no longer responds', () => {
     expect((await database.query('select id from written where id between 100 and 101')).rows).toEqual([]);
   });
 
-  it('is noticed under a statement in flight', async () => {
+  it.concurrent('is noticed under a statement in flight', async (context) => {
+    const { proxy, database } = await openHeard(context);
     const sleeping = failureOf(database.query('select pg_sleep(0.5)'));
     proxy.freeze();
 
@@ -194,9 +207,10 @@ describe('a PostgreSQL server that no longer responds', () => {
     expect(isTransientError(failure)).toBe(true);
   });
 
-  it('fails what is in flight when the connection is reset, and the next statement gets another connection', async () => {
+  it.concurrent('fails what is in flight when the connection is reset, and the next statement gets another connection', async (context) => {
+    const { proxy, database, name } = await openHeard(context);
     const sleeping = Array.from({ length: 4 }, () => failureOf(database.query('select pg_sleep(0.9)')));
-    await eventually(async () => (await activeSleeps(server)) === 4);
+    await eventually(async () => (await activeSleeps(name)) === 4);
 
     proxy.cut();
 
@@ -207,7 +221,8 @@ describe('a PostgreSQL server that no longer responds', () => {
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  it('does not delay a close', async () => {
+  it.concurrent('does not delay a close', async (context) => {
+    const { proxy, database } = await openHeard(context);
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     proxy.freeze();
     const inFlight = failureOf(database.query('select 1'));
@@ -220,10 +235,15 @@ describe('a PostgreSQL server that no longer responds', () => {
   });
 });
 
-async function activeSleeps(server: TestPostgres): Promise<number> {
-  const watcher = await openPostgres({ url: server.url, applicationName: 'watcher', log: silentLog });
+function activeSleeps(name: string): Promise<number> {
+  const sleepers = "select 1 from pg_stat_activity where wait_event = 'PgSleep' and application_name = $1";
+  return withShared(async (watcher) => (await watcher.query(sleepers, [name])).rowCount);
+}
+
+async function withShared<Result>(use: (watcher: Database) => Promise<Result>): Promise<Result> {
+  const watcher = await openPostgres({ url: shared.url, applicationName: 'watcher', log: silentLog });
   try {
-    return (await watcher.query("select 1 from pg_stat_activity where wait_event = 'PgSleep'")).rowCount;
+    return await use(watcher);
   } finally {
     await watcher.close();
   }
@@ -231,6 +251,7 @@ async function activeSleeps(server: TestPostgres): Promise<number> {
 
 describe('opening PostgreSQL', () => {
   it('waits for a server that is still starting', async () => {
+    // Of its own, with little to recover.
     const server = await ownServer();
     await server.end('SIGKILL');
 
@@ -246,19 +267,27 @@ describe('opening PostgreSQL', () => {
     cleanups.push(() => silent.close());
     silent.freeze();
 
-    for (const at of [port, silent.port]) {
+    const attempts = [port, silent.port].map(async (at) => {
       const startedAtMs = performance.now();
       const failure = await failureOf(openAt(`postgres://someuser:hidden@127.0.0.1:${at}/agents`));
 
       expect(failure).toMatchObject({ code: 'service.unreachable', message: `PostgreSQL at 127.0.0.1:${at}/agents has not answered for 8 s` });
       expect(JSON.stringify(failure) + String(failure)).not.toMatch(/hidden|someuser/);
       expect(performance.now() - startedAtMs).toBeGreaterThan(6_000);
-    }
+    });
+    await Promise.all(attempts);
   });
+});
+
+describe('a PostgreSQL server with a password', () => {
+  /** These two share a server, and the second leaves it with another password. */
+  let server: TestPostgres;
+  beforeAll(async () => {
+    server = await startTestPostgres({ password: 'correct horse/battery@staple' });
+  });
+  afterAll(() => server.close());
 
   it('reports a wrong or missing password at once, and never prints it', async () => {
-    const password = 'correct horse/battery@staple';
-    const server = await ownServer({ password });
     const { log, lines } = logLines();
     const index = `127.0.0.1:${server.port}/postgres`;
     const attempts = vi.spyOn(pg.Client.prototype, 'connect');
@@ -279,7 +308,6 @@ describe('opening PostgreSQL', () => {
   });
 
   it('treats a password that was changed later as a transient error, and logs it', async () => {
-    const server = await ownServer({ password: 'the first' });
     const { log, lines } = logLines();
     const database = await openAt(server.url, { log });
     await database.query("alter user postgres password 'the second'");
@@ -290,6 +318,6 @@ describe('opening PostgreSQL', () => {
 
     expect(isTransientError(failure)).toBe(true);
     await eventually(() => lines.some((line) => line.includes('refuses the password')));
-    expect(lines.join('\n')).not.toMatch(/the first|the second/);
+    expect(lines.join('\n')).not.toMatch(/correct horse|the second/);
   });
 });
