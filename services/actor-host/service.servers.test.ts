@@ -18,18 +18,11 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
-import { callbackCases } from './test-support/callback-cases.ts';
-import { commandCases } from './test-support/command-cases.ts';
 import { calledTools, completed, create, post } from './test-support/commands.ts';
-import { hostCases } from './test-support/host-cases.ts';
-import { patchCases } from './test-support/patch-cases.ts';
-import { runCases } from './test-support/run-cases.ts';
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
 import { eventually, openTestCluster, type Stores, type TestCluster } from './test-support/test-cluster.ts';
-import { trustCases } from './test-support/trust-cases.ts';
-import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
 
 /** The same cases as on the embedded drivers, each host with its own connections. */
 let fresh: FreshDatabase;
@@ -63,14 +56,7 @@ const open = async () => {
   return cluster;
 };
 
-commandCases(open);
-hostCases(open);
-patchCases(open);
-runCases(open);
-callbackCases(open);
 sweepCases(open);
-trustCases(open);
-unusedRowsCases(open);
 
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a running owner and grows anew is detected: no accepted command is skipped', async () => {

@@ -66,6 +66,15 @@ describe('two processes of each service', () => {
     );
   });
 
+  it('send no deltas unless asked to', async () => {
+    const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
+    const { id } = await agent.createSession();
+    const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
+    await agent.postMessage(id, 'How long is the warranty?');
+
+    expect((await following).map(({ event }) => event)).not.toContain('delta');
+  });
+
   it('go on when one of each is killed, and use one more of each', async () => {
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
       const [victim] = cluster.running(role);

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { plainEnvironment, root } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
@@ -10,7 +11,7 @@ import { type Standalone, startStandalone } from '../helpers/start-standalone.ts
 let standalone: Standalone;
 
 beforeAll(async () => {
-  standalone = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data'), isFirstStart: true });
+  standalone = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data') });
 });
 
 afterAll(async () => {
@@ -53,6 +54,17 @@ describe('what npm start prints', () => {
     const { stdout } = await paste(/ask -- --agent/);
 
     expect(stdout).toMatch(/2 years.*\n$/);
+  });
+});
+
+describe('a conversation without any setting', () => {
+  it('sends no deltas unless asked to', async () => {
+    const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
+    const { id } = await agent.createSession();
+    const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
+    await agent.postMessage(id, 'How long is the warranty?');
+
+    expect((await following).map(({ event }) => event)).not.toContain('delta');
   });
 });
 

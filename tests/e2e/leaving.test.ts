@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { shapes } from '../helpers/deployment-under-test.ts';
+import { ROUTERS, shapes } from '../helpers/deployment-under-test.ts';
 import { openScriptedProviders, type ScriptedDeployment, scriptedDeployment } from '../helpers/scripted-deployment.ts';
 import { leavingCases } from './streams/leaving-cases.ts';
 
@@ -8,7 +8,7 @@ describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, star
 
   beforeAll(async () => {
     const providers = await openScriptedProviders();
-    deployment = scriptedDeployment(name, providers, await start(providers.settings));
+    deployment = scriptedDeployment(name, providers, await start(providers.settings, ROUTERS));
   });
 
   afterAll(async () => {

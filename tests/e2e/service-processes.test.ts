@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, inject, it, onTestFinished, type TestContext } from 'vitest';
 import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
@@ -35,6 +35,8 @@ beforeAll(async () => {
 });
 
 type Role = Parameters<Cluster['running']>[0];
+/** Of the test's own context: cases run side by side. */
+type OnTestFinished = TestContext['onTestFinished'];
 
 function startService(role: Role, env: Record<string, string | undefined>, args: string[] = []): RunningProgram {
   return runProgram([process.execPath, `dist/services/${role}/main.js`, ...args], { env: { ...cluster.environmentOf(role), ...env } });
@@ -55,10 +57,11 @@ function plainLines(output: string): string[] {
   return output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
 }
 
-describe('a service whose store is unreachable', () => {
+// The cases wait for the ten seconds that a start may take, so they wait together.
+describe('a service whose store is not there', { concurrent: true }, () => {
   // Each takes as long as a start may, so they are one test, side by side.
-  it('ends within 10 s and names the store and its address on one line, without its credentials', async () => {
-    const silent = await listen();
+  it('ends within 10 s and says on one line which one, and where, without its credentials', async ({ onTestFinished }) => {
+    const silent = await listen(onTestFinished);
     const cases: [Role, Record<string, string>, RegExp][] = [
       ['agent-gateway', { DATABASE_URL: 'postgres://anna:hunter2@127.0.0.1:1/agents' }, /PostgreSQL at 127\.0\.0\.1:1\b/],
       ['agent-gateway', { REDIS_URL: 'redis://:hunter2@127.0.0.1:1' }, /Redis at (?:redis:\/\/)?127\.0\.0\.1:1\b/],
@@ -79,8 +82,10 @@ describe('a service whose store is unreachable', () => {
     );
   });
 
-  it('goes on when its store is only slow: it waits for a migration longer than a failing start may take, and names the session that migrates', async () => {
-    const fresh = await databaseThatMigrates();
+  it('goes on when its store is merely slow: it waits for a migration longer than a start that fails may take, and says which session migrates', async ({
+    onTestFinished,
+  }) => {
+    const fresh = await databaseThatMigrates(onTestFinished);
     const service = startService('effect-worker', { DATABASE_URL: fresh.url, LOG_LEVEL: 'info' });
 
     await eventually(() => /still starting: .*migrated by a long migration \(from 127\.0\.0\.1, session \d+\) \(1\d s\)/.test(service.output()), {
@@ -93,8 +98,8 @@ describe('a service whose store is unreachable', () => {
     expect(await service.exited).toEqual(CLEAN);
   });
 
-  it('DESIGN 10: a gateway whose start waits is alive and not ready on its public port, and serves there once it is ready', async () => {
-    const fresh = await databaseThatMigrates();
+  it('DESIGN 10: a gateway whose start waits is alive and not ready on its public port, and serves there once it is ready', async ({ onTestFinished }) => {
+    const fresh = await databaseThatMigrates(onTestFinished);
     const gateway = startService('agent-gateway', { DATABASE_URL: fresh.url, PORT: '0', LOG_LEVEL: 'info' });
     const url = await eventually(() => /"url":"([^"]+)","msg":"listening, and not ready yet"/.exec(gateway.output())?.[1], { timeoutMs: 60_000 });
     await eventually(() => /still starting: bringing the schema /.test(gateway.output()), { timeoutMs: 60_000 });
@@ -110,8 +115,8 @@ describe('a service whose store is unreachable', () => {
     expect(await gateway.exited).toEqual(CLEAN);
   });
 
-  it('DESIGN 10: a router gateway that waits for its broker is alive and not ready on its public port, until it gives up', async () => {
-    const silent = await listen();
+  it('DESIGN 10: a router gateway that waits for its broker is alive and not ready on its public port, until it gives up', async ({ onTestFinished }) => {
+    const silent = await listen(onTestFinished);
     const gateway = startService('router-gateway', { NATS_URL: `nats://127.0.0.1:${silent}`, PORT: '0', LOG_LEVEL: 'info' });
     const url = await eventually(() => /"url":"([^"]+)","msg":"listening, and not ready yet"/.exec(gateway.output())?.[1], { timeoutMs: 60_000 });
 
@@ -122,8 +127,8 @@ describe('a service whose store is unreachable', () => {
     await expect(answerAt(`${url}/health/live`)).rejects.toThrow();
   });
 
-  it('a port that is taken ends the start before any store is asked', async () => {
-    const taken = await listen();
+  it('a port that is taken ends the start before any store is asked', async ({ onTestFinished }) => {
+    const taken = await listen(onTestFinished);
     const output = await whyItEnds('agent-gateway', { PORT: String(taken), DATABASE_URL: 'postgres://127.0.0.1:1/none' });
 
     expect(plainLines(output)).toHaveLength(1);
@@ -146,9 +151,8 @@ describe('a service whose broker is not that of the running hosts', () => {
       host.signal('SIGKILL');
       await other.close();
     });
-    for (const role of ['agent-gateway', 'actor-host', 'effect-worker', 'router-worker'] as const) {
-      const output = await whyItEnds(role, { NATS_URL: other.url });
-
+    const refused = (['agent-gateway', 'actor-host', 'effect-worker', 'router-worker'] as const).map((role) => whyItEnds(role, { NATS_URL: other.url }));
+    for (const output of await Promise.all(refused)) {
       expect(plainLines(output), output).toHaveLength(1);
       expect(output).toMatch(/can't start: .*a broker whose command log was created at 2\S+, and hosts .* have another log: host-\S+ \(2\S+\)\. .*NATS_URL/);
     }
@@ -297,7 +301,7 @@ describe('npm start', () => {
 });
 
 /** An empty database that another session migrates until released. */
-async function databaseThatMigrates(): Promise<{ url: string; end(): Promise<void> }> {
+async function databaseThatMigrates(onTestFinished: OnTestFinished): Promise<{ url: string; end(): Promise<void> }> {
   const fresh = await freshDatabase(inject('postgresUrl'));
   onTestFinished(() => fresh.drop());
   const migrator = await openPostgres({ url: fresh.url, applicationName: 'a long migration', log: silentLog, statementTimeoutMs: 60_000 });
@@ -339,7 +343,7 @@ async function readinessAt(managementUrl: string): Promise<string> {
 }
 
 /** A server that accepts connections and never sends anything. @returns its port */
-async function listen(): Promise<number> {
+async function listen(onTestFinished: OnTestFinished): Promise<number> {
   const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { settingGroups } from '../../scripts/settings.mjs';
 import { copyClone } from '../helpers/copy-clone.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -9,6 +9,7 @@ import { freeFolder } from '../helpers/free-folder.ts';
 import { openStream } from '../helpers/open-stream.ts';
 import { runProgram } from '../helpers/run-program.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 describe('npm start in a clone that was never started', () => {
   it('reports that installing failed, and why, when the registry is unreachable', async () => {
@@ -41,58 +42,59 @@ describe('npm start in a clone that was never started', () => {
     expect(start.output()).toContain("'--port'");
     expect(existsSync(join(clone, 'node_modules'))).toBe(false);
   });
+});
 
-  it.each([
-    ['SIGTERM', 143],
-    ['SIGINT', 130],
-  ] as const)('ends what it was doing and itself at %s, and the next start begins that again', async (signal, code) => {
-    const clone = await copyClone({ withPackages: true });
-    const start = runProgram(['npm', 'start'], { cwd: clone });
-    await eventually(() => start.output().includes('Building …'), { timeoutMs: 30_000 });
-    start.signal(signal);
+// Each needs the one before it: a build takes most of their time.
+describe('npm start in a clone that was never built', () => {
+  let clone: string;
+  const git = (...args: string[]) => spawnSync('git', ['-C', clone, '-c', 'user.name=Test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
+  const left = () => readdirSync(clone).filter((name) => name.startsWith('.prepare'));
+  const options = () => ({ command: ['npm', 'start'], cwd: clone, dataDir: join(clone, 'data'), env: { NODE_ENV: 'production' } });
 
-    expect(await start.exited).toEqual({ code, signal: null });
-    expect(existsSync(join(clone, 'dist', '.stamp'))).toBe(false);
-    expect(readdirSync(clone).filter((name) => name.startsWith('.prepare'))).toEqual([]);
-    const again = runProgram([process.execPath, 'scripts/prepare.mjs', '--build'], { cwd: clone });
-    expect(await again.exited).toEqual({ code: 0, signal: null });
-    expect(again.output()).toBe('Building …\n');
-  });
-
-  it('starts twice at once: one prepares, the other waits for it', async () => {
-    const clone = await copyClone({ withPackages: true });
-    const prepare = () => runProgram([process.execPath, 'scripts/prepare.mjs', '--build'], { cwd: clone });
-    const [one, other] = [prepare(), prepare()];
-
-    expect(await Promise.all([one.exited, other.exited])).toEqual([
-      { code: 0, signal: null },
-      { code: 0, signal: null },
-    ]);
-    expect(`${one.output()}${other.output()}`.match(/Building …/g)).toHaveLength(1);
-    expect(readdirSync(clone).filter((name) => name.startsWith('.prepare'))).toEqual([]);
-  });
-
-  it('runs from a path with spaces, with NODE_ENV=production, and leaves nothing behind that git would see', async () => {
-    const clone = await copyClone({ withPackages: true });
-    const git = (...args: string[]) =>
-      spawnSync('git', ['-C', clone, '-c', 'user.name=Test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
+  beforeAll(async () => {
+    clone = await copyClone({ withPackages: true });
     for (const args of [
       ['init', '--quiet'],
       ['add', '--all'],
       ['commit', '--quiet', '--no-verify', '--message', 'all'],
     ])
       expect(git(...args).status).toBe(0);
-    const options = { command: ['npm', 'start'], cwd: clone, dataDir: join(clone, 'data'), env: { NODE_ENV: 'production' } };
+  });
 
-    const first = await startStandalone(options);
-    const { text } = await openStream(first, 'Hello!');
+  it.each(
+    casesOfToday([
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+    ] as const),
+  )('ends what it was doing and itself at %s, so that the next start begins that again', async (signal, code) => {
+    const start = runProgram(['npm', 'start'], { cwd: clone });
+    await eventually(() => start.output().includes('Building …'), { timeoutMs: 30_000 });
+    start.signal(signal);
+
+    expect(await start.exited).toEqual({ code, signal: null });
+    expect(existsSync(join(clone, 'dist', '.stamp'))).toBe(false);
+    expect(left()).toEqual([]);
+  });
+
+  it('starts twice at once: one prepares, the other waits for it', async () => {
+    const other = runProgram([process.execPath, 'scripts/prepare.mjs', '--build'], { cwd: clone });
+    const standalone = await startStandalone(options());
+    expect(await other.exited).toEqual({ code: 0, signal: null });
+    expect(`${standalone.output()}${other.output()}`.match(/Building …/g)).toHaveLength(1);
+    expect(left()).toEqual([]);
+
+    const { text } = await openStream(standalone, 'Hello!');
     expect(await text).toContain('[DONE]');
-    expect(await first.stop()).toEqual({ code: 0, signal: null });
-    expect(first.output()).toContain('Building …');
-    expect(git('status', '--porcelain').stdout).toBe('');
+    expect(await standalone.stop()).toEqual({ code: 0, signal: null });
+  });
 
-    const second = await startStandalone(options);
+  it('runs from a path with spaces, with NODE_ENV=production, and leaves nothing behind that git would see', async () => {
+    expect(git('status', '--porcelain').stdout).toBe('');
+    const second = await startStandalone(options());
+    const { text } = await openStream(second, 'Hello!');
+    expect(await text).toContain('[DONE]');
     expect(await second.stop()).toEqual({ code: 0, signal: null });
+
     expect(second.output()).not.toMatch(/Building|Installing/);
     expect(git('status', '--porcelain').stdout).toBe('');
   });

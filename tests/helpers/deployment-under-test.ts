@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Role } from '../../scripts/servers/start-cluster.mjs';
 import { type AgentClient, agentClient } from './agent-client.ts';
 import { type Cluster, startCluster } from './start-cluster.ts';
 import { startStandalone } from './start-standalone.ts';
@@ -26,26 +27,36 @@ export interface DeploymentUnderTest {
 const logLine = z.looseObject({ level: z.string(), service: z.string(), msg: z.string(), trace_id: z.string().optional() });
 type LogLine = z.infer<typeof logLine>;
 
-interface Shape {
+export interface Shape {
   /** For the names of tests. */
   name: string;
   /** Whether it has several processes, which can be stopped and added. */
   isCluster: boolean;
-  /** Starts one, with the scripted model, and waits until it is ready. @param env settings of every process */
-  start(env?: Record<string, string>): Promise<DeploymentUnderTest>;
+  /**
+   * Starts one, on the scripted model, and waits until it is ready.
+   *
+   * @param env settings of every process
+   * @param roles how many processes of each a cluster has; default: two
+   */
+  start(env?: Record<string, string>, roles?: Roles): Promise<DeploymentUnderTest>;
 }
+
+type Roles = Partial<Record<Role, number>>;
 
 const TWO_OF_EACH = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 2, 'router-worker': 2, 'effect-worker': 2 };
 /** Enough for every line of a file's cases; a deployment that logs more has a fault. */
 const MAX_LINES = 200_000;
 
-/** Both shapes of a deployment, which have the same behaviour. */
-export const shapes: readonly Shape[] = [
-  { name: 'in one process', isCluster: false, start: inOneProcess },
-  { name: 'as a cluster', isCluster: true, start: asCluster },
-];
+/** For tests that only call the model router. */
+export const ROUTERS: Roles = { 'router-gateway': 2, 'agent-gateway': 0, 'actor-host': 0, 'router-worker': 2, 'effect-worker': 0 };
 
-async function inOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
+export const inOneProcess: Shape = { name: 'in one process', isCluster: false, start: startOneProcess };
+export const asCluster: Shape = { name: 'as a cluster', isCluster: true, start: startProcesses };
+
+/** Both shapes of a deployment, which have the same behaviour. */
+export const shapes: readonly Shape[] = [inOneProcess, asCluster];
+
+async function startOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
   const deployment = await startStandalone({ env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env } });
   return {
     nextRouterUrl: () => deployment.routerUrl,
@@ -64,12 +75,12 @@ async function inOneProcess(env: Record<string, string> = {}): Promise<Deploymen
   };
 }
 
-async function asCluster(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
+async function startProcesses(env: Record<string, string> = {}, roles: Roles = TWO_OF_EACH): Promise<DeploymentUnderTest> {
   const lines: LogLine[] = [];
   const keep = (line: string) => {
     if (lines.length < MAX_LINES) lines.push(...logLineOf(line));
   };
-  const cluster = await startCluster({ roles: TWO_OF_EACH, env: { LOG_LEVEL: 'info', ...env }, onLine: keep });
+  const cluster = await startCluster({ roles, env: { LOG_LEVEL: 'info', ...env }, onLine: keep });
   const nextAgentUrl = inTurn(() => cluster.agentUrls);
   return {
     nextRouterUrl: inTurn(() => cluster.routerUrls),

@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunEnvelope, RunRecord } from '../../shared/contracts/agent/run.ts';
-import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
-import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { runProgram } from '../helpers/run-program.ts';
-import type { Cluster } from '../helpers/start-cluster.ts';
+import { describe, expect, it } from 'vitest';
+import type { RunEnvelope, RunRecord } from '../../../shared/contracts/agent/run.ts';
+import type { CallbackReceiver } from '../../helpers/callback-receiver.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { runProgram } from '../../helpers/run-program.ts';
+import type { Cluster } from '../../helpers/start-cluster.ts';
+import { CALLBACK_ATTEMPTS, type SharedDeployment } from './shared-deployment.ts';
 
 const ROUTINE = 'triage-warranty-claim';
-/** Tries in all: two fail. The pauses between them are 1 s and 2 s, ±20 %. */
-const ATTEMPTS = 3;
 const TIMEOUT = { timeoutMs: 30_000 };
 
 interface Answered {
@@ -16,56 +14,15 @@ interface Answered {
   body: Record<string, unknown>;
 }
 
-describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
-  let receiver: CallbackReceiver;
-  let deployment: DeploymentUnderTest;
-
-  beforeAll(async () => {
-    receiver = await openCallbackReceiver();
-    deployment = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, AUTONOMOUS_CALLBACK_MAX_RETRIES: String(ATTEMPTS) });
-  });
-
-  afterAll(async () => {
-    await deployment.stop();
-    await receiver.close();
-  });
-
-  async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
-    const headers = { authorization: `Bearer ${deployment.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
-    const response = await fetch(`${deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
-  }
-
-  function post(fields: object, headers: Record<string, string> = {}): Promise<Answered> {
-    return ask(`/routines/${ROUTINE}/trigger`, { method: 'POST', body: JSON.stringify({ input: claim(), ...fields }), headers });
-  }
-
-  async function trigger(fields: object, headers: Record<string, string> = {}): Promise<RunEnvelope> {
-    const { status, body } = await post(fields, headers);
-    expect(body).toMatchObject({ routine_id: ROUTINE, status: 'accepted' });
-    expect(status).toBe(202);
-    return body as unknown as RunEnvelope;
-  }
-
-  async function readRun(runId: string): Promise<RunRecord> {
-    return (await ask(`/runs/${runId}`)).body as unknown as RunRecord;
-  }
-
-  /** To be called after the callback: a run's ephemeral session exists until the delivery has settled. */
-  async function isGone(sessionId: string): Promise<boolean> {
-    return (await ask(`/sessions/${sessionId}`)).status === 404;
-  }
-
-  function linesOf(traceId: string) {
-    return deployment.logLines().filter((line) => line.trace_id === traceId);
-  }
+export function runCases(shared: () => SharedDeployment, isCluster: boolean): void {
+  const { ask, post, trigger, readRun, isGone, linesOf, operate, address } = clientOf(shared);
 
   // The cases wait for back-offs and are independent of each other, so they run concurrently.
-  describe('without faults', { concurrent: true }, () => {
+  describe('runs', { concurrent: true }, () => {
     it('are called back until the receiver accepts, each time with the same bytes, and delete their ephemeral session', async () => {
-      const callback = receiver.address(500, 'drop', 204);
+      const callback = address(500, 'drop', 204);
       const run = await trigger({ callback_url: callback.url, metadata: { from: 'a test' } });
-      await eventually(() => callback.received.length === ATTEMPTS, TIMEOUT);
+      await eventually(() => callback.received.length === CALLBACK_ATTEMPTS, TIMEOUT);
       await eventually(() => isGone(run.session_id), TIMEOUT);
 
       const [first] = callback.received;
@@ -86,7 +43,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
         expect(body).toEqual(first?.body);
         expect({ method, ...headers }).toMatchObject({
           method: 'POST',
-          authorization: `Bearer ${deployment.keys.agentKey}`,
+          authorization: `Bearer ${shared().deployment.keys.agentKey}`,
           'content-type': 'application/json',
           'x-run-id': run.run_id,
           'x-switchyard-attempt': String(index + 1),
@@ -96,11 +53,11 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       const record = await readRun(run.run_id);
       expect(record).toMatchObject({ ...run, status: 'succeeded', output: payload.output, error: null, trace_id: payload.trace_id });
       expect([record.started_at, record.completed_at]).toEqual([payload.started_at, payload.completed_at]);
-      expect(callback.received).toHaveLength(ATTEMPTS);
+      expect(callback.received).toHaveLength(CALLBACK_ATTEMPTS);
     });
 
     it('are begun once per idempotency key, at any gateway, and a repeat gets the answer of the first', async () => {
-      const callback = receiver.address();
+      const callback = address();
       const fields = { callback_url: callback.url, idempotency_key: 'claim-4711' };
       const answers = await Promise.all([post(fields), post(fields), post(fields)]);
       expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409]);
@@ -117,7 +74,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
 
     it('that fail report why, in the callback and in the run’s record', async () => {
-      const callback = receiver.address();
+      const callback = address();
       const run = await trigger({ callback_url: callback.url, input: claim('!fail 500') });
       const post = await eventually(() => callback.received[0], TIMEOUT);
       const payload = JSON.parse(String(post.body));
@@ -128,16 +85,16 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
 
     it('in a session of the caller’s leave it in place, with their events in its log', async () => {
-      const callback = receiver.address();
-      const { id } = await deployment.agent.createSession();
+      const callback = address();
+      const { id } = await shared().deployment.agent.createSession();
       const run = await trigger({ callback_url: callback.url, session_id: id });
       expect(run.session_id).toBe(id);
       await eventually(() => callback.received[0], TIMEOUT);
-      const log = await deployment.agent.poll(id);
+      const log = await shared().deployment.agent.poll(id);
 
       expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
       expect(log.filter((event) => event.kind === 'status' && event.status === 'ready')).toEqual([log.at(-1)]);
-      expect(await deployment.agent.readSession(id)).toMatchObject({ id });
+      expect(await shared().deployment.agent.readSession(id)).toMatchObject({ id });
     });
 
     it.each([
@@ -155,7 +112,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
 
     it('are not begun for an invalid input, an unknown routine, or without the key', async () => {
-      const { url: callback_url } = receiver.address();
+      const { url: callback_url } = address();
       const misfit = await post({ callback_url, input: { ...claim(), model: 'Acme Nonplus' } });
       expect(misfit).toMatchObject({ status: 400, body: { error: expect.any(String), path: '/model' } });
       const body = JSON.stringify({ input: claim(), callback_url });
@@ -164,7 +121,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
 
     it('have one trace, which is the caller’s, in the log of each process that works on one', async () => {
-      const callback = receiver.address();
+      const callback = address();
       const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee02';
       const { run_id, session_id } = await trigger({ callback_url: callback.url }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
       await eventually(() => callback.received.length > 0, TIMEOUT);
@@ -193,29 +150,34 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     // The command line needs stores that two processes can open.
     if (isCluster) {
       it('whose receiver never accepts become a dead letter, which the operator lists and replays', async () => {
-        const callback = receiver.address(503);
+        const callback = address(503);
         const run = await trigger({ callback_url: callback.url });
         const deadLetterId = `${run.run_id}-callback`;
-        await eventually(() => callback.received.length === ATTEMPTS, TIMEOUT);
+        await eventually(() => callback.received.length === CALLBACK_ATTEMPTS, TIMEOUT);
         await eventually(() => isGone(run.session_id), TIMEOUT);
-        expect(callback.received).toHaveLength(ATTEMPTS);
+        expect(callback.received).toHaveLength(CALLBACK_ATTEMPTS);
         const listed = JSON.parse(await operate('dead-letters', 'list', '--json'));
         expect(listed).toEqual([expect.objectContaining({ id: deadLetterId, source: 'delivery', reason: 'the receiver answered 503' })]);
         expect(await operate('dead-letters', 'list')).toContain(deadLetterId);
 
         callback.answer(204);
         expect(await operate('dead-letters', 'replay', deadLetterId)).toContain(`${deadLetterId} is posted again`);
-        await eventually(() => callback.received.length > ATTEMPTS, TIMEOUT);
+        await eventually(() => callback.received.length > CALLBACK_ATTEMPTS, TIMEOUT);
         expect(callback.received.at(-1)?.body).toEqual(callback.received[0]?.body);
         expect(await operate('dead-letters', 'list')).toContain('There are no dead letters.');
       });
     }
   });
+}
 
-  if (isCluster) {
+/** For a cluster, whose gateways they end. */
+export function runsWithoutGatewaysCases(shared: () => SharedDeployment): void {
+  const { trigger, readRun, isGone, address } = clientOf(shared);
+
+  describe('runs without a gateway', () => {
     it('end and are called back while there is no gateway, and one that starts later reports it', async () => {
-      const { add, running } = clusterOf(deployment);
-      const callback = receiver.address();
+      const { add, running } = clusterOf(shared());
+      const callback = address();
       // A slow model, so that the gateways have ended before the run is over.
       const run = await trigger({ callback_url: callback.url, input: claim('!slow 3000') });
       const gateways = running('agent-gateway');
@@ -230,18 +192,56 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       await eventually(() => isGone(run.session_id), TIMEOUT);
       expect(callback.received).toHaveLength(1);
     });
+  });
+}
+
+function clientOf(shared: () => SharedDeployment) {
+  /** Each request goes to the next gateway. */
+  async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
+    const headers = { authorization: `Bearer ${shared().deployment.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
+    const response = await fetch(`${shared().deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  }
+
+  function post(fields: object, headers: Record<string, string> = {}): Promise<Answered> {
+    return ask(`/routines/${ROUTINE}/trigger`, { method: 'POST', body: JSON.stringify({ input: claim(), ...fields }), headers });
+  }
+
+  async function trigger(fields: object, headers: Record<string, string> = {}): Promise<RunEnvelope> {
+    const { status, body } = await post(fields, headers);
+    expect(body).toMatchObject({ routine_id: ROUTINE, status: 'accepted' });
+    expect(status).toBe(202);
+    return body as unknown as RunEnvelope;
+  }
+
+  async function readRun(runId: string): Promise<RunRecord> {
+    return (await ask(`/runs/${runId}`)).body as unknown as RunRecord;
+  }
+
+  /** To be called after the callback: a run's ephemeral session exists until the delivery has settled. */
+  async function isGone(sessionId: string): Promise<boolean> {
+    return (await ask(`/sessions/${sessionId}`)).status === 404;
+  }
+
+  function linesOf(traceId: string) {
+    return shared()
+      .deployment.logLines()
+      .filter((line) => line.trace_id === traceId);
   }
 
   /** Runs the operator's command line against the cluster, as the broker's user `operator`. @returns its output */
   async function operate(...args: string[]): Promise<string> {
-    const env = clusterOf(deployment).environmentOf('operator');
+    const env = clusterOf(shared()).environmentOf('operator');
     const program = runProgram([process.execPath, 'dist/services/operator/main.js', ...args], { env });
     expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
     return program.output();
   }
-});
 
-function clusterOf({ cluster }: DeploymentUnderTest): Cluster {
+  const address: CallbackReceiver['address'] = (...answers) => shared().receiver.address(...answers);
+  return { ask, post, trigger, readRun, isGone, linesOf, operate, address };
+}
+
+function clusterOf({ deployment: { cluster } }: SharedDeployment): Cluster {
   if (cluster === null) throw new Error('this case is for clusters');
   return cluster;
 }

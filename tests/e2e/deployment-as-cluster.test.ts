@@ -1,0 +1,4 @@
+import { asCluster } from '../helpers/deployment-under-test.ts';
+import { deploymentCases } from './deployment/deployment-cases.ts';
+
+deploymentCases(asCluster);
