@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { access, cp, mkdir, mkdtemp, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,10 +40,17 @@ it(
 
 describe('a PGlite folder', () => {
   let root: string;
+  /** A copy of one that was made and closed: making a database takes seconds of CPU, and only some of the cases look at that. */
+  const madeFolder = async (name: string) => {
+    const folder = join(root, name, 'database');
+    await cp(join(root, 'made'), join(root, name), { recursive: true });
+    return folder;
+  };
 
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'switchyard-pglite-'));
-  });
+    await (await openPglite({ folder: join(root, 'made', 'database') })).close();
+  }, TIMEOUT_MS);
   afterAll(() => rm(root, { recursive: true, force: true }));
 
   it('is refused when it holds other files and no database, and they stay as they are', async () => {
@@ -81,8 +88,7 @@ describe('a PGlite folder', () => {
   it(
     'is refused once its database is gone, instead of creating a new one, until that is allowed',
     async () => {
-      const folder = join(root, 'lost', 'database');
-      await (await openPglite({ folder })).close();
+      const folder = await madeFolder('lost');
       await rm(folder, { recursive: true });
 
       await expect(openPglite({ folder })).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
@@ -98,7 +104,7 @@ describe('a PGlite folder', () => {
   it(
     'is refused when a table in it was truncated, which would show only when its rows are read',
     async () => {
-      const folder = join(root, 'cut-off', 'database');
+      const folder = await madeFolder('cut-off');
       const first = await openPglite({ folder });
       await first.query('create table kept (id bigint primary key, body text)');
       await first.query("insert into kept select id, 'text' from generate_series(1, 10) as id");
@@ -114,7 +120,7 @@ describe('a PGlite folder', () => {
   it(
     'holds after a close what was written before it, and leaves the exit code alone',
     async () => {
-      const folder = join(root, 'closed', 'database');
+      const folder = await madeFolder('closed');
       const exitCode = process.exitCode;
       const first = await openPglite({ folder });
       await first.query('create table kept (id bigint, body json)');

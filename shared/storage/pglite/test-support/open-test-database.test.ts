@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import { openTestDatabase } from './open-test-database.ts';
+
+/** Loading the template, more than once, on a busy machine. */
+const TIMEOUT_MS = 60_000;
+
+const ROWS = `select (select count(*)::int from schema_migrations) as migrations, (select required_from from command_tags) as tags_from,
+  (select count(*)::int from sessions) as sessions, to_regclass('kept') as kept, current_setting('work_mem') as work_mem`;
+
+/** Of the engine behind a database: all that restarts with it. */
+const STARTED = `select pg_postmaster_start_time()::text as at`;
+
+it(
+  'a database that was closed is used again, without what its test changed',
+  async () => {
+    const first = await openTestDatabase();
+    const before = (await first.query(ROWS)).rows;
+    const started = (await first.query(STARTED)).rows;
+    await first.query(
+      `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at) values ('a', 0, 0, 1, '{}', '{}', now(), now())`,
+    );
+    await first.query('create table kept (id int)');
+    await first.query("set work_mem = '1MB'");
+    await first.query({ name: 'named', text: 'select 1 as one' });
+    await first.query('delete from schema_migrations');
+    await first.query('delete from command_tags');
+    await first.close();
+
+    const second = await openTestDatabase();
+
+    expect((await second.query(STARTED)).rows).toEqual(started);
+    expect((await second.query(ROWS)).rows).toEqual(before);
+    expect((await second.query({ name: 'named', text: 'select 2 as two' })).rows).toEqual([{ two: 2 }]);
+    await second.close();
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'a database whose schema a test changed is not used again',
+  async () => {
+    const first = await openTestDatabase();
+    const started = (await first.query(STARTED)).rows;
+    await first.query('alter table sessions add column more int');
+    await first.close();
+
+    const second = await openTestDatabase();
+
+    expect((await second.query(STARTED)).rows).not.toEqual(started);
+    await expect(second.query('select more from sessions')).rejects.toThrow();
+    await second.close();
+  },
+  TIMEOUT_MS,
+);
