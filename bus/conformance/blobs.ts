@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { eventually, type UnderTest } from './under-test.ts';
 
+/** Large bodies: stored, read back, unknown ids. */
 export function blobCases(underTest: UnderTest): void {
   describe('blobs', () => {
     it('come back byte for byte, whatever their size', async () => {
@@ -21,7 +22,7 @@ export function blobCases(underTest: UnderTest): void {
       expect(ids[0]).not.toBe(ids[1]);
     });
 
-    it('are null when nobody knows the id', async () => {
+    it('are null for an unknown id', async () => {
       const { bus } = underTest();
 
       expect(await bus.blobs.get('01ARZ3NDEKTSV4RRFFQ69G5FAV')).toBeNull();
@@ -29,6 +30,7 @@ export function blobCases(underTest: UnderTest): void {
   });
 }
 
+/** Large bodies of a bus with short retention. */
 export function blobWindowCases(underTest: UnderTest): void {
   describe('blobs: later', () => {
     it('DESIGN 3: a large body is kept for its time, and then it is gone', async () => {

@@ -61,7 +61,7 @@ export function bodyCases(underTest: UnderTest): void {
       expect(await through(underTest().bus, [body])).toEqual([body]);
     });
 
-    it("come back as they went in: a text like a reference to somebody else's blob", async () => {
+    it('come back as they went in: a text that looks like a reference to another blob', async () => {
       const { bus } = underTest();
       const body = `blob:${await bus.blobs.put(Buffer.from('a secret'))}`;
 

@@ -4,6 +4,7 @@ import { Collector, gate, START, type UnderTest } from './under-test.ts';
 
 const CLOSED = { code: 'bus.closed' };
 
+/** What a bus accepts and refuses while and after it closes. */
 export function closingCases(underTest: UnderTest): void {
   describe('closing', () => {
     it('waits for the handlers in hand, which can still store what they found out', async () => {

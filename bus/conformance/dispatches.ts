@@ -40,7 +40,7 @@ async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<
 const bodiesOf = (items: WorkItem[]) => items.map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`).filter((text) => !text.startsWith('first'));
 
 export function dispatchCases(underTest: UnderTest): void {
-  describe('offers', () => {
+  describe('dispatched items', () => {
     it('DESIGN 6: hands an item to a consumer that is free, the first time as delivery 1, and stores it nowhere', async () => {
       const { bus } = underTest();
       const blocked = gate();
@@ -59,7 +59,7 @@ export function dispatchCases(underTest: UnderTest): void {
       blocked.open();
     });
 
-    it('tells its publisher of an item that nobody is there for', async () => {
+    it('reports to its publisher an item that reached no consumer', async () => {
       const { bus } = underTest();
       const refused = new Collector<string>();
       const subscription = bus.work.onRefused(refused.add);
@@ -69,7 +69,7 @@ export function dispatchCases(underTest: UnderTest): void {
       await subscription.stop();
     });
 
-    it('stores an item whose consumer has its hands full, which comes once they are free, as for the first time', async () => {
+    it('stores an item whose consumer has no free slot, and delivers it once there is one, as for the first time', async () => {
       const { bus } = underTest();
       const { collected, blocked } = consumeBlocked(bus, 8);
       await untilAcquired(bus, collected);
@@ -103,7 +103,7 @@ export function dispatchCases(underTest: UnderTest): void {
       blocked.open();
     });
 
-    it('delivers an item that its worker sent back again, marked, and to whoever is there then', async () => {
+    it('redelivers an item after a nak, with its delivery count, to any consumer', async () => {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => (item.deliveryCount === 1 ? item.nak(50) : item.ack()));
       await untilAcquired(bus, collected);
@@ -125,7 +125,7 @@ export function dispatchCases(underTest: UnderTest): void {
       expect(bodiesOf(collected.items)).toEqual(['body 3', 'body 4']);
     });
 
-    it('never delivers an item again whose worker failed, dropped it or was done with it: whoever offered it asks again', async () => {
+    it('redelivers no item whose handler failed, dropped or acknowledged it: its publisher queues it', async () => {
       const { bus } = underTest();
       const collected = consume(
         bus,
@@ -179,7 +179,7 @@ export function dispatchCases(underTest: UnderTest): void {
       expect(await said.atLeast(2)).toEqual(['held', 'bus.lease_lost']);
     });
 
-    it('waits for what was offered when its consumer stops, and offers it nothing more', async () => {
+    it('waits for dispatched items when their consumer stops, and dispatches no more to it', async () => {
       const { bus } = underTest();
       const blocked = gate();
       const collected = new Collector<WorkItem>();
@@ -207,7 +207,7 @@ export function dispatchCases(underTest: UnderTest): void {
       await stopping;
     });
 
-    it('refuses to offer what can not be an address, and what is too large for a message', () => {
+    it('refuses to dispatch under an id that is no token of a subject, and a body that is too large for a message', () => {
       const { bus } = underTest();
       expect(() => bus.work.dispatch('router.call', 'a.b', 'body')).toThrow(expect.objectContaining({ code: 'bus.invalid_subject' }));
       expect(() => bus.work.dispatch('router.call', 'o1', 'x'.repeat(600_000))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));

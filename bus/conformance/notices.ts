@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Collector, type UnderTest } from './under-test.ts';
 
+/** Notices: subjects, patterns, order, the end of a subscription. */
 export function noticeCases(underTest: UnderTest): void {
   describe('notices', () => {
-    it('reach who listens to their subject, and nobody else', async () => {
+    it('reach the subscribers of their subject, and no others', async () => {
       const { bus } = underTest();
       const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('evt.s1', (subject, body) => mine.add(`${subject} ${body}`));
@@ -15,12 +16,12 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await mine.atLeast(1)).toEqual(['evt.s1 a']);
     });
 
-    it('reach who has just subscribed once it is ready, from whichever process, however much it has to send before', async () => {
+    it('reach a new subscriber once it is ready, from any process, however much is sent before', async () => {
       const { bus, another } = underTest();
       const publisher = await another();
       const collected = new Collector<string>();
       for (let n = 0; n < 5; n += 1) {
-        for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.nobody', 'x'.repeat(256 * 1024));
+        for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.unread', 'x'.repeat(256 * 1024));
         const subscription = bus.notices.subscribe(`evt.s${n}`, (subject) => collected.add(subject));
         await subscription.ready();
         publisher.notices.publish(`evt.s${n}`, '');
@@ -74,7 +75,7 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await collected.atLeast(1)).toEqual(['there and back']);
     });
 
-    it('no longer reach who stopped', async () => {
+    it('no longer reach a stopped subscriber', async () => {
       const { bus } = underTest();
       const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.notices.subscribe('evt.s1', (_, body) => stopped.add(body));

@@ -97,7 +97,7 @@ export function positionCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: elsewhere, fingerprint: 'id-elsewhere' }).atLeast(1)).toEqual(['c']);
     });
 
-    it('is taken as it is when nobody knows its message id', async () => {
+    it('is valid without a fingerprint when the log reaches it', async () => {
       const { bus } = underTest();
       const { first, third } = await someCommands(bus);
       const behindTheLast = readBehind(bus, { sequence: third, fingerprint: null });

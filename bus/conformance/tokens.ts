@@ -17,7 +17,7 @@ function hashOf(frame: Uint8Array): string {
 
 export function tokenCases(underTest: UnderTest): void {
   describe('tokens', () => {
-    it('reach who listens to their origin, in order and byte for byte', async () => {
+    it('reach the subscribers of their origin, in order and byte for byte', async () => {
       const { bus } = underTest();
       const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => mine.add(`${subject} ${textOf(frame)}`));
@@ -30,7 +30,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(await mine.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
     });
 
-    it('no longer reach who stopped', async () => {
+    it('no longer reach a stopped subscriber', async () => {
       const { bus } = underTest();
       const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => stopped.add(textOf(frame)));
@@ -45,7 +45,7 @@ export function tokenCases(underTest: UnderTest): void {
     });
 
     it.each(['at once', 'soon'] as const)(
-      'that are kept %s no longer reach who stopped at the one before, nor does a reader that throws keep them from others',
+      'that are stored %s no longer reach a subscriber that stopped at the one before, and one that throws does not keep them from others',
       async (retention) => {
         const { bus } = underTest();
         const [stopped, throwing, standing] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
@@ -120,7 +120,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect(kept.map(textOf)).toEqual(['a', 'b', 'c', 'end']);
     });
 
-    it('that are not to be kept any more are live in their place, and nobody waits for what was to be kept of them', async () => {
+    it('that are not to be stored any more are live in order, and no replay waits for those that were to be stored', async () => {
       const { bus } = underTest();
       const received = new Collector<string>();
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => received.add(`${subject} ${textOf(frame)}`));
@@ -149,7 +149,7 @@ export function tokenCases(underTest: UnderTest): void {
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(hashOf)).toEqual(frames.map(hashOf));
     });
 
-    it('have no past for a call that nobody knows', async () => {
+    it('have no replay for an unknown call', async () => {
       const { bus } = underTest();
       bus.tokens.publish('tok.gw1.call1', bytesOf('a'));
 

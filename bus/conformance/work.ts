@@ -53,7 +53,7 @@ export function workCases(underTest: UnderTest): void {
       });
       await begun.opened;
       await bus.work.publish('tool', 'waiting', 'body');
-      await bus.work.publish('delivery', 'nobody takes it', 'body');
+      await bus.work.publish('delivery', 'not consumed', 'body');
 
       expect(await bus.work.depths()).toEqual({ 'router.turn': 0, 'router.call': 0, tool: 2, delivery: 1 });
       done.open();
@@ -234,11 +234,11 @@ export function workCases(underTest: UnderTest): void {
 
     it('shares items between consumers', async () => {
       const { bus } = underTest();
-      const holders = new Collector<string>();
+      const consumers = new Collector<string>();
       const done = gate();
       for (const name of ['one', 'two']) {
         bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
-          holders.add(name);
+          consumers.add(name);
           await done.opened;
           await item.ack();
         });
@@ -246,7 +246,7 @@ export function workCases(underTest: UnderTest): void {
       await bus.work.publish('router.call', 'w1', 'a');
       await bus.work.publish('router.call', 'w2', 'b');
 
-      expect([...(await holders.atLeast(2))].sort()).toEqual(['one', 'two']);
+      expect([...(await consumers.atLeast(2))].sort()).toEqual(['one', 'two']);
       done.open();
     });
 
@@ -275,7 +275,7 @@ export function workCases(underTest: UnderTest): void {
 
 export function workReopenCases(underTest: UnderTest): void {
   describe('work: opened again', () => {
-    it('has the items that nobody had taken, and not the ones that were done', async () => {
+    it('has the items that were not delivered, and not the settled ones', async () => {
       const { bus } = underTest();
       const done = consumeAll(bus);
       await bus.work.publish('router.call', 'done', 'done');
