@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { eventually, type UnderTest } from './under-test.ts';
 
+/** Large bodies: stored, read back, unknown ids. */
 export function blobCases(underTest: UnderTest): void {
   describe('blobs', () => {
     it('are read byte for byte, whatever their size', async () => {
@@ -29,6 +30,7 @@ export function blobCases(underTest: UnderTest): void {
   });
 }
 
+/** Large bodies of a bus with short retention. */
 export function blobWindowCases(underTest: UnderTest): void {
   describe('blobs: later', () => {
     it('DESIGN 3: a large body is stored for its retention, and then deleted', async () => {

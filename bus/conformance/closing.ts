@@ -4,6 +4,7 @@ import { Collector, gate, START, type UnderTest } from './under-test.ts';
 
 const CLOSED = { code: 'bus.closed' };
 
+/** What a bus accepts and refuses while and after it closes. */
 export function closingCases(underTest: UnderTest): void {
   describe('closing', () => {
     it('waits for the handlers in flight, which can still store their results', async () => {

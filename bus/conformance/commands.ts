@@ -23,6 +23,7 @@ function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, nth) => `${prefix}${nth}`);
 }
 
+/** The command log: append, dedupe, read, purge. */
 export function commandCases(underTest: UnderTest): void {
   describe('command log: append and look up', () => {
     it('DESIGN 4: a repeated message id is stored once, and answered with the sequence of the first', async () => {
@@ -340,6 +341,7 @@ export function commandCases(underTest: UnderTest): void {
   });
 }
 
+/** The command log after the bus is closed and opened again. */
 export function commandReopenCases(underTest: UnderTest): void {
   describe('command log: opened again', () => {
     it('has the same name, commands and message ids', async () => {
@@ -372,6 +374,7 @@ export function commandReopenCases(underTest: UnderTest): void {
   });
 }
 
+/** The command log of a bus with a short dedupe window. */
 export function commandWindowCases(underTest: UnderTest): void {
   describe('command log: later', () => {
     it('DESIGN 4: the log deduplicates a message id for its window, and no longer', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Collector, type UnderTest } from './under-test.ts';
 
+/** Notices: subjects, patterns, order, the end of a subscription. */
 export function noticeCases(underTest: UnderTest): void {
   describe('notices', () => {
     it('reach the subscribers of their subject, and no other', async () => {
