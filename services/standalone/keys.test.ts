@@ -21,7 +21,7 @@ describe('the keys of a data folder', () => {
 
     const error = await loadKeys(folder, {}).catch((cause: unknown) => cause);
 
-    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('keys.json is damaged') });
+    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('keys.json is not a valid key file') });
     expect(inspect(error, { depth: 9 })).not.toContain('0123456789abcdef');
   });
 
