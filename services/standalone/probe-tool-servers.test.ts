@@ -40,7 +40,7 @@ it('waits for none that does not answer', async () => {
   onTestFinished(() => silent.close());
 
   expect(await trying([{ id: 'silent', hostname: 'http://127.0.0.1', port: silent.port }])).toEqual([
-    expect.stringContaining("can't be used (no answer within 3 s)"),
+    expect.stringContaining('is unavailable (no response within 3 s)'),
   ]);
 });
 

@@ -128,7 +128,7 @@ describe('loadBundle', () => {
         'manifest.yaml: agent_config.llms.default: must be a model id like provider/model',
         'manifest.yaml: agent_config.llms.api_key: the environment variable NOT_SET is not set',
         'documents/policies/refunds.json: owner: is not a known field',
-        'documents/policies/twice.yml: is version 1 of "safety", and so is documents/policies/safety.yaml',
+        'documents/policies/twice.yml: has the same id and version as documents/policies/safety.yaml: "safety", version 1',
         expect.stringMatching(/^documents\/glossaries\/words\.yaml: line 2, column \d+: /),
         'manifest.yaml: agent_config.context.system_prompt: there is no "missing" version 1 among the documents in prompts',
         'documents/routines/triage.yaml: instructions: there is no "goal" version 3 among the documents in prompts',
