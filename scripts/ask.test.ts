@@ -60,7 +60,7 @@ describe('a question to the router', () => {
   });
 
   it.each([
-    [401, { error: { code: 401, message: 'No such key' } }, /does not accept the key \(401\), which is router_key of .*keys\.json: No such key/],
+    [401, { error: { code: 401, message: 'No such key' } }, /rejects the key \(401\), which is router_key of .*keys\.json: No such key/],
     [503, { error: { code: 503, message: 'Too busy' } }, /answered 503: Too busy/],
   ])('ends with 1 and the reason when the answer is %s', async (status, body, message) => {
     await running((_request, response) => void response.writeHead(status).end(JSON.stringify(body)));

@@ -21,7 +21,7 @@ describe('the keys of a data folder', () => {
 
     const error = await loadKeys(folder, {}).catch((cause: unknown) => cause);
 
-    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('keys.json is damaged') });
+    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('keys.json is not a valid key file') });
     expect(inspect(error, { depth: 9 })).not.toContain('0123456789abcdef');
   });
 
@@ -35,7 +35,7 @@ describe('the keys of a data folder', () => {
     const first = await loadKeys(folder, {});
     const second = await loadKeys(folder, {});
 
-    expect(second).toEqual({ ...first, made: new Map() });
+    expect(second).toEqual({ ...first, generated: new Map() });
     expect([...first.generated.values()]).toEqual([first.routerKey, first.agentKey]);
     expect((await stat(first.path)).mode & 0o777).toBe(0o600);
     expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'agent_key', 'house_secret']);
@@ -61,7 +61,7 @@ describe('the keys of a data folder', () => {
   it('are only those that a request can be made with, and one that is wanted later is added', async () => {
     const first = await loadKeys(folder, { ROUTER_API_KEY: 'mine' }, ['ROUTER_API_KEY']);
     expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['house_secret']);
-    expect(first).toMatchObject({ routerKey: 'mine', agentKey: expect.stringMatching(/^sk-sy-agent-v1-/), made: new Map() });
+    expect(first).toMatchObject({ routerKey: 'mine', agentKey: expect.stringMatching(/^sk-sy-agent-v1-/), generated: new Map() });
     const second = await loadKeys(folder, {}, ['AGENT_API_KEY']);
 
     expect(second.houseSecret).toBe(first.houseSecret);

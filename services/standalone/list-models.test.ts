@@ -33,15 +33,15 @@ it('reports a closed port, and what to do', async () => {
 
   await expect(withModels({ ...unasked, baseUrl }, undefined)).rejects.toMatchObject({
     code: 'config.invalid',
-    message: `OPENAI_BASE_URL: ${baseUrl}/models can't be reached (ECONNREFUSED): start the server there, or name its models in OPENAI_MODELS`,
+    message: `OPENAI_BASE_URL: ${baseUrl}/models can't be reached (ECONNREFUSED): start the server there, or list its models in OPENAI_MODELS`,
   });
 });
 
 it.each<[string, RequestListener, RegExp]>([
-  ['wants a key', (_, response) => void response.writeHead(401).end(), /answers 401: the upstream requires a key: set OPENAI_API_KEY/],
-  ['has no such path', (_, response) => void response.writeHead(404).end(), /answers 404, or name its models in OPENAI_MODELS/],
-  ['leads elsewhere', (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(), /answers 302/],
-  ['says something else', (_, response) => void response.end('<html>'), /something other than a list of models/],
+  ['wants a key', (_, response) => void response.writeHead(401).end(), /returns 401: the upstream requires a key: set OPENAI_API_KEY/],
+  ['has no such path', (_, response) => void response.writeHead(404).end(), /returns 404: correct the address, or list its models in OPENAI_MODELS/],
+  ['leads elsewhere', (_, response) => void response.writeHead(302, { location: '/elsewhere' }).end(), /returns 302/],
+  ['says something else', (_, response) => void response.end('<html>'), /does not return a list of models/],
   ['has none', (_, response) => void response.end('{"data":[]}'), /lists no model/],
   ['does not end its answer', endless, /more than 8388608 bytes/],
 ])('ends the start when the upstream %s', async (_, answer, message) => {

@@ -29,9 +29,9 @@ it('names each that can’t be used with what to do, all together', async () => 
       { id: 'shut', ...at, port: refusing.port, api_key: '${SHOP_KEY}' },
     ]),
   ).toEqual([
-    'the tool server "gone" at http://127.0.0.1:9/mcp can\'t be used (it can\'t be reached): start it, or correct agent_config.mcps[0]; until then the agent runs without its tools and tries again',
-    `the tool server "open" at http://127.0.0.1:${refusing.port}/mcp asks for a key (401): set api_key of agent_config.mcps[1]`,
-    `the tool server "shut" at http://127.0.0.1:${refusing.port}/mcp refuses the key (401): look at $SHOP_KEY`,
+    'the tool server "gone" at http://127.0.0.1:9/mcp is unavailable (it can\'t be reached): start it, or correct agent_config.mcps[0]; until it responds the agent runs without its tools',
+    `the tool server "open" at http://127.0.0.1:${refusing.port}/mcp requires a key (401): set agent_config.mcps[1].api_key`,
+    `the tool server "shut" at http://127.0.0.1:${refusing.port}/mcp rejects the key (401): correct $SHOP_KEY`,
   ]);
 });
 
@@ -40,7 +40,7 @@ it('waits for none that does not answer', async () => {
   onTestFinished(() => silent.close());
 
   expect(await trying([{ id: 'silent', hostname: 'http://127.0.0.1', port: silent.port }])).toEqual([
-    expect.stringContaining("can't be used (no answer within 3 s)"),
+    expect.stringContaining('is unavailable (no response within 3 s)'),
   ]);
 });
 

@@ -34,7 +34,7 @@ function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfi
   const entry = `agent_config.mcps[${index}]`;
   if (failure instanceof ToolFailure && failure.kind === 'auth_failed') {
     const status = failure.status ?? 401;
-    return key === null ? `${server} requires a key (${status}): set ${entry}.api_key` : `${server} rejects the key (${status}): correct ${variableOf(key)}`;
+    return key === null ? `${server} requires a key (${status}): set ${entry}.api_key` : `${server} rejects the key (${status}): correct $${variableOf(key)}`;
   }
   const reason = failure === 'late' ? `no response within ${PROBE_TIMEOUT_MS / 1_000} s` : reasonOf(failure);
   return `${server} is unavailable (${reason}): start it, or correct ${entry}; until it responds the agent runs without its tools`;

@@ -128,7 +128,7 @@ describe('loadBundle', () => {
         'manifest.yaml: agent_config.llms.default: must be a model id like provider/model',
         'manifest.yaml: agent_config.llms.api_key: the environment variable NOT_SET is not set',
         'documents/policies/refunds.json: owner: is not a known field',
-        'documents/policies/twice.yml: is version 1 of "safety", and so is documents/policies/safety.yaml',
+        'documents/policies/twice.yml: has the same id and version as documents/policies/safety.yaml: "safety", version 1',
         expect.stringMatching(/^documents\/glossaries\/words\.yaml: line 2, column \d+: /),
         'manifest.yaml: agent_config.context.system_prompt: there is no "missing" version 1 among the documents in prompts',
         'documents/routines/triage.yaml: instructions: there is no "goal" version 3 among the documents in prompts',
@@ -189,7 +189,7 @@ describe('loadBundle', () => {
         'manifest.yaml': manifestWith({}, { platform: { ...manifest.agent_config.platform, base_url: 'https://platform.example/' } }),
       });
       const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents'), environment };
-      const refusal = /1 error:\n.*agent_config\.platform\.base_url: is another deployment's.*leave it out, or set PUBLIC_BASE_URL/;
+      const refusal = /1 error:\n.*agent_config\.platform\.base_url: must be the address of this deployment.*remove it, or set PUBLIC_BASE_URL/;
 
       await expect(loadBundle(paths)).rejects.toThrow(refusal);
       await expect(loadBundle({ ...paths, publicBaseUrl: 'https://elsewhere.example' })).rejects.toThrow(refusal);
@@ -293,14 +293,14 @@ describe('loadBundle', () => {
       const folder = await lay({ 'manifest.yaml': manifest, 'documents/prompts/acme.yaml': prompt });
       for (let number = 0; number < 2_000; number += 1) await writeFile(join(folder, 'documents', 'prompts', `p${number}.yaml`), 'id: [');
 
-      await expect(loadFrom(folder)).rejects.toThrow(/holds more than 2000 documents$/);
+      await expect(loadFrom(folder)).rejects.toThrow(/contains more than 2000 documents$/);
     }, 60_000);
 
     it('more text than may be read, without reading it', async () => {
       const files: Files = { 'manifest.yaml': manifest };
       for (let number = 0; number < 5; number += 1) files[`documents/policies/p${number}.yaml`] = 'x'.repeat(1_000_000);
 
-      await expect(load(files)).rejects.toThrow(/holds more than 4 MiB of documents$/);
+      await expect(load(files)).rejects.toThrow(/contains more than 4 MiB of documents$/);
     });
 
     it('a folder with more entries than may be listed', async () => {

@@ -103,7 +103,7 @@ function compiled(schema: Record<string, unknown>): Validate | null {
   try {
     return compileSchema(schema);
   } catch (error) {
-    if (error instanceof SwitchyardError && /lead back to itself|lead to themselves/.test(error.message)) return null;
+    if (error instanceof SwitchyardError && /lead back to itself|lead only to themselves/.test(error.message)) return null;
     throw error;
   }
 }

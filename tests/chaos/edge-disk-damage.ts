@@ -10,7 +10,7 @@ interface Damage {
 }
 
 const database = (folder: string, ...path: string[]) => join(folder, 'database', ...path);
-const DAMAGED = /the database in .*(damaged|is gone)/;
+const DAMAGED = /the database in .*(damaged|is missing)/;
 
 function garble(path: string): void {
   writeFileSync(path, Buffer.alloc(statSync(path).size, 0xa5));
@@ -61,7 +61,7 @@ const ofFolder: readonly Damage[] = [
   {
     name: 'keys that are garbled',
     do: (folder) => garble(join(folder, 'keys.json')),
-    says: /keys\.json is damaged: restore it/,
+    says: /keys\.json is not a valid key file: restore it/,
   },
   {
     name: 'files of something else',

@@ -102,7 +102,7 @@ describe('a service whose store is not there', { concurrent: true }, () => {
     const fresh = await databaseThatMigrates(onTestFinished);
     const gateway = startService('agent-gateway', { DATABASE_URL: fresh.url, PORT: '0', LOG_LEVEL: 'info' });
     const url = await eventually(() => /"url":"([^"]+)","msg":"listening, and not ready yet"/.exec(gateway.output())?.[1], { timeoutMs: 60_000 });
-    await eventually(() => /still starting: bringing the schema /.test(gateway.output()), { timeoutMs: 60_000 });
+    await eventually(() => /still starting: migrating the schema /.test(gateway.output()), { timeoutMs: 60_000 });
 
     expect(await answerAt(`${url}/health/live`)).toEqual([200, { status: 'ok', service: 'agent-server' }]);
     for (const path of ['/health', '/health/ready']) expect(await answerAt(url + path)).toEqual([503, { status: 'booting' }]);

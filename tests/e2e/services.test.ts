@@ -51,7 +51,7 @@ it('reports a PG_BIN that leads nowhere', async () => {
   const services = runProgram([process.execPath, 'scripts/servers/test-services.mjs'], { env: { PG_BIN: '/nowhere' } });
 
   expect(await services.exited).toEqual({ code: 1, signal: null });
-  expect(services.output()).toBe('PG_BIN is /nowhere, which does not hold initdb, postgres, psql.\n');
+  expect(services.output()).toBe('PG_BIN is /nowhere, which does not contain initdb, postgres, psql.\n');
 });
 
 it('ends its servers at the end of the run, and those of a killed run at the next', async () => {

@@ -124,7 +124,7 @@ describe('a receiver that does not answer', () => {
   it('DESIGN 6: a receiver that does not answer gets no more posts for a while, which costs its callbacks no attempt', async () => {
     await silenceReceiver();
     const report = await outcomeOf(DEAD);
-    expect(report).toMatchObject({ outcome: 'failed', attempts: 0, attemptsInRow: 0, reason: expect.stringContaining('was not asked') });
+    expect(report).toMatchObject({ outcome: 'failed', attempts: 0, attemptsInRow: 0, reason: expect.stringContaining('nothing was posted') });
     expect(report.retryAfterMs).toBeGreaterThanOrEqual(5_000);
     expect(toDead()).toBe(5);
     expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered' });

@@ -156,10 +156,10 @@ describe('a request to the intake of traces', () => {
     const asJson = await send(url, '{}', { 'content-type': 'application/json' });
     const asProtobuf = await send(url, 'x');
 
-    expect([asJson.status, await asJson.json()]).toEqual([200, { partialSuccess: { errorMessage: expect.stringContaining('not kept') } }]);
+    expect([asJson.status, await asJson.json()]).toEqual([200, { partialSuccess: { errorMessage: expect.stringContaining('accepted and dropped') } }]);
     const bytes = Buffer.from(await asProtobuf.arrayBuffer());
     expect([bytes[0], bytes[1], bytes[2], bytes[3]]).toEqual([0x0a, bytes.length - 2, 0x12, bytes.length - 4]);
-    expect(bytes.toString('utf8')).toContain('not kept');
+    expect(bytes.toString('utf8')).toContain('accepted and dropped');
   });
 
   it('is accepted and dropped where the collector is reached over gRPC, and logged at the start', async () => {
@@ -199,7 +199,7 @@ describe('a request to the intake of traces', () => {
     await eventually(() => collector.received.length).toBe(2);
     collector.answer(400);
     await send(url, 'no');
-    await eventually(() => log.lines.filter(({ message }) => message.includes('could not be handed on')).length).toBe(1);
+    await eventually(() => log.lines.filter(({ message }) => message.includes('could not be forwarded')).length).toBe(1);
 
     expect(collector.received.map(({ body }) => body.toString())).toEqual(['later', 'later', 'no']);
     expect(seriesOf(await metrics.text(), metricTable.telemetryDropped.name)).toContain('{kind="client_batches"} 1');
