@@ -389,10 +389,10 @@ describe('a turn’s call', () => {
   });
 
   it.each([
-    { what: 'flushes its first word when it is streamed', want: 'frames', hurried: 1 },
-    { what: 'flushes its answer when it is whole and the only one', want: 'body', hurried: 1 },
-    { what: 'flushes nothing when it is whole among others', want: 'body', hurried: 0, besides: '!fail stall after=1 one two' },
-  ] as const)('$what', async ({ want, hurried, ...rest }) => {
+    { what: 'flushes its first word when it is streamed', want: 'frames', flushed: 1 },
+    { what: 'flushes its answer when it is whole and the only one', want: 'body', flushed: 1 },
+    { what: 'flushes nothing when it is whole among others', want: 'body', flushed: 0, besides: '!fail stall after=1 one two' },
+  ] as const)('$what', async ({ want, flushed, ...rest }) => {
     const flush = vi.fn();
     await start({ bus: { ...bus, flush } });
     if ('besides' in rest) {
@@ -404,7 +404,7 @@ describe('a turn’s call', () => {
     const call = turnCall('Hello!', { want, origin: SESSION });
     await publish(call);
     await commandsOf(call.callId);
-    expect(flush).toHaveBeenCalledTimes(hurried);
+    expect(flush).toHaveBeenCalledTimes(flushed);
   });
 
   it('publishes its frames first, and then its command', async () => {

@@ -244,24 +244,24 @@ it('a client that accumulates the stream has the content of the whole answer, ho
 
 it('DESIGN 7: the first content of an answer is retained at once, and so is its end; what is between them may be retained a little later', () => {
   const expected = ['open at once', 'content at once', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once'];
-  expect(keptOf(forClients)).toEqual(expected);
+  expect(retainedOf(forClients)).toEqual(expected);
 });
 
 it('frames of an actor’s call may be retained a little later, and not at all once it has ended: the log has its text then', () => {
   const expected = ['open soon', 'content soon', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content soon', 'done no more'];
-  expect(keptOf(forActors)).toEqual(expected);
+  expect(retainedOf(forActors)).toEqual(expected);
 });
 
 /** Retention of the frames of one answer that takes more than a minute. */
-function keptOf(retention: FrameRetention): string[] {
+function retainedOf(retention: FrameRetention): string[] {
   vi.useFakeTimers();
-  const kept: string[] = [];
+  const retained: string[] = [];
   const writer = frameWriter({
     callId: 'gen-1',
     attempt: 1,
     retention,
-    publish: (frame, when) => kept.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
-    flush: () => kept.push('flush'),
+    publish: (frame, when) => retained.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
+    flush: () => retained.push('flush'),
   });
   writer.begin(head);
   writer.debug({});
@@ -274,7 +274,7 @@ function keptOf(retention: FrameRetention): string[] {
     writer.parts([{ type: 'reasoning-delta', text }]);
   }
   writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-  return kept;
+  return retained;
 }
 
 it('clients receive of each frame exactly the bytes of a whole one, whatever preceded it', () => {

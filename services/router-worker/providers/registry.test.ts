@@ -5,11 +5,11 @@ import { openProviders } from './registry.ts';
 
 const config = routerConfig.parse({
   providers: [
-    { slug: 'local', kind: 'scripted' },
+    { slug: 'scripted', kind: 'scripted' },
     { slug: 'openai', kind: 'openai-compatible', base_url: 'https://api.openai.com/v1', api_key: '${OPENAI_API_KEY}' },
     { slug: 'local', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' },
   ],
-  models: [{ id: 'a/one', endpoints: [{ provider: 'local', upstream_model: 'one' }] }],
+  models: [{ id: 'a/one', endpoints: [{ provider: 'scripted', upstream_model: 'one' }] }],
   keys: [{ id: 'k', key: '${KEY}' }],
 });
 
@@ -23,7 +23,7 @@ it('names the variable of a credential that is missing or empty', () => {
 
 it('creates an adapter for every provider, and sends OpenAI the token limit under the name that all of its models support', async () => {
   const providers = openProviders({ config, environment: { OPENAI_API_KEY: 'sk-1' }, clock: systemClock, scriptedWordsPerSecond: 0 });
-  expect([...providers.adapters.keys()]).toEqual(['local', 'openai', 'local']);
+  expect([...providers.adapters.keys()]).toEqual(['scripted', 'openai', 'local']);
   const call = { model: 'm', request: { messages: [{ role: 'user' as const, content: 'hi' }], max_tokens: 5 } };
   expect(providers.adapters.get('openai')?.upstreamBody(call)).toMatchObject({ max_completion_tokens: 5 });
   expect(providers.adapters.get('local')?.upstreamBody(call)).toMatchObject({ max_tokens: 5 });
