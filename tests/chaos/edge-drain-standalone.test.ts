@@ -7,7 +7,9 @@ import { startStandalone } from '../helpers/start-standalone.ts';
 const CLEAN = { code: 0, signal: null };
 /** Longer than the drain. */
 const LONG = '!slow 500 !repeat 20 Hello!';
-const DRAIN_SECONDS = 2;
+/** More than the drain, too, and taken up anew at the next start. */
+const TURN = '!slow 500 !repeat 8 Hello!';
+const DRAIN_SECONDS = 1;
 /** Three times the promise: the drain and the time for closing everything (RELEASE_MARGIN_MS). */
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
 
@@ -15,7 +17,7 @@ it('npm start exits in time after a signal whatever is in flight, and the turn c
   const standalone = await startStandalone({ env: { SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS), MANAGEMENT_PORT: '0', COALESCE_MS: '1' } });
   const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
   const { id } = await agent.createSession();
-  const { offset } = await agent.postMessage(id, LONG);
+  const { offset } = await agent.postMessage(id, TURN);
   const stream = await openStream(standalone, LONG);
   await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
   const beganAtMs = performance.now();
