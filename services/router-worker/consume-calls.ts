@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import { isPlainClientCall, type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { isClientCall, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { callLease, renewLease } from '#bus/renew-lease.ts';
@@ -249,7 +249,7 @@ function overloaded(): SwitchyardError {
 function callIn(item: WorkItem): AddressedCall | string | null {
   const body = jsonIn(item.body);
   item.body = '';
-  if (isPlainClientCall(body)) return addressed(body);
+  if (isClientCall(body)) return addressed(body);
   const version = versionOf(body);
   if (version !== 1) return version === null ? 'not a message of ours' : null;
   const parsed = routerCall.safeParse(body);
