@@ -9,6 +9,39 @@ import { markOf } from './upstream/answers.mjs';
 /** A real key of an upstream is about as long. */
 const UPSTREAM_KEY = 'sk-upstream-0123456789abcdef0123456789abcdef';
 
+/** What an application puts before the question: a few paragraphs. */
+const SYSTEM_PROMPT = [
+  'You are the assistant of a shop for coffee machines. You answer questions about orders, deliveries, repairs and the warranty.',
+  'Answer in the language of the question, in at most three sentences, and without lists. Name the article of the terms that you rely on.',
+  'If you do not know the answer, say so and offer to hand the conversation to a colleague. Never promise refunds, dates or prices.',
+  'The warranty covers two years from the day of purchase. Parts that wear, such as seals and filters, are covered for six months.',
+].join('\n\n');
+
+/**
+ * A request's body: the question alone, or with what applications send beside it.
+ *
+ * @type {Record<import('./shape.mjs').Traffic, (asked: { model: string, stream: boolean, content: string }) => object>}
+ */
+const bodies = {
+  plain: ({ model, stream, content }) => ({ model, stream, messages: [{ role: 'user', content }] }),
+  vendor: ({ model, stream, content }) => ({
+    model,
+    messages: [
+      { role: 'system', content: SYSTEM_PROMPT },
+      { role: 'user', content },
+    ],
+    temperature: 0.7,
+    top_p: 0.95,
+    max_tokens: 1_024,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    stop: ['\n\nCustomer:'],
+    user: 'customer-4711',
+    stream,
+    ...(stream ? { stream_options: { include_usage: true } } : {}),
+  }),
+};
+
 /**
  * How each target is asked for a completion in a shape. The ones that only hand on take the shape from the path.
  *
@@ -49,7 +82,7 @@ export function completionsOf(target, upstreamUrl, shape) {
      */
     requestOf: ({ stream, id = 0, promptBytes = 0 }) => {
       const content = `${markOf(id)} How long is the warranty of my machine? ${'Please be brief. '.repeat(Math.ceil(promptBytes / 17))}`;
-      return requestBytes({ address, path, headers, body: JSON.stringify({ model, stream, messages: [{ role: 'user', content }] }) });
+      return requestBytes({ address, path, headers, body: JSON.stringify(bodies[shape.traffic]({ model, stream, content })) });
     },
   };
 }

@@ -5,7 +5,6 @@ import { leavingClients } from './load/leaving-clients.mjs';
 import { openStreams } from './load/open-streams.mjs';
 import { turns } from './load/turns.mjs';
 import { wholeRequests } from './load/whole-requests.mjs';
-import { wholeShape } from './settings.mjs';
 
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
 /** @typedef {import('./load/failures.mjs').Failures} Failures */
@@ -41,7 +40,7 @@ export const loads = {
  * @param {Setting} setting
  * @param {{ inFlight: number, times: import('./settings.mjs').Times, shape?: import('./shape.mjs').Shape, promptBytes?: number }} how
  */
-export async function whole({ target, upstream, hooks = {} }, { inFlight, times, shape = wholeShape, promptBytes = 0 }) {
+export async function whole({ target, upstream, settings, hooks = {} }, { inFlight, times, shape = settings.shapes.whole, promptBytes = 0 }) {
   const { address, requestOf } = completionsOf(target, upstream.url, shape);
   const isRight = (/** @type {string} */ text) => text.includes('0.0 ');
   const request = requestOf({ stream: false, promptBytes });

@@ -4,7 +4,7 @@ import { describeMachine } from './machine.mjs';
 import { measureMore } from './more.mjs';
 import { optionsFrom, usage } from './options.mjs';
 import { profileRun } from './profile/profile-run.mjs';
-import { allFiguresOf, cpuByProcessOf, failuresOf, tableOf } from './report.mjs';
+import { allFiguresOf, cpuByProcessOf, failuresOf, tableOf, trafficTableOf } from './report.mjs';
 import { measureRounds } from './rounds.mjs';
 import { rows } from './rows.mjs';
 import { fullSettings, quickSettings } from './settings.mjs';
@@ -35,26 +35,38 @@ try {
 process.exit(); // the upstream ends with its channel; nothing else is open
 
 /** @param {Options} options */
-async function bench({ quick, rows: names, rounds, more, profile, write }) {
-  const chosen = quick ? quickSettings : fullSettings;
-  const settings = { ...chosen, rounds: rounds ?? chosen.rounds };
+async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targets, more, profile, write }) {
+  const settingsIn = quick ? quickSettings : fullSettings;
+  const settings = { plain: settingsIn('plain'), vendor: settingsIn('vendor') };
+  const rounds = wantedRounds ?? settings.plain.rounds;
   const machine = describeMachine();
   const upstream = await startUpstream();
   const core = Number(process.env.BENCH_TARGET_CORE);
   const say = (/** @type {string} */ line) => console.error(line);
-  const measured = await measureRounds({ upstream, settings, core, say }, needsOf(names, more));
+  const needs = needsOf(names, more).filter(({ target }) => targets === null || targets.includes(target));
+  const measured = await measureRounds({ upstream, settings, core, say, traffics, rounds }, needs);
+  // Profiles, and what has no bar, are of one traffic: the one that production has, unless the other is asked for alone.
+  const single = { upstream, settings: settings[traffics.at(-1) ?? 'vendor'], core, say };
   const sections = [
-    ['What was measured', [...machine, `- ${describeRun(settings, quick)}`].join('\n')],
-    ...(names.length > 0 ? [['The table', tableOf(measured, names)]] : []),
+    ['What was measured', [...machine, `- ${describeRun({ ...settings.plain, rounds }, quick)}`].join('\n')],
+    ...traffics.flatMap((traffic) => sectionsOf(measured, { names, traffic })),
+    ...(traffics.length > 1 && names.length > 0 ? [['What vendor traffic costs beside plain', trafficTableOf(measured)]] : []),
     ...(failuresOf(measured) === '' ? [] : [['What failed', failuresOf(measured)]]),
-    ...(cpuByProcessOf(measured) === '' ? [] : [['CPU by process', cpuByProcessOf(measured)]]),
     ...(names.length > 0 ? [['All figures', allFiguresOf(measured)]] : []),
-    ...(profile ? [['Where the CPU goes', await profileRun({ upstream, settings, core, say })]] : []),
-    ...(more ? [['More, without a bar', await measureMore({ upstream, settings, core, say })]] : []),
+    ...(profile ? [['Where the CPU goes', await profileRun(single)]] : []),
+    ...(more ? [['More, without a bar', await measureMore(single)]] : []),
   ];
   const text = sections.map(([title, body]) => `## ${title}\n\n${body}`).join('\n\n');
   console.log(text);
   if (write) writeFileSync(RESULTS, `# Results\n\nWritten by \`npm run bench -- --write\`; [README.md](README.md) says what the rows mean.\n\n${text}\n`);
+}
+
+/** @param {readonly import('./rounds.mjs').Measured[]} all @param {{ names: string[], traffic: import('./shape.mjs').Traffic }} of */
+function sectionsOf(all, { names, traffic }) {
+  if (names.length === 0) return [];
+  const measured = all.filter((one) => one.traffic === traffic);
+  const cpu = cpuByProcessOf(measured);
+  return [[`The table, ${traffic} traffic`, tableOf(measured, names)], ...(cpu === '' ? [] : [[`CPU by process, ${traffic} traffic`, cpu]])];
 }
 
 /** The bare hop is measured wherever requests are, so that a reader sees what of a figure is the shape's, and what Switchyard's. With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */

@@ -1,7 +1,6 @@
 import { durableTurns, whole } from './loads.mjs';
 import { alignedTable } from './report.mjs';
 import { open } from './rounds.mjs';
-import { longShape } from './settings.mjs';
 
 /** @typedef {import('./rounds.mjs').Bench} Bench */
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
@@ -42,8 +41,8 @@ async function promptTable(bench) {
         const result = await whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times, promptBytes });
         lines.push([name, `prompt of ${promptBytes / KB} KB`, ...cellsOf(result)]);
       }
-      const long = await whole(setting, { inFlight: 64, times, shape: longShape });
-      lines.push([name, `answer of ${longShape.tokens} tokens`, ...cellsOf(long)]);
+      const long = await whole(setting, { inFlight: 64, times, shape: settings.shapes.long });
+      lines.push([name, `answer of ${settings.shapes.long.tokens} tokens`, ...cellsOf(long)]);
       say(`more: ${name}, large prompts and long answers`);
     });
   }

@@ -1,20 +1,35 @@
 import { parseArgs } from 'node:util';
 import { rows } from './rows.mjs';
+import { traffics } from './shape.mjs';
+import { targetNames } from './target-names.mjs';
 
-/** @typedef {{ quick: boolean, rows: string[], rounds: number | null, more: boolean, profile: boolean, write: boolean }} Options `rounds` null: as many as the settings say */
+/**
+ * @typedef {object} Options
+ * @property {boolean} quick
+ * @property {string[]} rows
+ * @property {number | null} rounds null: as many as the settings say
+ * @property {readonly import('./shape.mjs').Traffic[]} traffics at least one
+ * @property {string[] | null} targets null: all that the rows need
+ * @property {boolean} more
+ * @property {boolean} profile
+ * @property {boolean} write
+ */
 
 const MAX_ROUNDS = 100;
 
 export const usage = `Usage: npm run bench                              measure and print the table
-       npm run bench -- --quick                   a run of 3 minutes that only shows that everything works
+       npm run bench -- --quick                   a run of 6 minutes that only shows that everything works
        npm run bench -- --rows request-cpu,turn   these rows only ('none': no row)
        npm run bench -- --rounds 5                more rounds than 3
+       npm run bench -- --traffic plain           one form of requests and answers: ${traffics.join(' or ')}; both otherwise
+       npm run bench -- --targets switchyard      these only, of those that the rows need
        npm run bench -- --profile                 also CPU of one request, token and turn, by function
        npm run bench -- --more                    also embedded, two of each, large prompts, batches
        npm run bench -- --write                   write the results to bench/RESULTS.md
        npm run bench -- --help                    print this
 
 Rows: ${rows.map(({ name }) => name).join(', ')}
+Targets: ${targetNames.join(', ')}
 
 Needs Linux with two otherwise idle cores. The load generator and the fake upstream
 run on the first core, the measured processes on the second.`;
@@ -27,7 +42,7 @@ export function optionsFrom(args) {
   try {
     ({ values } = parseArgs({
       args,
-      options: { quick: flag, more: flag, profile: flag, write: flag, rows: text, rounds: text, help: { ...flag, short: 'h' } },
+      options: { quick: flag, more: flag, profile: flag, write: flag, rows: text, rounds: text, traffic: text, targets: text, help: { ...flag, short: 'h' } },
     }));
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
@@ -40,6 +55,12 @@ export function optionsFrom(args) {
   const rounds = values.rounds === undefined ? null : Number(values.rounds);
   if (rounds !== null && !(Number.isInteger(rounds) && rounds >= 1 && rounds <= MAX_ROUNDS))
     return new Error(`--rounds takes a number from 1 to ${MAX_ROUNDS}.`);
+  const chosen = traffics.filter((traffic) => values.traffic === undefined || traffic === values.traffic);
+  if (chosen.length === 0) return new Error(`--traffic takes ${traffics.join(' or ')}.`);
+  const targets = values.targets?.split(',') ?? null;
+  const unknownTarget = targets?.find((name) => !targetNames.includes(name));
+  if (unknownTarget !== undefined) return new Error(`There is no target '${unknownTarget}'.`);
   const { quick, more, profile, write } = values;
-  return { quick, more, profile, write, rounds, rows: wanted };
+  if (write && targets !== null) return new Error('--write takes no --targets: the rows compare with the others.');
+  return { quick, more, profile, write, rounds, rows: wanted, traffics: chosen, targets };
 }

@@ -1,3 +1,4 @@
+import { median } from './figures.mjs';
 import { judge, worst } from './judge.mjs';
 import { Figures, rows } from './rows.mjs';
 
@@ -33,22 +34,41 @@ export function tableOf(measured, names) {
 export function allFiguresOf(measured) {
   /** @type {Map<string, { cells: string[], values: number[] }>} */
   const found = new Map();
-  for (const { target, load, figures } of measured) {
+  for (const { traffic, target, load, figures } of measured) {
     for (const [name, value] of Object.entries(figures)) {
       if (value === null || !Number.isFinite(value)) continue;
-      const key = `${load} ${name} ${target}`;
-      const row = found.get(key) ?? { cells: [load, name, target], values: [] };
+      const key = `${load} ${name} ${target} ${traffic}`;
+      const row = found.get(key) ?? { cells: [load, name, target, traffic], values: [] };
       row.values.push(value);
       found.set(key, row);
     }
   }
-  const medians = new Figures(measured);
-  const lines = [...found.values()].map(({ cells, values }) => {
-    const [load = '', name = '', target = ''] = cells;
-    return [...cells, short(medians.median(target, load, name)), short(Math.min(...values)), short(Math.max(...values))];
-  });
+  const lines = [...found.values()].map(({ cells, values }) => [...cells, short(median(values)), short(Math.min(...values)), short(Math.max(...values))]);
   lines.sort((one, other) => one.slice(0, 2).join().localeCompare(other.slice(0, 2).join()));
-  return alignedTable(['load', 'figure', 'target', 'median', 'least', 'most'], lines);
+  return alignedTable(['load', 'figure', 'target', 'traffic', 'median', 'least', 'most'], lines);
+}
+
+/** Those that traffic can change. */
+const TRAFFIC_FIGURES = ['cpuPerThousand', 'perSecond', 'p50Ms', 'firstTokenP50Ms', 'memoryPerThousandMb'];
+
+/**
+ * What vendors' form of requests and answers does to each target's figures.
+ *
+ * @param {readonly Measured[]} measured in both
+ * @returns {string} Markdown
+ */
+export function trafficTableOf(measured) {
+  const plain = new Figures(measured.filter(({ traffic }) => traffic === 'plain'));
+  const vendor = new Figures(measured.filter(({ traffic }) => traffic === 'vendor'));
+  const pairs = [...new Set(measured.map(({ load, target }) => `${load} ${target}`))].sort();
+  const lines = pairs.flatMap((pair) => {
+    const [load = '', target = ''] = pair.split(' ');
+    return TRAFFIC_FIGURES.flatMap((figure) => {
+      const [before, after] = [plain.median(target, load, figure), vendor.median(target, load, figure)];
+      return before === null || after === null ? [] : [[load, target, figure, short(before), short(after), before === 0 ? '' : `${short(after / before)}×`]];
+    });
+  });
+  return alignedTable(['load', 'target', 'figure', 'plain', 'vendor', 'ratio'], lines);
 }
 
 /**
@@ -72,7 +92,10 @@ export function cpuByProcessOf(measured) {
 export function failuresOf(measured) {
   return measured
     .filter(({ failures }) => failures.count > 0)
-    .map(({ round, target, load, failures }) => `- round ${round}, ${target}, ${load}: ${failures.count} failed: ${failures.messages.join(' / ')}`)
+    .map(
+      ({ round, traffic, target, load, failures }) =>
+        `- round ${round}, ${traffic}, ${target}, ${load}: ${failures.count} failed: ${failures.messages.join(' / ')}`,
+    )
     .join('\n');
 }
 

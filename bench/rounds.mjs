@@ -1,10 +1,12 @@
 import { loads } from './loads.mjs';
-import { shapesOf, turnShape } from './settings.mjs';
+import { shapesOf } from './settings.mjs';
 import { startTarget } from './targets/start-target.mjs';
 
 /** @typedef {import('./loads.mjs').Result} Result */
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
-/** @typedef {{ round: number, target: string, load: string } & Result} Measured */
+/** @typedef {import('./settings.mjs').Settings} Settings */
+/** @typedef {import('./shape.mjs').Traffic} Traffic */
+/** @typedef {{ round: number, traffic: Traffic, target: string, load: string } & Result} Measured */
 /** @typedef {{ target: string, load: string }} Need */
 
 /**
@@ -40,21 +42,25 @@ const stages = [
  */
 
 /**
- * Measures what is needed, round by round: each round starts every target afresh, one after the other, so that other activity of the machine
- * affects all of them.
+ * Measures what is needed, round after round: each round starts every target afresh for each traffic, one after the other, so that whatever else the
+ * machine does meanwhile meets all of them.
  *
- * @param {Bench} bench
+ * @param {Omit<Bench, 'settings'> & { settings: Record<Traffic, Settings>, traffics: readonly Traffic[], rounds: number }} bench
  * @param {readonly Need[]} needs
  * @returns {Promise<Measured[]>}
  */
-export async function measureRounds(bench, needs) {
+export async function measureRounds({ settings, traffics, rounds, ...bench }, needs) {
   /** @type {Measured[]} */
   const measured = [];
   const isNeeded = (/** @type {string} */ target, /** @type {string} */ load) => needs.some((need) => need.target === target && need.load === load);
-  for (let round = 1; round <= bench.settings.rounds; round += 1) {
+  for (let round = 1; round <= rounds; round += 1) {
     for (const stage of stages) {
       const needed = stage.loads.filter((load) => isNeeded(stage.target, load));
-      if (needed.length > 0) measured.push(...(await measureStage(bench, { ...stage, loads: needed }, round)));
+      if (needed.length === 0) continue;
+      for (const traffic of traffics) {
+        const results = await measureStage({ ...bench, settings: settings[traffic] }, { ...stage, loads: needed }, `round ${round}  ${traffic}`);
+        measured.push(...results.map((result) => ({ round, traffic, ...result })));
+      }
     }
   }
   return measured;
@@ -65,20 +71,20 @@ export async function measureRounds(bench, needs) {
  *
  * @param {Bench} bench
  * @param {Stage} stage
- * @param {number} round
- * @returns {Promise<Measured[]>}
+ * @param {string} title of what is told
+ * @returns {Promise<({ target: string, load: string } & Result)[]>}
  */
-async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {} }, round) {
+async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {} }, title) {
   const target = await open(name, { upstream, settings, core, options });
-  /** @type {Measured[]} */
+  /** @type {({ target: string, load: string } & Result)[]} */
   const measured = [];
   try {
     for (const load of names) {
       const run = loads[load];
       if (run === undefined) throw new Error(`there is no load '${load}'`);
       const result = await run({ target, upstream, settings });
-      measured.push({ round, target: name, load, ...result });
-      say(`round ${round}  ${name}  ${load}: ${summaryOf(result)}`);
+      measured.push({ target: name, load, ...result });
+      say(`${title}  ${name}  ${load}: ${summaryOf(result)}`);
     }
   } finally {
     await target.stop();
@@ -93,7 +99,7 @@ async function measureStage({ upstream, settings, core, say }, { target: name, l
  */
 export async function open(name, { upstream, settings, core, options = {} }) {
   if (name === 'direct') return { name, facts: { roots: [], routerUrl: upstream.url }, call: async () => null, stop: async () => {} };
-  return startTarget(name, { core, options: { upstreamUrl: upstream.url, shapes: shapesOf(settings), turnShape, ...options } });
+  return startTarget(name, { core, options: { upstreamUrl: upstream.url, shapes: shapesOf(settings), turnShape: settings.shapes.turn, ...options } });
 }
 
 /** @param {Result} result */

@@ -1,21 +1,33 @@
 /**
+ * The form of requests and answers. `vendor`: as OpenAI's chunks and its clients' requests are (upstream/vendor-answers.mjs, completions.mjs); `plain`:
+ * the least that is valid, as all rows were measured before there were two.
+ *
+ * @typedef {'plain' | 'vendor'} Traffic
+ */
+
+/**
  * The form of the upstream's answer, as the first path segment: so a target is configured by its base URL only.
  *
  * @typedef {object} Shape
  * @property {number} tokens
  * @property {number} perSecond 0: all of them at once
  * @property {number} delayMs from the request to the first token, or to the whole answer
+ * @property {Traffic} traffic
  */
 
+/** @type {readonly Traffic[]} */
+export const traffics = ['plain', 'vendor'];
+
 /** @param {Shape} shape */
-export function shapeName({ tokens, perSecond, delayMs }) {
-  return `t${tokens}-r${perSecond}-d${delayMs}`;
+export function shapeName({ tokens, perSecond, delayMs, traffic }) {
+  return `t${tokens}-r${perSecond}-d${delayMs}-${traffic}`;
 }
 
 /** @param {string} path of a request @returns {Shape | null} null: it names none */
 export function shapeOf(path) {
-  const [, tokens, perSecond, delayMs] = /^\/t(\d+)-r(\d+)-d(\d+)\//.exec(path) ?? [];
-  return tokens === undefined ? null : { tokens: Number(tokens), perSecond: Number(perSecond), delayMs: Number(delayMs) };
+  const [, tokens, perSecond, delayMs, name] = /^\/t(\d+)-r(\d+)-d(\d+)-([a-z]+)\//.exec(path) ?? [];
+  const traffic = traffics.find((one) => one === name);
+  return traffic === undefined ? null : { tokens: Number(tokens), perSecond: Number(perSecond), delayMs: Number(delayMs), traffic };
 }
 
 /** @param {Shape} shape @returns {number} duration of a stream, from its first token on */

@@ -10,5 +10,8 @@ export interface HostTimes {
   cutOffMs: number;
 }
 
-/** `cutOffMs` allows for a reconnect and for a broker's restart; a silent connection is closed after two pings, 15 s at most (bus/nats/connection/dial.ts). */
+/**
+ * `cutOffMs` is longer than a reconnect or a broker's restart, and less than the 15 s after which NATS closes a silent connection: it counts from the last
+ * reply to the host's own questions, one per beat (bus-contact.ts), so no ping needs to fail first.
+ */
 export const hostTimes: HostTimes = { beatMs: 1_000, expiresAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000 };

@@ -1,18 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { streamEnd, streamHead, streamToken } from '../upstream/answers.mjs';
+import { traffics } from '../shape.mjs';
+import { answersIn } from '../upstream/answers.mjs';
 import { TokenCheck } from './token-check.mjs';
 
 const ID = 17;
 const TOKENS = 5;
 
-/** The events of a stream with these tokens, in this order, as one text. */
-function streamOf(numbers: readonly number[], id = ID): string {
-  return numbers.map((number) => eventOf(streamToken(id, number))).join('');
-}
-
-/** An event without the size of its chunk. */
-function eventOf(chunk: string): string {
-  return chunk.slice(chunk.indexOf('\r\n') + 2, -2);
+/** The bytes of a body that was sent in chunks. */
+function bodyOf(chunked: string): string {
+  let body = '';
+  for (let at = 0; at < chunked.length; ) {
+    const lineEnd = chunked.indexOf('\r\n', at);
+    const size = Number.parseInt(chunked.slice(at, lineEnd), 16);
+    body += chunked.slice(lineEnd + 2, lineEnd + 2 + size);
+    at = lineEnd + 2 + size + 2;
+  }
+  return body;
 }
 
 function countsOf(text: string, tokens = TOKENS) {
@@ -23,7 +26,11 @@ function countsOf(text: string, tokens = TOKENS) {
 
 const clean = { delivered: TOKENS, lost: 0, doubled: 0, reordered: 0, foreign: 0 };
 
-describe('the check of tokens', () => {
+describe.each(traffics)('the check of tokens in %s traffic', (traffic) => {
+  const answers = answersIn[traffic];
+  /** The events of a stream with these tokens, in this order, as one text. */
+  const streamOf = (numbers: readonly number[], id = ID) => numbers.map((number) => bodyOf(answers.token(id, number, { usage: true }))).join('');
+
   it('finds nothing wrong with a complete stream', () => {
     expect(countsOf(streamOf([0, 1, 2, 3, 4]))).toEqual(clean);
   });
@@ -68,8 +75,8 @@ describe('the check of tokens', () => {
     check.push(streamOf([0, 1, 2, 3, 4]));
 
     expect(check.isDone).toBe(false);
-    check.push(eventOf(streamEnd(TOKENS, true)));
+    check.push(bodyOf(answers.end(TOKENS, { usage: true })));
     expect(check.isDone).toBe(true);
-    expect(streamHead()).toContain('text/event-stream');
+    expect(answers.head()).toContain('text/event-stream');
   });
 });

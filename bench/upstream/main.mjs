@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 import { MessageReader } from '../http/message-reader.mjs';
 import { monotonicMs } from '../monotonic.mjs';
-import { shapeOf } from '../shape.mjs';
-import { markedId, streamEnd, streamHead, streamToken, wholeAnswer } from './answers.mjs';
+import { shapeName, shapeOf } from '../shape.mjs';
+import { answersIn, markedId } from './answers.mjs';
 import { SharedTimer } from './shared-timer.mjs';
 
 /** @typedef {{ requests: number, openConnections: number, streamedTokens: number, aborts: { id: number, atMs: number }[] }} UpstreamCounts since the last time they were asked for */
@@ -14,7 +14,7 @@ const SEARCHED_BYTES = 64 * 1_024;
 const MAX_CATCH_UP = 100;
 
 const timer = new SharedTimer();
-/** @type {Map<number, string>} */
+/** By the name of their shape. @type {Map<string, string>} */
 const wholeAnswers = new Map();
 /** @type {UpstreamCounts} */
 let counts = { requests: 0, openConnections: 0, streamedTokens: 0, aborts: [] };
@@ -70,7 +70,7 @@ function answer(socket, { shape, id, body, done }) {
   if (isStream && shape.perSecond > 0) return stream(socket, { shape, id, body, done });
   const send = () => {
     done();
-    socket.write(isStream ? wholeStream(shape.tokens, id, body) : whole(shape.tokens));
+    socket.write(isStream ? wholeStream(shape, id, body) : whole(shape));
   };
   if (shape.delayMs === 0) {
     send();
@@ -81,11 +81,13 @@ function answer(socket, { shape, id, body, done }) {
 }
 
 /** @param {import('node:net').Socket} socket @param {{ shape: Shape, id: number, body: string, done: () => void }} request */
-function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done }) {
+function stream(socket, { shape: { tokens, perSecond, delayMs, traffic }, id, body, done }) {
+  const answers = answersIn[traffic];
+  const asked = askedIn(body);
   const everyMs = 1_000 / perSecond;
   let next = 0;
   let firstAtMs = monotonicMs() + delayMs;
-  socket.write(streamHead());
+  socket.write(answers.head());
   const scheduled = {
     dueMs: firstAtMs,
     /** @param {number} nowMs */
@@ -93,14 +95,14 @@ function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done 
       const due = Math.min(tokens, Math.floor((nowMs - firstAtMs) / everyMs) + 1);
       if (due - next > MAX_CATCH_UP) firstAtMs = nowMs - next * everyMs;
       let text = '';
-      for (const end = Math.min(due, next + MAX_CATCH_UP); next < end; next += 1) text += streamToken(id, next);
+      for (const end = Math.min(due, next + MAX_CATCH_UP); next < end; next += 1) text += answers.token(id, next, asked);
       if (next < tokens) {
         socket.write(text);
         return firstAtMs + next * everyMs;
       }
       counts.streamedTokens += tokens;
       done();
-      socket.write(text + streamEnd(tokens, includesUsage(body)));
+      socket.write(text + answers.end(tokens, asked));
       return null;
     },
   };
@@ -108,22 +110,25 @@ function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done 
   return () => timer.remove(scheduled);
 }
 
-/** @param {number} tokens */
-function whole(tokens) {
-  const text = wholeAnswers.get(tokens) ?? wholeAnswer(tokens);
-  wholeAnswers.set(tokens, text);
+/** @param {Shape} shape */
+function whole(shape) {
+  const name = shapeName(shape);
+  const text = wholeAnswers.get(name) ?? answersIn[shape.traffic].whole(shape.tokens);
+  wholeAnswers.set(name, text);
   return text;
 }
 
-/** @param {number} tokens @param {number} id @param {string} body */
-function wholeStream(tokens, id, body) {
-  const parts = Array.from({ length: tokens }, (_, number) => streamToken(id, number));
-  return `${streamHead()}${parts.join('')}${streamEnd(tokens, includesUsage(body))}`;
+/** @param {Shape} shape @param {number} id @param {string} body */
+function wholeStream({ tokens, traffic }, id, body) {
+  const answers = answersIn[traffic];
+  const asked = askedIn(body);
+  const parts = Array.from({ length: tokens }, (_, number) => answers.token(id, number, asked));
+  return `${answers.head()}${parts.join('')}${answers.end(tokens, asked)}`;
 }
 
 /** @param {string} body */
-function includesUsage(body) {
-  return /"include_usage": ?true/.test(body);
+function askedIn(body) {
+  return { usage: /"include_usage": ?true/.test(body) };
 }
 
 process.on('message', () => {

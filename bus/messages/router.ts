@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
-import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
+import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
 /** The newest version that this release reads. It writes version 1 (ADR 37). */
@@ -48,8 +48,8 @@ export type RouterCall = z.infer<typeof routerCall>;
 /** Without its request; `maxTokens` and `reply` are always null. */
 export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 
-/** Whether a message is a client's call with a plain request. Agrees with the schema at a tenth of its time; everything else is left to the schema. */
-export function isPlainClientCall(value: unknown): value is RouterCall {
+/** Whether a message is a client's call. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
+export function isClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } = value as Partial<
     Record<keyof RouterCall, unknown>
@@ -67,7 +67,7 @@ export function isPlainClientCall(value: unknown): value is RouterCall {
     (traceparent === null || typeof traceparent === 'string') &&
     maxTokens === null &&
     reply === null &&
-    isPlainChatRequest(request)
+    isValidChatRequest(request)
   );
 }
 

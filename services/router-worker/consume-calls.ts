@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import { isPlainClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { isClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { callLease, renewLease } from '#bus/renew-lease.ts';
@@ -251,7 +251,7 @@ function overloaded(): SwitchyardError {
 function callIn(item: WorkItem): AddressedCall | string | null {
   const body = jsonIn(item.body);
   item.body = '';
-  if (isPlainClientCall(body)) return addressed(body);
+  if (isClientCall(body)) return addressed(body);
   const version = versionOf(body);
   if (version === null) return 'not a message of ours';
   if (version > ROUTER_CALL_VERSION) return null;

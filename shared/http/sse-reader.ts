@@ -14,8 +14,6 @@ export class SseOverflow extends Error {
 
 /** An incremental parser of one event stream. */
 export interface SseReader {
-  /** Whether the next piece starts a new event. */
-  readonly isBetweenEvents: boolean;
   /**
    * The events that a piece completes; none for a comment or part of a line, which still show that the server is alive.
    * @throws SseOverflow when an event is too long; complete events before it are returned first, and the next call throws
@@ -43,10 +41,6 @@ class PieceReader implements SseReader {
 
   constructor(maxEventChars: number) {
     this.#maxEventChars = maxEventChars;
-  }
-
-  get isBetweenEvents(): boolean {
-    return !this.#isWithin;
   }
 
   read(piece: Uint8Array): readonly SseEvent[] {

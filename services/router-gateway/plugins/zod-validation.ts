@@ -10,18 +10,12 @@ export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) =>
 };
 
 /**
- * The same with a fast path: plain data passes without the schema.
- * @param isPlain must be false for anything that the schema would change or refuse
- * @param checked gets each value that went through the schema, as parsed
+ * The same with a check before it: what passes the check is left as it is, and the schema gives the verdict on all else.
+ * @param isValid must be false for anything that the schema would change or refuse
  */
-export function validateUnlessPlain(isPlain: (data: unknown) => boolean, checked: WeakSet<object>): FastifySchemaCompiler<z.ZodType> {
+export function validateUnless(isValid: (data: unknown) => boolean): FastifySchemaCompiler<z.ZodType> {
   return ({ schema }) => {
-    return (data: unknown) => {
-      if (isPlain(data)) return true;
-      const outcome = validate(schema, data);
-      if ('value' in outcome && typeof outcome.value === 'object' && outcome.value !== null) checked.add(outcome.value);
-      return outcome;
-    };
+    return (data: unknown) => isValid(data) || validate(schema, data);
   };
 }
 

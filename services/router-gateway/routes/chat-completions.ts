@@ -4,7 +4,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
-import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
+import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
@@ -20,7 +20,7 @@ import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
 import { parseJsonBodies } from '../plugins/json-body.ts';
-import { validateUnlessPlain } from '../plugins/zod-validation.ts';
+import { validateUnless } from '../plugins/zod-validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
@@ -66,9 +66,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       done(excess === null ? undefined : invalid('', excess));
     });
 
-    // Plain requests have no ignored parts, so only those that went through the schema are looked at.
-    const checked = new WeakSet<object>();
-    app.setValidatorCompiler(validateUnlessPlain(isPlainChatRequest, checked));
+    app.setValidatorCompiler(validateUnless(isValidChatRequest));
     app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
@@ -78,7 +76,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         return resumeCall(deps, positionOf(lastEventId), request, reply);
       }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
-      const ignored = chat !== request.body || checked.has(chat) ? ignoredIn(chat) : null;
+      const ignored = ignoredIn(chat);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refuseModeration(chat);
       const model = models.firstKnown(chat);

@@ -11,11 +11,7 @@ export type PartsOf = (piece: Buffer | null) => ProviderPart[];
 
 export function partsOfStream(reader: PartReader): PartsOf {
   const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
-  return (piece) => {
-    if (piece === null) return reader.readEvents(sse.end());
-    const part = sse.isBetweenEvents ? reader.partIn(piece) : null;
-    return part === null ? reader.readEvents(sse.read(piece)) : [part];
-  };
+  return (piece) => reader.readEvents(piece === null ? sse.end() : sse.read(piece));
 }
 
 export function partsOfWhole(reader: PartReader): PartsOf {

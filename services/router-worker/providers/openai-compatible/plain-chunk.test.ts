@@ -47,12 +47,27 @@ describe('isPlainChunk', () => {
     ['the end', { choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }], usage: null }],
     ['usage', { choices: [], usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10, prompt_tokens_details: { cached_tokens: 0 } } }],
     ['an error', { error: { message: 'no' } }],
+    ['a text with an empty list of tool calls, as of vLLM', { choices: [{ index: 0, delta: { content: 'a', tool_calls: [] } }] }],
+    [
+      'a text from OpenAI',
+      { service_tier: 'default', system_fingerprint: 'fp_1', choices: [{ ...token.choices[0], logprobs: null }], usage: null, obfuscation: 'aB' },
+    ],
+    ['a text from Azure', { choices: [{ content_filter_results: { hate: { filtered: false } }, ...token.choices[0], logprobs: null }], obfuscation: 'aB' }],
+    [
+      'a text from OpenRouter',
+      { provider: 'OpenAI', choices: [{ ...token.choices[0], delta: { role: 'assistant', content: 'a' }, native_finish_reason: null }] },
+    ],
+    [
+      'a text from Together',
+      { choices: [{ text: 'a', seed: null, ...token.choices[0], delta: { token_id: 7, content: 'a', tool_calls: null } }], usage: null },
+    ],
+    ['a text from Gemini', { choices: [{ delta: { content: 'a' }, index: 0 }], usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 } }],
   ])('knows %s', (_, value) => {
     expect(isPlainChunk(value)).toBe(true);
   });
 
   it.each([
-    ['a tool call', { choices: [{ delta: { tool_calls: [] } }] }],
+    ['a tool call', { choices: [{ delta: { tool_calls: [{ index: 0 }] } }] }],
     ['a list of typed pieces', { choices: [{ delta: { content: [{ type: 'text', text: 'a' }] } }] }],
     ['log probabilities', { choices: [{ ...token.choices[0], logprobs: {} }] }],
     ['a whole message', { choices: [{ message: { content: 'a' } }] }],

@@ -21,7 +21,7 @@ function isPlainChoice(value: unknown): boolean {
 function isPlainDelta(value: unknown): boolean {
   return (
     isObject(value) &&
-    !isSet(value.tool_calls) &&
+    hasNone(value.tool_calls) &&
     !isSet(value.function_call) &&
     isTextOrNone(value.content) &&
     isTextOrNone(value.reasoning) &&
@@ -43,6 +43,11 @@ function isPlainUsage(value: unknown): boolean {
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
+}
+
+/** vLLM sends an empty list with each text. */
+function hasNone(list: unknown): boolean {
+  return !isSet(list) || (Array.isArray(list) && list.length === 0);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -3,7 +3,6 @@ import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-compl
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import type { ProviderPart, ProviderUsage } from '../provider.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
-import { ChunkTemplate } from './chunk-template.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
 const MAX_TOOL_CALLS = 512;
@@ -43,7 +42,6 @@ export class PartReader {
   hasUsage = false;
   /** ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
   broken: unknown = null;
-  readonly #template = new ChunkTemplate();
   readonly #toolCalls: OpenToolCall[] = [];
   #named = 0;
 
@@ -61,14 +59,6 @@ export class PartReader {
     return parts;
   }
 
-  /** Fast path for a piece that is one text event; null when it must be split into events. @param piece begins between two events */
-  partIn(piece: Buffer): ProviderPart | null {
-    const text = this.#template.textIn(piece);
-    if (text === null) return null;
-    this.hasContent = true;
-    return { type: 'text-delta', text };
-  }
-
   /** An unstreamed answer, one JSON body. */
   readWhole(body: string): ProviderPart[] {
     const parts = this.readEvents([{ event: null, data: body }]);
@@ -77,16 +67,8 @@ export class PartReader {
   }
 
   #readChunk(data: string, parts: ProviderPart[]): void {
-    const text = this.#template.textOf(data);
-    if (text !== null) {
-      this.hasContent = true;
-      parts.push({ type: 'text-delta', text });
-      return;
-    }
     const value: unknown = JSON.parse(data);
-    const isPlain = isPlainChunk(value);
-    if (isPlain) this.#template.compile(data, value);
-    this.#read(isPlain ? value : upstreamChunk.parse(value), parts);
+    this.#read(isPlainChunk(value) ? value : upstreamChunk.parse(value), parts);
   }
 
   #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {
