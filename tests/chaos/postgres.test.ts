@@ -91,36 +91,33 @@ function startWriters(database: Database, count: number) {
 }
 
 describe('a PostgreSQL server that is killed under its writers', () => {
-  it.each(casesOfToday(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const))(
-    'loses nothing that was acknowledged, and every error is transient: %s',
-    async (signal) => {
-      const { log, messages } = logLines();
-      const database = await openAt(shared.url, { log });
-      await database.query('drop table if exists written');
-      await database.query('create table written (id int primary key)');
-      const writers = startWriters(database, 12);
+  it.each(casesOfToday(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const))('loses nothing that was acknowledged, and every error is transient: %s', async (signal) => {
+    const { log, messages } = logLines();
+    const database = await openAt(shared.url, { log });
+    await database.query('drop table if exists written');
+    await database.query('create table written (id int primary key)');
+    const writers = startWriters(database, 12);
 
-      for (const goal of [200, 400]) {
-        await eventually(() => writers.acknowledged.length >= goal);
-        await shared.end(signal);
-        const faults = writers.faults.length;
-        await eventually(() => writers.faults.length > faults);
-        await shared.start();
-      }
-      const before = writers.acknowledged.length;
-      await eventually(() => writers.acknowledged.length > before + 200);
-      await writers.stop();
+    for (const goal of [200, 400]) {
+      await eventually(() => writers.acknowledged.length >= goal);
+      await shared.end(signal);
+      const faults = writers.faults.length;
+      await eventually(() => writers.faults.length > faults);
+      await shared.start();
+    }
+    const before = writers.acknowledged.length;
+    await eventually(() => writers.acknowledged.length > before + 200);
+    await writers.stop();
 
-      expect(writers.refused).toEqual([]);
-      const { rows } = await database.query<{ id: number }>('select id from written');
-      const stored = new Set(rows.map(({ id }) => id));
-      expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
-      const name = `PostgreSQL at 127.0.0.1:${shared.port}/postgres`;
-      expect(messages()).toEqual(expect.arrayContaining([`${name} is unreachable`, `${name} is reachable again`]));
-      // Thousands of failed statements are not worth a line each.
-      expect(messages().length).toBeLessThan(40);
-    },
-  );
+    expect(writers.refused).toEqual([]);
+    const { rows } = await database.query<{ id: number }>('select id from written');
+    const stored = new Set(rows.map(({ id }) => id));
+    expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    const name = `PostgreSQL at 127.0.0.1:${shared.port}/postgres`;
+    expect(messages()).toEqual(expect.arrayContaining([`${name} is unreachable`, `${name} is reachable again`]));
+    // Thousands of failed statements are not worth a line each.
+    expect(messages().length).toBeLessThan(40);
+  });
 
   it('fails statements at once while it is away, and serves the next one after its return', async () => {
     const database = await openAt(shared.url);
