@@ -3,7 +3,7 @@ import { runChild } from './run-child.mjs';
 /** A faster registry is not what delays the install. */
 const SLOW_RESPONSE_MS = 2_000;
 /** Counts as unreachable; npm itself would retry for more than a minute. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 30_000;
 
 /**
  * Asks the package registry whether it delays an install, since a busy machine may be the cause as well.

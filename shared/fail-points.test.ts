@@ -10,7 +10,7 @@ describe('FAIL_POINT', () => {
     ['a hit that never comes', 'commit.stored:kill:0'],
     ['anything behind the hit', 'commit.stored:kill:1:2'],
   ])('is refused with %s', (_, text) => {
-    expect(() => checkFailPoint({ FAIL_POINT: text })).toThrow(/^FAIL_POINT has to be <name>:<kill\|stop>\[:<hit>\]/);
+    expect(() => checkFailPoint({ FAIL_POINT: text })).toThrow(/^FAIL_POINT must be <name>:<kill\|stop>\[:<hit>\]/);
   });
 
   it('is refused in production, whatever it names', () => {
