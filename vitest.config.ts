@@ -46,6 +46,8 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: needServers,
+          // They wait for processes half of the time.
+          maxWorkers: 2 * availableParallelism(),
           exclude: [...neverTests, ...serial],
           // Behind the units, which need all of the CPU.
           sequence: { groupOrder: 1 },

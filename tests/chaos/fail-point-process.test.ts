@@ -55,7 +55,7 @@ describe.each(['actor-host', 'standalone'])('%s', (service) => {
 
   it.each([
     ['a fail point in production', { NODE_ENV: 'production', FAIL_POINT: 'commit.stored:kill' }, 'FAIL_POINT is for tests and is refused in production'],
-    ['one that there is not', { FAIL_POINT: 'commit.never:kill' }, 'FAIL_POINT has to be <name>:<kill|stop>[:<hit>] with the name of a fail point'],
+    ['one that there is not', { FAIL_POINT: 'commit.never:kill' }, 'FAIL_POINT must be <name>:<kill|stop>[:<hit>] with the name of a fail point'],
   ])('does not start with %s, and prints one line about it', async (_, env, words) => {
     const program = start(env);
 
