@@ -16,6 +16,8 @@ export default defineConfig({
   test: {
     // Many of them wait for timers and for processes that they have started: one more than the cores can run.
     maxWorkers: availableParallelism() + 1,
+    // V8 never optimises PGlite's WebAssembly then: that costs more CPU than a test file wins back.
+    execArgv: ['--wasm-tiering-budget=90000000'],
     reporters: ['default', './scripts/closing-line.mjs'],
     // vitest's own bound is one second, which a busy machine may take for a turn of the event loop.
     expect: { poll: { timeout: 30_000 } },
