@@ -55,8 +55,8 @@ interface TrafficDeps {
 const PAUSE_MS = 150;
 /** More than this means that the traffic is never ended. */
 const MAX_ASKED = 50_000;
-/** Longer than any request may take. */
-const TIMEOUT_MS = 40_000;
+/** Longer than any request may take: the table has up to 60 s, for what is redelivered after the broker's return. */
+const TIMEOUT_MS = 70_000;
 const ROUTINE = 'triage-warranty-claim';
 const CLAIM = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
 

@@ -69,7 +69,9 @@ function misfits(store: StoreName, traffic: Traffic, { fromMs, knownMs, untilMs 
   const endOf = ({ begunAtMs, tookMs }: Asked) => begunAtMs + tookMs;
   const of = (asked: Asked): string | null => {
     if (asked.begunAtMs >= knownMs && endOf(asked) <= untilMs) return asked.kind;
-    return isCommand(asked) && asked.begunAtMs < knownMs && endOf(asked) > fromMs ? 'command on its way' : null;
+    if (asked.begunAtMs >= knownMs || endOf(asked) <= fromMs) return null;
+    if (asked.kind === 'router call') return 'router call on its way';
+    return isCommand(asked) ? 'command on its way' : null;
   };
   const wrong = traffic.asked.filter((asked) => {
     const row = storesAway[store].rows.find((one) => one.asked === of(asked));
