@@ -6,10 +6,10 @@ import { prepare } from './prepare.mjs';
 import { runScript } from './run-script.mjs';
 import { ensureTestPrograms } from './servers/test-programs.mjs';
 
-await runScript(test);
-
 /** What a run without servers consists of. */
 const FAST_PROJECTS = ['units', 'own-process'];
+
+await runScript(test);
 
 /**
  * Prepares what a tier's tests need, then runs them. `--tier=<fast|normal|deep>`, default `normal`; further arguments go to vitest: `npm test --
