@@ -14,8 +14,8 @@ export default defineConfig({
   // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
   ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
-    // Many of them wait for timers and for processes that they have started: one more than the cores can run.
-    maxWorkers: availableParallelism() + 1,
+    // They wait for timers and for processes that they have started, a third of the time and more.
+    maxWorkers: 2 * availableParallelism(),
     // V8 never optimises PGlite's WebAssembly then: that costs more CPU than a test file wins back.
     execArgv: ['--wasm-tiering-budget=90000000'],
     reporters: ['default', './scripts/closing-line.mjs'],
@@ -48,8 +48,6 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: needServers,
-          // They wait for processes half of the time.
-          maxWorkers: 2 * availableParallelism(),
           exclude: [...neverTests, ...serial],
           // Behind the units, which need all of the CPU.
           sequence: { groupOrder: 1 },
