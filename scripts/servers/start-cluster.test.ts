@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 /** Starts a process of a role that runs this program. */
-async function start(program: string) {
+async function start(program: string, silenceLimitMs = 6_000) {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-cluster-'));
   folders.push(folder);
   await mkdir(join(folder, 'dist/services/actor-host'), { recursive: true });
@@ -30,7 +30,7 @@ async function start(program: string) {
   const env = { ...process.env, SWITCHYARD_READY_FILE: join(folder, 'ready.json') };
   try {
     // Far above the time to start Node on a busy machine.
-    return await startProcess(run, { role: 'actor-host', index: 1, cwd: folder, env, silenceLimitMs: 6_000 });
+    return await startProcess(run, { role: 'actor-host', index: 1, cwd: folder, env, silenceLimitMs });
   } finally {
     await closeRun(run);
   }
@@ -49,7 +49,7 @@ it('waits for a process for as long as it reports progress', async () => {
 }, 60_000);
 
 it('names a process that makes none', async () => {
-  await expect(start("console.log('connecting'); setInterval(() => {}, 1_000);")).rejects.toThrow(
-    /^actor-host-1 is not ready and has printed nothing for 6 s; before that:\nconnecting/,
+  await expect(start("console.log('connecting'); setInterval(() => {}, 1_000);", 15_000)).rejects.toThrow(
+    /^actor-host-1 is not ready and has printed nothing for 15 s; before that:\nconnecting/,
   );
 }, 60_000);
