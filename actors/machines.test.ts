@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { runMachine } from './run/machine.ts';
-import { sessionMachine } from './session/machine.ts';
-import { turnMachine } from './turn/machine.ts';
+import { runMachine } from './kinds/run/machine.ts';
+import { sessionMachine } from './kinds/session/machine.ts';
+import { turnMachine } from './kinds/turn/machine.ts';
 
 const machines = { session: sessionMachine, turn: turnMachine, run: runMachine };
 

@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
-import type { StepMessage } from '../run/types.ts';
+import type { StepMessage } from '../kinds/run/types.ts';
 import { cleanJson } from './clean-text.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 import { EMIT_OUTPUT, type RunTools } from './run-tools.ts';

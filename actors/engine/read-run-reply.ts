@@ -2,7 +2,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import type { Violation } from '#shared/schema/violation.ts';
-import type { RunReply, StepMessage } from '../run/types.ts';
+import type { RunReply, StepMessage } from '../kinds/run/types.ts';
 import { EMIT_OUTPUT, type RunTool, type RunTools } from './run-tools.ts';
 import { refusalMessage } from './tool-message.ts';
 

@@ -38,7 +38,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a result accepted for a superseded call',
     patch: {
-      file: 'actors/turn/machine.ts',
+      file: 'actors/kinds/turn/machine.ts',
       find: "event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason",
       replace: "event.type === 'call.completed' && event.turnId === context.turnId && event.finishReason",
     },

@@ -3,11 +3,11 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
-import { sessionMachine } from '../../session/machine.ts';
-import { patchProblem, patchRecord } from '../../session/patch-record.ts';
-import type { SessionActions, SessionEvent } from '../../session/types.ts';
-import { turnMachine } from '../../turn/machine.ts';
-import type { TurnActions, TurnEventBody } from '../../turn/types.ts';
+import { sessionMachine } from '../../kinds/session/machine.ts';
+import { patchProblem, patchRecord } from '../../kinds/session/patch-record.ts';
+import type { SessionActions, SessionEvent } from '../../kinds/session/types.ts';
+import { turnMachine } from '../../kinds/turn/machine.ts';
+import type { TurnActions, TurnEventBody } from '../../kinds/turn/types.ts';
 import type { CommitPlan, Ending } from './commit-plan.ts';
 import { isDeliveryCommand, settleDelivery } from './deliveries.ts';
 import { RunTransition } from './run-transition.ts';

@@ -4,7 +4,7 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { compileSchema } from '#shared/json-schema.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { StepMessage } from '../../run/types.ts';
+import type { StepMessage } from '../../kinds/run/types.ts';
 import type { SessionState } from './snapshots.ts';
 import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 

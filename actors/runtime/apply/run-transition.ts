@@ -5,10 +5,10 @@ import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/sessio
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../../engine/run-tools.ts';
-import { outcomeOf, superseded } from '../../run/call-outcome.ts';
-import { withinTime } from '../../run/failures.ts';
-import { runMachine } from '../../run/machine.ts';
-import type { RunActions, RunError, RunEventBody, StepMessage } from '../../run/types.ts';
+import { outcomeOf, superseded } from '../../kinds/run/call-outcome.ts';
+import { withinTime } from '../../kinds/run/failures.ts';
+import { runMachine } from '../../kinds/run/machine.ts';
+import type { RunActions, RunError, RunEventBody, StepMessage } from '../../kinds/run/types.ts';
 import type { RunProgress } from './commit-plan.ts';
 import { callBack } from './deliveries.ts';
 import { initialTransition, transition } from './transition.ts';

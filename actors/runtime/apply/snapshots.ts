@@ -1,12 +1,12 @@
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Queryable } from '#shared/storage/database.ts';
-import { RUN_MACHINE_VERSION, runMachine } from '../../run/machine.ts';
-import type { RunContext } from '../../run/types.ts';
-import { SESSION_MACHINE_VERSION, sessionMachine } from '../../session/machine.ts';
-import type { SessionContext } from '../../session/types.ts';
-import { TURN_MACHINE_VERSION, turnMachine } from '../../turn/machine.ts';
-import type { TurnContext } from '../../turn/types.ts';
+import { RUN_MACHINE_VERSION, runMachine } from '../../kinds/run/machine.ts';
+import type { RunContext } from '../../kinds/run/types.ts';
+import { SESSION_MACHINE_VERSION, sessionMachine } from '../../kinds/session/machine.ts';
+import type { SessionContext } from '../../kinds/session/types.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from '../../kinds/turn/machine.ts';
+import type { TurnContext } from '../../kinds/turn/types.ts';
 
 /** All machines together. `parts.machine_v` only grows, so an older host never acquires such a partition. */
 export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 10_000 + TURN_MACHINE_VERSION * 100 + RUN_MACHINE_VERSION;

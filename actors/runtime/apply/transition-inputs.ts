@@ -2,7 +2,7 @@ import type { ListedTool } from '#bus/messages/tool.ts';
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
-import type { StepMessage } from '../../run/types.ts';
+import type { StepMessage } from '../../kinds/run/types.ts';
 
 /** All inputs of a transition besides state and command: the same ones give the same rows. */
 export interface TransitionInputs {

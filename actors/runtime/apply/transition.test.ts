@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as xstate from 'xstate';
-import { turnMachine } from '../../turn/machine.ts';
-import type { TurnEvent } from '../../turn/types.ts';
+import { turnMachine } from '../../kinds/turn/machine.ts';
+import type { TurnEvent } from '../../kinds/turn/types.ts';
 import { initialTransition, transition } from './transition.ts';
 
 const input = { turnId: 'trn_1', atMs: 1_000, timeoutMs: 180_000 };

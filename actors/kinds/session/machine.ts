@@ -23,7 +23,7 @@ const MAX_WAITING_RUNS = 100;
  *   running    ──message.post that asks for a turn──▶ running              the turn waits: messages do not cancel a run
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
- * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/turn).
+ * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/kinds/turn).
  */
 export const sessionMachine = setup({
   types: { context: {} as SessionContext, events: {} as SessionEvent },

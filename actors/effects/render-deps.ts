@@ -1,6 +1,6 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Database } from '#shared/storage/database.ts';
-import type { Histories } from './histories.ts';
+import type { Histories } from '../runtime/publish/histories.ts';
 
 export interface RenderSettings {
   /** Whether readers get a reply's parts as they arrive. */

@@ -6,7 +6,7 @@ import { readBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { composePrompt } from '../../engine/compose-prompt.ts';
+import { composePrompt } from '../engine/compose-prompt.ts';
 import type { EffectOf, EffectRow } from './effects.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { renderRunCall, renderToolCall } from './render-run.ts';

@@ -1,6 +1,6 @@
 import { assign, setup } from 'xstate';
 import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
-import { toolMessage } from '../engine/tool-message.ts';
+import { toolMessage } from '../../engine/tool-message.ts';
 import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError, withinTime } from './failures.ts';
 import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
 
