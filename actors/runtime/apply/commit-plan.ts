@@ -1,9 +1,9 @@
 import type { CommandReply } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
+import type { EffectRow } from '../../effects/effects.ts';
 import type { RunError, StepMessage } from '../../kinds/run/types.ts';
 import type { PartitionClaim } from '../partitions/ownership.ts';
-import type { EffectRow } from '../../effects/effects.ts';
 import type { SessionState } from './snapshots.ts';
 
 /** To do after the commit; can all be derived again from the rows. */

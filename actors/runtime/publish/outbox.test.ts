@@ -3,8 +3,8 @@ import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { CommitPlan } from '../apply/commit-plan.ts';
 import type { EffectRow } from '../../effects/effects.ts';
+import { CommitPlan } from '../apply/commit-plan.ts';
 import { Outbox } from './outbox.ts';
 
 const effect: EffectRow = {

@@ -8,8 +8,8 @@ import { SlotMap } from '#shared/slot-map.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
-import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
 import type { EffectContent, EffectRow } from '../../effects/effects.ts';
+import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProviderPart } from '../providers/provider.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type Answer, addPart, emptyAnswer, finishReasonOf, toCompletion } from './accumulate.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East' };

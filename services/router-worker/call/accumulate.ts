@@ -8,7 +8,7 @@ import type {
   ToolCall,
   Usage,
 } from '#shared/contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
+import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 
 /** An answer, accumulated from its parts. */
 export interface Answer {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readFrame, sseFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
-import type { ProviderPart } from '../providers/provider.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { addPart, emptyAnswer, toCompletion } from './accumulate.ts';
 import { type FrameRetention, forActors, forClients, frameWriter } from './frames.ts';
 import { usageOf } from './usage.ts';

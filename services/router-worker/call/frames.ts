@@ -2,7 +2,7 @@ import type { Retention } from '#bus/bus.ts';
 import { errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
-import type { ProviderPart } from '../providers/provider.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './accumulate.ts';
 import { errorChunkOf } from './error-chunk.ts';
 

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
-import type { ProviderAdapter, ProviderPart } from '../providers/provider.ts';
+import type { ProviderAdapter } from '../providers/provider.ts';
 import { candidatesFor, catalogueOf } from './candidates.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 

@@ -1,8 +1,9 @@
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
-import type { PartHandler, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
+import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
 import { type Answer, addPart, emptyAnswer, hasContent } from './accumulate.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';

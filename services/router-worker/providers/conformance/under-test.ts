@@ -1,6 +1,7 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
-import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import type { ProviderAdapter, ProviderCall } from '../provider.ts';
 
 /** What an upstream does with its next request, in any dialect. Absent fields mean a healthy upstream. */
 export interface UpstreamScenario {

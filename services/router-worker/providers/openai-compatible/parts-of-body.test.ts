@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ProviderPart } from '../provider.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { partsOfStream } from './parts-of-body.ts';
 import { PartReader } from './to-parts.ts';
 

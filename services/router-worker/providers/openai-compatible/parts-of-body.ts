@@ -1,5 +1,5 @@
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
-import type { ProviderPart } from '../provider.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { PartReader } from './to-parts.ts';
 

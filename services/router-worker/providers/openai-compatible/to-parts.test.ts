@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
-import type { ProviderPart } from '../provider.ts';
 import { ErrorEvent, PartReader } from './to-parts.ts';
 
 async function partsOf(fixture: string): Promise<ProviderPart[]> {

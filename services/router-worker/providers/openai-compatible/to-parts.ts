@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
+import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
-import type { ProviderPart, ProviderUsage } from '../provider.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 

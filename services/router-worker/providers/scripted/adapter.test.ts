@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
-import type { ProviderPart } from '../provider.ts';
 import { scripted } from './adapter.ts';
 
 const adapter = scripted({ slug: 'local', name: 'Local', wordsPerSecond: 60 });

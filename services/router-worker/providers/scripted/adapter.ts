@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { randomHex } from '#shared/ids.ts';
 import type { CallSignal } from '../../call-signal.ts';
-import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import type { ProviderAdapter, ProviderCall } from '../provider.ts';
 import { compose, type Script } from './compose.ts';
 import type { Directives } from './directives.ts';
 import type { RepeatedWords } from './repeated-words.ts';

@@ -1,6 +1,6 @@
 import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { ProviderUsage } from '../provider.ts';
+import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type Conversation, readConversation, textsOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
