@@ -24,7 +24,7 @@ export const needOwnProcess = [
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
   'services/router-worker/{call-interest,running-calls}.test.ts',
-  'services/router-worker/call/frames.test.ts',
+  'services/router-worker/call/answer-stream.test.ts',
   'services/router-worker/providers/scripted/adapter.test.ts',
   'shared/deadlines.test.ts',
   'shared/lifecycle/{boot,readiness,releasers}.test.ts',

@@ -2,11 +2,11 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { type Attributes, type ContentCapture, noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
-import { type Answer, finishReasonOf } from './call/accumulate.ts';
 import type { Attempted } from './call/run-call.ts';
 
 /** By the provider's slug. */
