@@ -78,8 +78,7 @@ function codeWords(source) {
   const found = [];
   for (const { 0: piece, 1: comment, 2: literal, 3: identifier, index } of text.matchAll(PIECES)) {
     const line = lineAt(text, index);
-    if (identifier !== undefined)
-      for (const word of refusedIn(partsOf(identifier))) found.push({ line, kind: /** @type {Kind} */ ('identifiers'), word });
+    if (identifier !== undefined) for (const word of refusedIn(partsOf(identifier))) found.push({ line, kind: /** @type {Kind} */ ('identifiers'), word });
     else if (!isImport(piece)) {
       const kind = /** @type {Kind} */ (comment !== undefined ? 'comments' : 'texts');
       for (const one of proseWords(literal ?? piece, line - 1)) found.push({ ...one, kind });
