@@ -29,7 +29,7 @@ export const needOwnProcess = [
   'shared/deadlines.test.ts',
   'shared/lifecycle/{boot,readiness,releasers}.test.ts',
   'tests/simulation/**/*.test.ts',
-  'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
+  'services/router-worker/providers/http-stream/quoted-secrets.test.ts',
   'services/router-gateway/routes/traces-intake.test.ts',
   'shared/lifecycle/{heap,loop-watchdog}.test.ts',
   'shared/telemetry/open-tracing.test.ts',

@@ -5,10 +5,10 @@ import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http
 import type { CallSignal } from '../../call-signal.ts';
 import type { PartHandler, ProviderAdapter, ProviderCall } from '../provider.ts';
 import { adaptParameters } from './adapt-parameters.ts';
-import { BoundedText } from './bounded-text.ts';
-import { partsOfStream, partsOfWhole } from './parts-of-body.ts';
-import { guardSilence, type SilenceGuard } from './silence-guard.ts';
-import { toBreak, toRefusal, toUnreachable, type Upstream } from './to-error.ts';
+import { BoundedText } from '../http-stream/bounded-text.ts';
+import { partsOfStream, partsOfWhole } from '../http-stream/parts-of-body.ts';
+import { guardSilence, type SilenceGuard } from '../http-stream/silence-guard.ts';
+import { toBreak, toRefusal, toUnreachable, type Upstream } from '../http-stream/to-error.ts';
 import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 

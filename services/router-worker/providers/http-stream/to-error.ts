@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { withoutSecrets } from './quoted-secrets.ts';
-import { ErrorEvent } from './to-parts.ts';
+import { ErrorEvent } from '../openai-compatible/to-parts.ts';
 
 const MAX_RAW_CHARS = 8_192;
 

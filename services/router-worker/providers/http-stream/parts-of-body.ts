@@ -1,7 +1,7 @@
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
 import { BoundedText } from './bounded-text.ts';
-import type { PartReader } from './to-parts.ts';
+import type { PartReader } from '../openai-compatible/to-parts.ts';
 
 /** Of one event or whole answer; a data URL of a generated image fits. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
