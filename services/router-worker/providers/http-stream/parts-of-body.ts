@@ -1,20 +1,30 @@
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
-import { sseReader } from '#shared/http/sse-reader.ts';
+import { type SseEvent, sseReader } from '#shared/http/sse-reader.ts';
+import type { AnswerProgress, AnswerReader } from '../http-stream.ts';
 import { BoundedText } from './bounded-text.ts';
-import type { PartReader } from '../openai-compatible/to-parts.ts';
 
 /** Of one event or whole answer; a data URL of a generated image fits. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
-/** Turns the pieces of a body into parts; null marks its end. @throws SseOverflow */
-export type PartsOf = (piece: Buffer | null) => ProviderPart[];
+/** Turns the events of one answer into parts. */
+export interface EventReader extends AnswerProgress {
+  /** The parts up to the event that breaks the answer. */
+  readEvents(events: readonly SseEvent[]): ProviderPart[];
+  /** An unstreamed answer, one JSON body; ends it. */
+  readWhole(body: string): ProviderPart[];
+}
 
-export function partsOfStream(reader: PartReader): PartsOf {
+/** Reads server-sent events, or the JSON body that some servers send to a stream request. */
+export function sseAnswer(reader: EventReader, contentType: string): AnswerReader {
+  return { progress: reader, partsOf: contentType.includes('application/json') ? partsOfWhole(reader) : partsOfStream(reader) };
+}
+
+export function partsOfStream(reader: EventReader): AnswerReader['partsOf'] {
   const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
   return (piece) => reader.readEvents(piece === null ? sse.end() : sse.read(piece));
 }
 
-export function partsOfWhole(reader: PartReader): PartsOf {
+function partsOfWhole(reader: EventReader): AnswerReader['partsOf'] {
   const body = new BoundedText(MAX_EVENT_CHARS);
   return (piece) => {
     if (reader.ended || (piece !== null && body.add(piece))) return [];
