@@ -370,7 +370,7 @@ class DrivenSession {
       this.calls.push(effect.id);
       if (effect.state !== 'open') continue;
       this.openCall = effect.id;
-      if (effect.kind === 'router-call') this.upToOffset = effect.inputs.upToOffset;
+      if (effect.kind === 'router-call') this.upToOffset = Number(effect.inputs.upToOffset);
     }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
     for (const timer of plan.timers.values()) {
