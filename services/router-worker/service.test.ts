@@ -444,11 +444,11 @@ describe('a turn’s call', () => {
 });
 
 describe('a call whose worker died', () => {
-  const content = (call: RouterCall) => sseFrame('content', call.callId, 1, 1, 'data: {}\n\n');
+  const content = (call: RouterCall) => sseFrame('m', { callId: call.callId, attempt: 1, seq: 1 }, 'data: {}\n\n');
 
   it('DESIGN 7: a call is repeated for a client without content so far, under the number of its delivery', async () => {
     const call = callOf('Hello!');
-    await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('open', call.callId, 1, 1, 'data: {}\n\n')));
+    await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('o', { callId: call.callId, attempt: 1, seq: 1 }, 'data: {}\n\n')));
     await start();
     const frames = await framesUntilEnd(call);
     expect(frames.map((frame) => (frame.kind === 'body' ? 0 : frame.attempt)).slice(0, 3)).toEqual([1, 2, 2]);
@@ -466,7 +466,7 @@ describe('a call whose worker died', () => {
 
   it('is not repeated when only texts of it are retained: its first frames are gone', async () => {
     const call = callOf('Hello!');
-    await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame(1, 700, '"a"')));
+    await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame({ callId: call.callId, attempt: 1, seq: 700 }, '"a"')));
     await start();
     expect((await framesUntilEnd(call)).map(({ kind }) => kind)).toEqual(['text', 'error']);
   });
@@ -475,7 +475,7 @@ describe('a call whose worker died', () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => {
       bus.tokens.publish(subject, content(call));
-      bus.tokens.publish(subject, sseFrame('done', call.callId, 1, 2, 'data: [DONE]\n\n'));
+      bus.tokens.publish(subject, sseFrame('d', { callId: call.callId, attempt: 1, seq: 2 }, 'data: [DONE]\n\n'));
     });
     await start();
     await vi.waitFor(() => isGone(call), WAIT);
