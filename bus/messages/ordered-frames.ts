@@ -173,7 +173,8 @@ export class OrderedFrames {
     this.#gap = { position, replays: replays + 1 };
     this.#pending = [bytes];
     this.#pendingBytes = 0;
-    this.#replay(replays === 0 ? 'kept' : 'now');
+    // A replay that has just been read would find no more.
+    this.#replay(replays === 0 && !this.#isCatchingUp ? 'kept' : 'now');
   }
 
   #replay(upTo: 'kept' | 'now'): void {

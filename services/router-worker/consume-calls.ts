@@ -118,18 +118,14 @@ async function settle(item: WorkItem, { call, surface, framesAt }: AddressedCall
   }
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.deliveryCount, mayBeSecond: mayBeSecond && call.reply !== null });
   const attempts = new CallAttempts();
-  let isReachable = true;
   const execution: Execution = {
     call,
     surface,
     attempt: item.deliveryCount,
     signal: running.signal,
     mayPublish: () => running.cause !== 'lease-lost',
-    publish: (frame) => {
-      // Publishes are lost while disconnected.
-      isReachable &&= bus.isReady();
-      bus.tokens.publish(framesAt, frame);
-    },
+    tokens: bus.tokens,
+    framesAt,
     nowMs: clock.nowMs(),
     attempted: (attempt) => {
       attempts.add(attempt);
@@ -147,6 +143,8 @@ async function settle(item: WorkItem, { call, surface, framesAt }: AddressedCall
     throw error;
   }
   if (result === null) return item.ack();
+  // Publishes are lost while disconnected; the terminal frame was published just now.
+  const isReachable = bus.isReady();
   failPoint('call.made');
   const cause = running.cause;
   /** As metrics and spans name it. */

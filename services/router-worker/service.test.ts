@@ -388,28 +388,9 @@ describe('a turn’s call', () => {
     expect(rows).toEqual([]);
   });
 
-  it.each([
-    { what: 'flushes its first word when it is streamed', want: 'frames', flushed: 1 },
-    { what: 'flushes its answer when it is whole and the only one', want: 'body', flushed: 1 },
-    { what: 'flushes nothing when it is whole among others', want: 'body', flushed: 0, besides: '!fail stall after=1 one two' },
-  ] as const)('$what', async ({ want, flushed, ...rest }) => {
-    const flush = vi.fn();
-    await start({ bus: { ...bus, flush } });
-    if ('besides' in rest) {
-      const other = turnCall(rest.besides, { want: 'frames', origin: SESSION });
-      await publish(other);
-      await vi.waitFor(async () => expect(await framesOf(other)).toContainEqual(expect.objectContaining({ kind: 'content' })), WAIT);
-      flush.mockClear();
-    }
-    const call = turnCall('Hello!', { want, origin: SESSION });
-    await publish(call);
-    await commandsOf(call.callId);
-    expect(flush).toHaveBeenCalledTimes(flushed);
-  });
-
   it('publishes its frames first, and then its command', async () => {
     await start();
-    const call = turnCall('Hello!', { want: 'frames', origin: SESSION });
+    const call = turnCall('Hello!', { want: 'frames', surface: 'parts', origin: SESSION });
     const received: (string | undefined)[] = [];
     const listening = bus.tokens.subscribe(subjectOf(addresses.tokens, SESSION, call.callId), (_, bytes) => received.push(readFrame(call.callId, bytes)?.kind));
     await publish(call);

@@ -71,6 +71,32 @@ it.each([
   await bus.close();
 });
 
+it('a whole answer waits for the end of the tick when other items of work are in flight', async () => {
+  const bus = await open();
+  const taken = new Collector<string>();
+  let finish = () => {};
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const consuming = bus.work.consume('router.turn', { concurrency: 2, ackWaitMs: 60_000 }, async (item) => {
+    taken.add(item.messageId);
+    await finished;
+    await item.ack();
+  });
+  for (const id of ['one', 'two']) await bus.work.publish('router.turn', id, '{}');
+  await taken.atLeast(2);
+  await nextTurn();
+  const uncorked = vi.spyOn(Socket.prototype, 'uncork');
+  bus.tokens.publish('tok.gw1.call1', Buffer.from('b'));
+  await Promise.resolve().then(() => {});
+
+  expect(uncorked).not.toHaveBeenCalled();
+  uncorked.mockRestore();
+  finish();
+  await consuming.stop();
+  await bus.close();
+});
+
 it('the broker sends a batch once to a process that reads many calls of an origin', async () => {
   const bus = await open();
   const subscribe = vi.spyOn(CoreSubscriptions.prototype, 'subscribe');

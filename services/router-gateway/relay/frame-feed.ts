@@ -73,7 +73,7 @@ export class FrameFeed implements CallReader, FrameHandler {
   readonly #isDetached: boolean;
   readonly #outgoing: OutgoingCall | undefined;
   readonly #sink: FrameSink;
-  readonly #frames: OrderedFrames;
+  readonly frames: OrderedFrames;
   readonly #subscription: CallSubscription;
   /** A resumed reader got nothing yet: 404 is still possible. */
   #isUnconfirmed: boolean;
@@ -103,7 +103,7 @@ export class FrameFeed implements CallReader, FrameHandler {
         bus.tokens.replay(subject, upTo),
         () => new SwitchyardError('service.no_answer', 'replaying frames'),
       );
-    this.#frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
+    this.frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
     this.#subscription = readers.subscribe(callId, this, origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     this.#deadline = deadlines.begin(Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs, timedOut);
@@ -118,10 +118,6 @@ export class FrameFeed implements CallReader, FrameHandler {
   /** The sink is not called any more. */
   leave(how: 'left' | 'dropped'): void {
     if (!this.#isClosed) this.#close(this.#unread(how));
-  }
-
-  onFrame(bytes: Uint8Array): void {
-    this.#frames.receive(bytes);
   }
 
   onBeat(): void {
@@ -206,12 +202,12 @@ export class FrameFeed implements CallReader, FrameHandler {
 
   /** Nothing may be missed between replay and live frames: the replay waits for the subscription. */
   async #resume(after: EventPosition | null): Promise<void> {
-    this.#frames.resume(after);
+    this.frames.resume(after);
     // The client has content of its attempt, so no other may follow.
     this.#hasSentContent = after !== null;
     await this.#subscription.ready();
     if (this.#isClosed) return;
-    this.#frames.replay();
+    this.frames.replay();
     // Recent frames are kept by then; no later frame might reveal that one is missing.
     this.#scheduleReplay();
   }
@@ -250,7 +246,7 @@ export class FrameFeed implements CallReader, FrameHandler {
   #scheduleReplay(): void {
     clearTimeout(this.#delayedReplay);
     // A running replay may have been requested too early.
-    this.#delayedReplay = setTimeout(() => (this.#frames.isReplaying ? this.#scheduleReplay() : this.#frames.replay()), this.#deps.limits.resumableMs);
+    this.#delayedReplay = setTimeout(() => (this.frames.isReplaying ? this.#scheduleReplay() : this.frames.replay()), this.#deps.limits.resumableMs);
   }
 
   #noteReceived(): void {
@@ -261,12 +257,12 @@ export class FrameFeed implements CallReader, FrameHandler {
 
   #onSilence(): void {
     this.#isWorkerSuspect = true;
-    this.#frames.replay();
+    this.frames.replay();
   }
 
   #close(how: ReleaseReason): void {
     this.#isClosed = true;
-    this.#frames.close();
+    this.frames.close();
     this.#deps.deadlines.stop(this.#deadline);
     clearTimeout(this.#delayedReplay);
     this.#silence.stop();

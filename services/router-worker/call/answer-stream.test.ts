@@ -17,8 +17,8 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 function opened(about: Partial<StreamTarget> = {}, named = head) {
   const frames: Uint8Array[] = [];
-  const publish = (frame: Uint8Array) => frames.push(frame);
-  const target = { surface: chatCompletions, callId: 'gen-1', attempt: 2, isLogged: false, statesTemplate: true, publish, ...about };
+  const tokens = { publish: (_: string, frame: Uint8Array) => frames.push(frame) };
+  const target = { surface: chatCompletions, callId: 'gen-1', attempt: 2, isLogged: false, statesTemplate: true, tokens, framesAt: 'tok.g.gen-1', ...about };
   return { writer: new AnswerStream(target, named), frames };
 }
 
@@ -320,7 +320,7 @@ describe('a call of the release before', () => {
     for (const text of texts) writer.parts([{ type: 'text-delta', text }]);
     writer.parts([{ type: 'reasoning-delta', text: 'hm' }]);
     writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-    opened({ isLogged: true, publish: (frame) => frames.push(frame) }).writer.fail({ error: { code: 500, message: '', type: '', param: '' } });
+    opened({ isLogged: true, tokens: { publish: (_, frame) => frames.push(frame) } }).writer.fail({ error: { code: 500, message: '', type: '', param: '' } });
     expect(frames).toHaveLength(7);
     expect(frames.map((frame) => new FirstFrameReader('gen-1').read(frame))).toEqual(frames.map(() => null));
   });

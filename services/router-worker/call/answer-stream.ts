@@ -1,3 +1,4 @@
+import type { TokenStream } from '#bus/bus.ts';
 import { errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
@@ -16,7 +17,8 @@ export interface StreamTarget {
   isLogged: boolean;
   /** False for a call of the release before, whose readers find the template in the first chunk. */
   statesTemplate: boolean;
-  publish(frame: Uint8Array): void;
+  tokens: Pick<TokenStream, 'publish'>;
+  framesAt: string;
 }
 
 /**
@@ -80,6 +82,6 @@ export class AnswerStream {
 
   #publish(frame: Uint8Array): void {
     this.#address.seq += 1;
-    this.#target.publish(frame);
+    this.#target.tokens.publish(this.#target.framesAt, frame);
   }
 }

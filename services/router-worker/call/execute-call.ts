@@ -1,3 +1,4 @@
+import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -40,7 +41,9 @@ export interface Execution {
   signal: CallSignal;
   /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  publish(frame: Uint8Array): void;
+  tokens: Pick<TokenStream, 'publish'>;
+  /** Their subject. */
+  framesAt: string;
   nowMs: number;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
@@ -103,7 +106,7 @@ interface ResponseWriter {
 }
 
 /** Writes the response as the call wants it: frames, one body, or nothing. */
-function responseWriterFor({ call, surface, attempt, publish, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
+function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
   const headOf = (candidate: Candidate | null): AnswerHead => ({
     id: call.callId,
@@ -112,7 +115,7 @@ function responseWriterFor({ call, surface, attempt, publish, nowMs, attempted =
     provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
   const statesTemplate = call.surface !== undefined;
-  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, publish };
+  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, tokens, framesAt };
   const stream = call.want === 'frames' ? new AnswerStream(target, headOf(null)) : null;
   return {
     observer: {
@@ -129,7 +132,7 @@ function responseWriterFor({ call, surface, attempt, publish, nowMs, attempted =
     },
     complete(candidate, answer, usage) {
       stream?.finish(answer, usage);
-      if (call.want === 'body') publish(bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
+      if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
       return {
         type: 'completed',
         text: answer.text,
@@ -146,7 +149,7 @@ function responseWriterFor({ call, surface, attempt, publish, nowMs, attempted =
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
       stream?.fail(body);
-      if (call.want === 'body') publish(failedBody(surface, body, headOf(candidate), candidate, partial));
+      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), candidate, partial));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };
