@@ -11,12 +11,12 @@ const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-w
 /** Files with awaits. */
 const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
-  'actors/store/commit-store.ts',
-  'actors/runtime/partitions/heartbeat.ts',
+  'actors/runtime/apply/commit-sender.ts',
+  'actors/store/sql/host-rows.ts',
   'actors/runtime/host.ts',
   'actors/runtime/publish/outbox.ts',
-  'actors/runtime/partitions/ownership.ts',
-  'actors/store/run-starts.ts',
+  'actors/store/sql/partition-rows.ts',
+  'actors/runtime/partitions/unstarted-runs.ts',
   'actors/runtime/partitions/timers.ts',
   'services/effect-worker/consume-items.ts',
   'services/effect-worker/report-result.ts',

@@ -10,7 +10,7 @@ import { MACHINE_VERSION, Snapshots } from '#actors/runtime/apply/snapshots.ts';
 import { Host } from '#actors/runtime/host.ts';
 import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
-import { initialisePartitions } from '#actors/runtime/partitions/ownership.ts';
+import { initialisePartitions } from '#actors/store/sql/partition-rows.ts';
 import { startPurging } from '#actors/runtime/partitions/purge.ts';
 import { Timers } from '#actors/runtime/partitions/timers.ts';
 import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';

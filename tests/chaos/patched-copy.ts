@@ -32,20 +32,20 @@ const [event, seen] = ['i.body::json, i.created_at from ${from}', 'i.command_id,
  */
 const noFence: readonly Patch[] = [
   {
-    file: 'actors/store/commit-statement.js',
+    file: 'actors/store/sql/commit-statement.js',
     from: 'where parts.epoch = i.epoch and parts.commit_no = i.commit_no and parts.owner = i.owner',
     to: 'where true',
   },
-  { file: 'actors/store/row-sets.js', from: event, to: `${event} on conflict do nothing` },
-  { file: 'actors/store/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
+  { file: 'actors/store/sql/row-sets.js', from: event, to: `${event} on conflict do nothing` },
+  { file: 'actors/store/sql/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
 ];
 /**
  * `commit.sending` is reached only by commits that append to a session's log, and the host is killed when the first of them is answered. A new
  * owner also commits redelivered commands, which only move the cursor: a customer can't read whether such a commit was fenced.
  */
 const onlyEventCommit: readonly Patch[] = [
-  { file: 'actors/store/commit-store.js', from: "failPoint('commit.sending');", to: "if (plan.events.length > 0) failPoint('commit.sending');" },
-  { file: 'actors/store/commit-store.js', from: "failPoint('commit.stored');", to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');" },
+  { file: 'actors/runtime/apply/commit-sender.js', from: "failPoint('commit.sending');", to: "if (plan.events.length > 0) failPoint('commit.sending');" },
+  { file: 'actors/runtime/apply/commit-sender.js', from: "failPoint('commit.stored');", to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');" },
 ];
 
 export function withoutFence(): Promise<string> {

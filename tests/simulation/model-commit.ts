@@ -1,4 +1,4 @@
-import { rowSets } from '../../actors/store/row-sets.ts';
+import { rowSets } from '../../actors/store/sql/row-sets.ts';
 import { list, type ModelTables, type Row, sqlError } from './model-rows.ts';
 
 /** The conditions of the fence that are checked: all, unless a test plants a fault. */

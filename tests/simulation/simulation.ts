@@ -1,4 +1,4 @@
-import { initialisePartitions } from '../../actors/runtime/partitions/ownership.ts';
+import { initialisePartitions } from '../../actors/store/sql/partition-rows.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';

@@ -1,4 +1,4 @@
-import { isCommit } from '../../actors/store/commit-statement.ts';
+import { isCommit } from '../../actors/store/sql/commit-statement.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { NoticeMessage, ReplyMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { NamedStatement } from '../../shared/storage/database.ts';

@@ -7,7 +7,7 @@ import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
-import { isCommit } from '../../store/commit-statement.ts';
+import { isCommit } from '../../store/sql/commit-statement.ts';
 import { Timers } from '../partitions/timers.ts';
 import { Histories } from '../publish/histories.ts';
 import { Outbox } from '../publish/outbox.ts';

@@ -2,7 +2,7 @@ import type { CommandLog } from '#bus/bus.ts';
 import { fingerprintOf, hasFingerprint } from '#bus/position-fingerprint.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { sweep } from '../../store/sweep.ts';
+import { sweep } from '../../store/sql/sweep.ts';
 import type { Mailbox } from '../apply/mailbox.ts';
 
 const PURGE_EVERY_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { PartitionClaim, PartitionRow } from './ownership.ts';
+import type { PartitionClaim, PartitionRow } from '../../store/sql/partition-rows.ts';
 
 interface Progress {
   epoch: number;

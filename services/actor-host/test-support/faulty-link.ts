@@ -1,4 +1,4 @@
-import { isCommit } from '#actors/store/commit-statement.ts';
+import { isCommit } from '#actors/store/sql/commit-statement.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 /**

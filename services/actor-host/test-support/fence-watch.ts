@@ -1,4 +1,4 @@
-import { isCommit } from '#actors/store/commit-statement.ts';
+import { isCommit } from '#actors/store/sql/commit-statement.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import { sqlStateOf } from '#shared/storage/transient-error.ts';
 

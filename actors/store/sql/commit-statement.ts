@@ -1,5 +1,5 @@
 import type { NamedStatement } from '#shared/storage/database.ts';
-import type { CommitPlan } from '../runtime/apply/commit-plan.ts';
+import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import { type RowSet, rowSets, turnSets } from './row-sets.ts';
 
 /** Partition, epoch, commit number, cursor, its fingerprint, owner. */

@@ -1,7 +1,7 @@
 import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
-import type { BrokerStatus } from './bus-contact.ts';
-import type { LiveHost } from './rendezvous.ts';
+import type { BrokerStatus } from '../../runtime/partitions/bus-contact.ts';
+import type { LiveHost } from '../../runtime/partitions/rendezvous.ts';
 
 /** How long the row of a host without heartbeats stays, for operators. */
 const DELETE_AFTER_MS = 3_600_000;

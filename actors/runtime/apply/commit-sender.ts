@@ -4,9 +4,9 @@ import type { Database } from '#shared/storage/database.ts';
 import { isTransientError, sqlStateOf } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { CommitPlan } from '../runtime/apply/commit-plan.ts';
-import { type Parsed, processedKeyOf, type Repeats } from '../runtime/apply/plan-batch.ts';
-import { commitOf } from './commit-statement.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import { type Parsed, processedKeyOf, type Repeats } from './plan-batch.ts';
+import { commitOf } from '../../store/sql/commit-statement.ts';
 
 /** Back-off while the database is unavailable. */
 const RETRY_FIRST_MS = 50;

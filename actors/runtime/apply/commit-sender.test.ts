@@ -4,9 +4,9 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
-import { CommitPlan } from '../runtime/apply/commit-plan.ts';
-import { acquirePartitions, initialisePartitions, type PartitionClaim, releasePartitions } from '../runtime/partitions/ownership.ts';
-import { CommitStore } from './commit-store.ts';
+import { CommitPlan } from './commit-plan.ts';
+import { acquirePartitions, initialisePartitions, type PartitionClaim, releasePartitions } from '../../store/sql/partition-rows.ts';
+import { CommitStore } from './commit-sender.ts';
 
 const PARTITION = 7;
 let database: Database;
