@@ -12,10 +12,9 @@ const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-w
 const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
   'actors/runtime/apply/commit-sender.ts',
-  'actors/store/sql/host-rows.ts',
   'actors/runtime/host.ts',
   'actors/runtime/publish/outbox.ts',
-  'actors/store/sql/partition-rows.ts',
+  'actors/runtime/partitions/initialise-partitions.ts',
   'actors/runtime/partitions/unstarted-runs.ts',
   'actors/runtime/partitions/timers.ts',
   'services/effect-worker/consume-items.ts',

@@ -1,6 +1,6 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Histories } from '../runtime/publish/histories.ts';
+import type { RunStore } from '../store/port/run-store.ts';
 
 export interface RenderSettings {
   /** Whether readers get a reply's parts as they arrive. */
@@ -10,7 +10,7 @@ export interface RenderSettings {
 }
 
 export interface RenderDeps {
-  database: Database;
+  runs: Pick<RunStore, 'load' | 'transcript' | 'assistantMessages' | 'toolLists'>;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
   /** Undefined unless this host owns the partition. */

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import { composeRun } from '../engine/compose-run.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { runTools } from '../engine/run-tools.ts';
 import type { RunScope } from '../kinds/run/run-scope.ts';
-import type { RunActions, RunEventBody, StepMessage } from '../kinds/run/types.ts';
+import type { RunActions, RunEventBody } from '../kinds/run/types.ts';
+import type { RunStore } from '../store/port/run-store.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
@@ -62,7 +62,7 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
   const { runId, stepCount } = given;
   const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
-  const run = await readRun(deps.database, runId);
+  const run = await readRun(deps.runs, runId);
   const routine = documents.routines.find((one) => one.kind === 'autonomous' && one.id === run.routineId);
   if (routine?.kind !== 'autonomous') throw new SwitchyardError('config.invalid', `the configuration lacks the autonomous routine ${run.routineId}`);
   const promptOf = ({ id, version }: { id: string; version: number }) => {
@@ -77,8 +77,8 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
     routine,
     instructions: typeof routine.instructions === 'string' ? routine.instructions : promptOf(routine.instructions),
     input: run.input,
-    steps: await readSteps(deps.database, runId, stepCount),
-    tools: runTools({ selectors: routine.tools, lists: await readLists(deps.database, given.lists), outputSchema: routine.output_schema }),
+    steps: await deps.runs.transcript(runId, stepCount),
+    tools: runTools({ selectors: routine.tools, lists: await readLists(deps.runs, given.lists), outputSchema: routine.output_schema }),
     nowMs: createdAtMs,
   });
   const [firstFallback, ...furtherFallbacks] = llms.fallback;
@@ -109,23 +109,20 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
   };
 }
 
-async function readRun(database: Queryable, runId: string): Promise<{ routineId: string; input: unknown }> {
-  const { rows } = await database.query<{ routine_id: string; input: unknown }>('select routine_id, input from runs where id = $1', [runId]);
-  const [row] = rows;
-  if (row === undefined) throw new TypeError(`there is no row of run ${runId}`);
-  return { routineId: row.routine_id, input: row.input };
+async function readRun(runs: Pick<RunStore, 'load'>, runId: string): Promise<{ routineId: string; input: unknown }> {
+  const [run] = await runs.load([runId]);
+  if (run === undefined) throw new TypeError(`there is no row of run ${runId}`);
+  return { routineId: run.routineId, input: JSON.parse(run.input) };
 }
 
-async function readSteps(database: Queryable, runId: string, count: number): Promise<StepMessage[]> {
-  const { rows } = await database.query<{ message: StepMessage }>('select message from steps where run_id = $1 and seq < $2 order by seq', [runId, count]);
-  return rows.map((row) => row.message);
-}
-
-async function readLists(database: Queryable, lists: Readonly<Record<string, string>>): Promise<Record<string, { hash: string; tools: ListedTool[] }>> {
+async function readLists(
+  runs: Pick<RunStore, 'toolLists'>,
+  lists: Readonly<Record<string, string>>,
+): Promise<Record<string, { hash: string; tools: ListedTool[] }>> {
   const hashes = Object.values(lists);
   if (hashes.length === 0) return {};
-  const { rows } = await database.query<{ hash: string; tools: unknown }>('select hash, tools from tool_lists where hash = any($1::text[])', [hashes]);
+  const stored = await runs.toolLists(hashes);
   // Unreadable counts as missing, as in run-facts.ts.
-  const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data]));
-  return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
+  const toolsOf = (hash: string) => listedTool.array().safeParse(stored.get(hash)).data ?? [];
+  return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: toolsOf(hash) }]));
 }

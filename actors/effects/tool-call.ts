@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { RunScope } from '../kinds/run/run-scope.ts';
-import type { RunActions, RunEventBody, StepMessage } from '../kinds/run/types.ts';
+import type { RunActions, RunEventBody } from '../kinds/run/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 
 const inputs = z.object({
@@ -33,10 +33,11 @@ export const toolCall: EffectKind<z.infer<typeof inputs>, Request, RunScope, Run
     toolId,
     listHash,
   }),
-  async render({ id: effectId, sessionId, actorId, createdAtMs, inputs: given }, republished, { database }): Promise<ToolWork> {
+  async render({ id: effectId, sessionId, actorId, createdAtMs, inputs: given }, republished, { runs }): Promise<ToolWork> {
     const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = given;
-    const { rows } = await database.query<{ message: StepMessage }>(SELECT_ASSISTANT_MESSAGES, [runId]);
-    const call = rows.flatMap(({ message }) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])).find(({ id }) => id === toolCallId);
+    // Newest first: models may repeat a call id in a later batch.
+    const messages = await runs.assistantMessages(runId);
+    const call = messages.flatMap((message) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])).find(({ id }) => id === toolCallId);
     if (call === undefined) throw new TypeError(`no answer of run ${runId} asks for ${toolCallId}`);
     const args = JSON.parse(call.function.arguments === '' ? '{}' : call.function.arguments) as Record<string, unknown>;
     return {
@@ -62,6 +63,3 @@ export const toolCall: EffectKind<z.infer<typeof inputs>, Request, RunScope, Run
     return { type: 'tool.settled', callId, outcome: { type: 'failed', reason, message: 'the tool call brought no result in time' } };
   },
 };
-
-/** Newest first: models may repeat a call id in a later batch. Matched as text, since `->>` parses the whole message and refuses NUL and lone surrogates. */
-const SELECT_ASSISTANT_MESSAGES = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

@@ -1,26 +1,25 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { findUnstartedRuns, UNSTARTED_SEARCH_MS } from './partitions/unstarted-runs.ts';
+import type { PartitionClaim } from '../store/port/partition-store.ts';
+import type { RuntimeStore } from '../store/runtime-store.ts';
 import type { CommitLoop } from './apply/commit-loop.ts';
 import { Mailbox } from './apply/mailbox.ts';
 import type { HostTimes } from './host-times.ts';
 import { BusContact } from './partitions/bus-contact.ts';
-import { beat, deregisterHost } from '../store/sql/host-rows.ts';
 import { refuseOtherLogAmong } from './partitions/one-log.ts';
-import { acquirePartitions, type PartitionClaim, releaseOutside, releasePartitions } from '../store/sql/partition-rows.ts';
 import { partitionRanges } from './partitions/partition-ranges.ts';
 import { type LiveHost, type Share, shareOf } from './partitions/rendezvous.ts';
 import { StoredProgress } from './partitions/stored-progress.ts';
 import type { Timers } from './partitions/timers.ts';
+import { startsOfUnstarted, UNSTARTED_SEARCH_MS } from './partitions/unstarted-runs.ts';
 import type { Outbox } from './publish/outbox.ts';
 
 export interface HostDeps {
   hostId: string;
   machineVersion: number;
-  database: Database;
+  store: RuntimeStore;
   bus: Bus;
   log: Log;
   loop: CommitLoop;
@@ -69,7 +68,7 @@ export class Host {
       this.#leaving = true;
       await this.#subscription.stop(); // no fail point: stops
       // Its heartbeat may be written; if this fails too, it expires.
-      await deregisterHost(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
+      await this.#deps.store.hosts.deregister(this.#deps.hostId).catch(() => {}); // no fail point: stops
       throw error;
     }
     this.#announce();
@@ -105,17 +104,19 @@ export class Host {
 
   /** Releases all partitions and acquires none. */
   async leave(): Promise<void> {
-    const { database, hostId, log, loop } = this.#deps;
+    const { store, hostId, log, loop } = this.#deps;
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
     await this.#subscription?.stop(); // no fail point: stops
     await this.#rebalancing; // no fail point: waits (2)
     // A heartbeat after the deregistration would make this host look alive until it expires.
     await this.#beating;
-    const claims = await loop.release(loop.partitions); // no fail point: inside (3)
+    const claims = await loop.release(loop.partitions); // no fail point: inside
     try {
-      await deregisterHost(database, hostId);
-      await releasePartitions(database, claims);
+      await store.hosts.deregister(hostId);
+      failPoint('leave.signed-off');
+      await store.partitions.release(claims);
+      failPoint('leave.given-back');
       this.#announce();
     } catch (error) {
       log.warn({ err: error }, 'the partitions could not be released; other hosts acquire them once the heartbeat of this one has expired');
@@ -162,19 +163,13 @@ export class Host {
   }
 
   async #beat(): Promise<LiveHost[]> {
-    const { database, hostId, machineVersion, times } = this.#deps;
+    const { store, hostId, machineVersion, times } = this.#deps;
     const begunAtMs = performance.now();
-    // no fail point: inside
-    const hosts = await beat(database, {
-      hostId,
-      machineVersion,
-      bus: this.#contact.status(),
-      isStopping: this.#isStopping,
-      expiresAfterMs: times.expiresAfterMs,
-    });
+    const bus = this.#contact.status();
+    this.#others = await store.hosts.beat({ hostId, machineVersion, bus, isStopping: this.#isStopping, expiresAfterMs: times.expiresAfterMs });
+    failPoint('heartbeat.written');
     this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
-    this.#others = hosts.filter((host) => host.id !== hostId);
-    return hosts;
+    return [{ id: hostId, machineVersion, bus }, ...this.#others];
   }
 
   async #rebalance(): Promise<void> {
@@ -206,16 +201,17 @@ export class Host {
    * acquire them while this one is alive.
    */
   async #releaseSurplus({ own, retain }: Share): Promise<void> {
-    const { database, hostId, log, loop } = this.#deps;
+    const { store, hostId, log, loop } = this.#deps;
     // Those assigned by the row only have no state to retain.
     const retained = new Set(loop.partitions.filter((partition) => retain.has(partition)));
-    await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside (2)
+    await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside
     const claims = loop.mailboxes.map(({ claim }) => claim);
-    const stored = this.#progress.snapshot();
-    const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...retained]));
-    this.#dropIfRestored(this.#progress.behind(stored, rows));
+    const progress = this.#progress.snapshot();
+    const { released: partitions, before } = await store.partitions.releaseOutside(hostId, new Set([...own, ...retained]));
+    if (partitions.length > 0) failPoint('partitions.given-back');
+    this.#dropIfRestored(this.#progress.behind(progress, before));
     // A paused host would otherwise notice a take-over only at its next, fenced commit.
-    const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
+    const isStillOurs = ({ partition, epoch }: PartitionClaim) => before.get(partition)?.owner === hostId && before.get(partition)?.epoch === epoch;
     const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host has acquired it');
     if (partitions.length === 0) return;
@@ -241,19 +237,20 @@ export class Host {
   /** Acquires free partitions; others follow when their owners have released them. */
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
-    const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
+    const { bus, store, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
     const [{ created }, queueCreatedAtMs] = await Promise.all([bus.commands.state(), bus.work.createdAtMs()]); // no fail point: reads
-    // no fail point: inside
-    const claims = await acquirePartitions(database, { hostId, machineVersion, logCreated: created, partitions, expiresAfterMs: times.expiresAfterMs });
+    const { expiresAfterMs } = times;
+    const claims = await store.partitions.acquire({ hostId, machineVersion, logCreated: created, partitions, expiresAfterMs });
     if (claims.length === 0) return;
+    failPoint('take-over.claimed');
     const acquired = claims.map((claim) => claim.partition);
     for (const claim of claims) this.#progress.follow(claim);
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
-      await outbox.load(database, acquired, queueCreatedAtMs); // no fail point: inside (2)
-      await timers.load(database, acquired);
+      await outbox.load(store.effects, acquired, queueCreatedAtMs); // no fail point: inside (2)
+      await timers.load(store.timers, acquired);
       await this.#start(acquired, true);
       failPoint('take-over.loaded');
     } catch (error) {
@@ -277,7 +274,7 @@ export class Host {
 
   async #start(partitions: readonly number[], ignoreAge: boolean): Promise<void> {
     if (partitions.length === 0) return;
-    const starts = await findUnstartedRuns(this.#deps.database, partitions, { ignoreAge }); // no fail point: reads
+    const starts = await startsOfUnstarted(this.#deps.store.runs, partitions, { ignoreAge }); // no fail point: reads
     for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
   }
 

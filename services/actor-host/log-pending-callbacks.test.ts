@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { logPendingCallbacks } from './log-pending-callbacks.ts';
 
 describe('the line about callbacks that are left', () => {
   const warn = vi.fn();
   const log = { ...silentLog, warn };
-  const over = (query: () => Promise<unknown>) => ({ log, database: { query } as unknown as Database });
+  const over = (pendingReceivers: () => Promise<string[]>) => ({ log, effects: { pendingReceivers } });
 
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -20,22 +19,22 @@ describe('the line about callbacks that are left', () => {
     const urls = ['https://hooks.example.com:8443/secret?a=b', 'https://hooks.example.com:8443/other', 'no address'];
     await logPendingCallbacks(
       { waiting: 2, inFlight: 1 },
-      over(async () => ({ rows: urls.map((url) => ({ url })) })),
+      over(async () => urls),
     );
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 3, in_flight: 1, receivers: ['hooks.example.com:8443'] });
-    const many = Array.from({ length: 50 }, (_, index) => ({ url: `https://host-${index}.example.com/` }));
+    const many = Array.from({ length: 50 }, (_, index) => `https://host-${index}.example.com/`);
     await logPendingCallbacks(
       { waiting: 50, inFlight: 0 },
-      over(async () => ({ rows: many })),
+      over(async () => many),
     );
     expect(warn.mock.lastCall?.[0].receivers).toHaveLength(20);
   });
 
   it.each([
-    ['does not answer', () => new Promise(() => {})],
+    ['does not answer', () => new Promise<never>(() => {})],
     ['refuses', () => Promise.reject(new Error('it is away'))],
-  ])('comes without receivers when the database %s', async (_, query) => {
-    const logged = logPendingCallbacks({ waiting: 1, inFlight: 0 }, over(query));
+  ])('comes without receivers when the database %s', async (_, pendingReceivers) => {
+    const logged = logPendingCallbacks({ waiting: 1, inFlight: 0 }, over(pendingReceivers));
     await vi.advanceTimersByTimeAsync(1_000);
     await logged;
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 1, in_flight: 0, receivers: [] });

@@ -1,4 +1,6 @@
-import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/apply/command-check.ts';
+import { commandCheck } from '#actors/runtime/apply/command-check.ts';
+import { readTagsRequiredFrom } from '#actors/store/sql/command-tags.ts';
+import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -52,7 +54,8 @@ await runProcess({
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, tags);
 
-    const host = await step('acquiring partitions', () => startActorHost({ config, bus, database, check, clock: databaseClock, log, metrics, tracing }));
+    const store = sqlRuntimeStore(database);
+    const host = await step('acquiring partitions', () => startActorHost({ config, bus, store, check, clock: databaseClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
     // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });

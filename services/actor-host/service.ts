@@ -6,17 +6,19 @@ import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
 import { CommitLoop } from '#actors/runtime/apply/commit-loop.ts';
 import { RunFactsReader } from '#actors/runtime/apply/run-facts.ts';
-import { MACHINE_VERSION, Snapshots } from '#actors/runtime/apply/snapshots.ts';
+import { SessionCache } from '#actors/runtime/apply/session-cache.ts';
+import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
 import { Host } from '#actors/runtime/host.ts';
 import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
+import { initialisePartitions } from '#actors/runtime/partitions/initialise-partitions.ts';
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
-import { initialisePartitions } from '#actors/store/sql/partition-rows.ts';
 import { startPurging } from '#actors/runtime/partitions/purge.ts';
 import { Timers } from '#actors/runtime/partitions/timers.ts';
 import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';
 import { Histories } from '#actors/runtime/publish/histories.ts';
 import { Outbox } from '#actors/runtime/publish/outbox.ts';
 import { watchQueue } from '#actors/runtime/publish/queue-watch.ts';
+import type { RuntimeStore } from '#actors/store/runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
@@ -25,7 +27,6 @@ import type { Clock } from '#shared/clock.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
@@ -62,7 +63,7 @@ export interface ActorHostDeps {
     stopWithinMs?: number;
   } & RenderSettings;
   bus: Bus;
-  database: Database;
+  store: RuntimeStore;
   check: CommandCheck;
   clock: Clock;
   log: Log;
@@ -75,13 +76,13 @@ export interface ActorHostDeps {
  * cursor, its timers, its effects that were stored and not published, and its accepted runs.
  * @throws `service.other_log` when other hosts on the same database use another broker
  */
-export async function startActorHost({ config, bus, database, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
+export async function startActorHost({ config, bus, store, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
   const times = { ...hostTimes, ...config.times };
-  await initialisePartitions(database);
-  await refuseOtherLog({ database, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
-  const bundleOf = bundleReader(database);
-  const histories = new Histories(database);
+  await initialisePartitions(store.partitions);
+  await refuseOtherLog({ hosts: store.hosts, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
+  const bundleOf = bundleReader(store.bundles);
+  const histories = new Histories(store.sessions);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const timers = new Timers(clock, (due) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
@@ -91,7 +92,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     clock,
     log,
     workOf: (kind) => effects.kind(kind).work,
-    render: (effect, republished) => effects.render(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
+    render: (effect, republished) => effects.render(effect, republished, { runs: store.runs, histories, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -99,7 +100,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     },
   });
   const loop: CommitLoop = new CommitLoop({
-    database,
+    store,
     clock,
     log,
     metrics,
@@ -107,25 +108,25 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     outbox,
     check,
     histories,
-    snapshots: new Snapshots(database),
-    runFacts: new RunFactsReader({ database, bundleOf, log }),
+    sessions: new SessionCache(store.sessions),
+    runFacts: new RunFactsReader({ store, bundleOf, log }),
     settings: config,
     greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
-  const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
+  const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, store, bus, log, loop, timers, outbox, times });
   const callReplies = replyForCalls({ bus, outbox, epochOf, log });
-  const queueWatch = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });
+  const queueWatch = watchQueue({ bus, effects: store.effects, outbox, partitions: () => loop.partitions, log });
   await host.open();
   const purging = startPurging({
     commands: bus.commands,
-    database,
+    store,
     mailboxes: () => loop.mailboxes,
     log,
     ...(config.purgeEveryMs === undefined ? {} : { everyMs: config.purgeEveryMs }),
   });
 
-  const unwatch = watchHost({ metrics, loop, outbox, bus, database });
+  const unwatch = watchHost({ metrics, loop, outbox, bus, partitions: store.partitions });
 
   return {
     async stop(withinMs = config.drainTimeoutMs) {
@@ -145,7 +146,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await queueWatch.stop();
         const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
         // With other hosts nothing is left: they take over at once.
-        if (!host.hasPeers) await logPendingCallbacks(left, { database, log });
+        if (!host.hasPeers) await logPendingCallbacks(left, { effects: store.effects, log });
         await purging.stop();
         await callReplies.stop();
         await outbox.stop();

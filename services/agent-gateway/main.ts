@@ -1,4 +1,5 @@
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
+import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -57,7 +58,7 @@ await runProcess({
     const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));
-    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const redis = `Redis at ${addressOf(config.redisUrl)}`;
     const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
     releasers.add('cache', () => cache.close());

@@ -1,4 +1,5 @@
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
+import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
@@ -48,7 +49,7 @@ await runProcess({
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
-    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 

@@ -1,4 +1,5 @@
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
+import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
@@ -34,7 +35,7 @@ await runProcess({
     releasers.add('database clock', () => databaseClock.stop());
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
-    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
+    await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const { drainTimeoutMs, scriptedWordsPerSecond } = config;
     const deps = {
       config: routerConfig,

@@ -1,4 +1,6 @@
-import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/apply/command-check.ts';
+import { commandCheck } from '#actors/runtime/apply/command-check.ts';
+import { readTagsRequiredFrom } from '#actors/store/sql/command-tags.ts';
+import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
@@ -86,7 +88,16 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const tags = new CommandTags(houseSecret);
   const taggedBus = withTaggedCommands(bus, tags);
   const check = commandCheck(tags, await readTagsRequiredFrom(database));
-  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus: taggedBus, database, check, clock, log, metrics, tracing });
+  const host = await startActorHost({
+    config: { ...config, hostId: HOST_ID },
+    bus: taggedBus,
+    store: sqlRuntimeStore(database),
+    check,
+    clock,
+    log,
+    metrics,
+    tracing,
+  });
   releasers.add('actor host', () => host.stop(drainLeftMs()));
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };

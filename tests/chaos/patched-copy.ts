@@ -45,7 +45,11 @@ const noFence: readonly Patch[] = [
  */
 const onlyEventCommit: readonly Patch[] = [
   { file: 'actors/runtime/apply/commit-sender.js', from: "failPoint('commit.sending');", to: "if (plan.events.length > 0) failPoint('commit.sending');" },
-  { file: 'actors/runtime/apply/commit-sender.js', from: "failPoint('commit.stored');", to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');" },
+  {
+    file: 'actors/runtime/apply/commit-sender.js',
+    from: "failPoint('commit.stored');",
+    to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');",
+  },
 ];
 
 export function withoutFence(): Promise<string> {

@@ -129,7 +129,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         const parts = [...tables.parts.values()];
         const rows = parts.map((part) => {
           const isOurs = part['owner'] === id;
-          return { ...read(part, ['p', 'epoch', 'commit_no']), is_ours: isOurs, is_released: isOurs && !(keep as number[]).includes(part['p'] as number) };
+          return { ...read(part, ['p', 'epoch', 'commit_no', 'owner']), is_released: isOurs && !(keep as number[]).includes(part['p'] as number) };
         });
         for (const [index, part] of parts.entries()) if (rows[index]?.is_released === true) part['owner'] = null;
         return rows;
@@ -196,8 +196,6 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           .filter(({ state }) => state === 'superseded')
           .map((row) => read(row, ['id'])),
       'load-tool-lists': ([hashes]) => pick(tables.toolLists, hashes as string[]).map((row) => read(row, ['hash', 'tools'])),
-      'select hash, tools from tool_lists where hash = any($1::text[])': ([hashes]) =>
-        pick(tables.toolLists, hashes as string[]).map((row) => read(row, ['hash', 'tools'])),
       'load-staged': ([ids, from]) =>
         (ids as string[]).flatMap((id, index) =>
           (tables.steps.get(id) ?? [])
@@ -212,7 +210,6 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           .sort((left, right) => Number(left['created_at']) - Number(right['created_at']))
           .slice(0, limit as number)
           .map((row) => read(row, ['id', 'p', 'session_id', 'traceparent', 'created_at'])),
-      'select routine_id, input from runs where id = $1': ([id]) => runs([id]).map((row) => read(row, ['routine_id', 'input'])),
       'select message from steps where run_id = $1 and seq < $2 order by seq': ([id, below]) =>
         inOrder(tables.steps.get(id as string))
           .filter(({ seq }) => (seq as number) < (below as number))

@@ -1,3 +1,4 @@
+import { sqlRuntimeStore } from '../../actors/store/sql/sql-runtime-store.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
@@ -48,7 +49,7 @@ export function hostOn({ process, bus, database, clock }: Footing): Promise<{ st
     },
     // The simulation does not distinguish gateways from workers.
     check: { accepts: () => true },
-    ...{ bus, database, clock, log: silentLog },
+    ...{ bus, store: sqlRuntimeStore(database), clock, log: silentLog },
   });
 }
 

@@ -1,4 +1,5 @@
-import { initialisePartitions } from '../../actors/store/sql/partition-rows.ts';
+import { initialisePartitions } from '../../actors/runtime/partitions/initialise-partitions.ts';
+import { partitionRows } from '../../actors/store/sql/partition-rows.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
@@ -65,7 +66,7 @@ export class Simulation {
   /** The initial rows: the partitions, a configuration, the tools. */
   async lay(): Promise<void> {
     const direct = { query: (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#carryOut(statement, parameters) } as Database;
-    await initialisePartitions(direct);
+    await initialisePartitions(partitionRows(direct));
     await storeBundle(direct, testBundle);
     await direct.query(STORE_TOOLS, ['h1', JSON.stringify(TOOLS)]);
   }

@@ -2,7 +2,6 @@ import type { StoredCommand } from '#bus/bus.ts';
 import type { CommandTags } from '#bus/command-tags.ts';
 import { LOST_BODY } from '#bus/large-bodies.ts';
 import { resultTypes } from '#bus/messages/session.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 
 /** Whether a command may come from the processes that can have sent it. */
 export interface CommandCheck {
@@ -27,10 +26,4 @@ export function commandCheck(tags: Pick<CommandTags, 'isTagged'>, requiredFromMs
       return storedAtMs < requiredFromMs || tags.isTagged(body);
     },
   };
-}
-
-/** Epoch ms; fixed by the first start of a release that tags commands. */
-export async function readTagsRequiredFrom(database: Queryable): Promise<number> {
-  const { rows } = await database.query<{ required_from: Date }>('select required_from from command_tags');
-  return rows[0]?.required_from.getTime() ?? 0;
 }

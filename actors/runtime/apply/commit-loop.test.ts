@@ -2,42 +2,46 @@ import { expect, it, vi } from 'vitest';
 import type { Bus, CommandLog } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
-import type { Database } from '#shared/storage/database.ts';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
-import { isCommit } from '../../store/sql/commit-statement.ts';
+import type { CommitStore } from '../../store/port/commit-store.ts';
+import type { RuntimeStore } from '../../store/runtime-store.ts';
 import { Timers } from '../partitions/timers.ts';
 import { Histories } from '../publish/histories.ts';
 import { Outbox } from '../publish/outbox.ts';
 import { commandCheck } from './command-check.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { Mailbox } from './mailbox.ts';
-import { RunFactsReader } from './run-facts.ts';
-import { Snapshots } from './snapshots.ts';
+import type { RunFactsReader } from './run-facts.ts';
+import { SessionCache } from './session-cache.ts';
 
 const PARTITIONS = [7, 8];
 const COMMANDS = 300;
 const WAIT = { timeout: 30_000 };
 
-/** A database that blocks its first commit until `release`, and records its queries in order. */
-function heldDatabase(owned = PARTITIONS) {
+type StoreOfLoop = Pick<RuntimeStore, 'commits' | 'sessions'>;
+
+const noSessions: StoreOfLoop['sessions'] = { load: async () => [], messages: async () => [] };
+const commitsBy = (commit: CommitStore['commit']): CommitStore => ({ commit, processed: async () => [] });
+
+/** A store that blocks its first commit until `release`, and records its calls in order. */
+function heldStore(owned = PARTITIONS) {
   const noted: string[] = [];
   let release = () => {};
   const held = new Promise<void>((resolve) => (release = resolve));
-  const query: Database['query'] = async (statement, parameters = []) => {
-    if (!isCommit(statement)) {
-      noted.push('read');
-      return { rows: [], rowCount: 0 };
-    }
-    const commands = parameters.find((column): column is string[] => Array.isArray(column) && String(column[0]).startsWith('cmd-'));
-    noted.push(`commit of ${commands?.length}`);
+  const commits = commitsBy(async ({ processed }) => {
+    noted.push(`commit of ${processed.size}`);
     await held;
     noted.push('done');
-    return { rows: [{ owned }] as never[], rowCount: 1 };
+    return { kind: 'committed', owned: new Set(owned) };
+  });
+  const load: StoreOfLoop['sessions']['load'] = async () => {
+    noted.push('read');
+    return [];
   };
-  return { noted, release, database: { query } as Database };
+  return { noted, release, store: { commits, sessions: { ...noSessions, load } } };
 }
 
 function newOutbox(): Outbox {
@@ -52,20 +56,20 @@ function newOutbox(): Outbox {
   });
 }
 
-function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOutbox(), log: Log = silentLog): CommitLoop {
+function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics, outbox = newOutbox(), log: Log = silentLog): CommitLoop {
   return new CommitLoop({
     ...{
-      database,
+      store: { commits, partitions: {} as RuntimeStore['partitions'] },
       outbox,
       clock: systemClock,
       log,
       metrics,
       check: commandCheck({ isTagged: () => false }, 0),
-      snapshots: new Snapshots(database),
-      histories: new Histories(database),
+      sessions: new SessionCache(sessions),
+      histories: new Histories(sessions),
       timers: new Timers(systemClock, () => {}),
     },
-    runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
+    runFacts: {} as RunFactsReader,
     settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
     greetingOf: async () => null,
   });
@@ -84,8 +88,8 @@ const messageTo = (sessionId: string) =>
   });
 
 it('DESIGN 4: commands that come while a commit is in flight are stored by the next ones, at most 128 each, over all partitions', async () => {
-  const { noted, release, database } = heldDatabase();
-  const loop = loopOn(database);
+  const { noted, release, store } = heldStore();
+  const loop = loopOn(store);
   const mailboxes = PARTITIONS.map(
     (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick),
   );
@@ -108,12 +112,12 @@ it('DESIGN 4: commands that come while a commit is in flight are stored by the n
 
 it('adds a partition to no commit for the row of a published effect, until rows are flushed', async () => {
   const committed: unknown[] = [];
-  const query: Database['query'] = async (statement, parameters = []) => {
-    if (isCommit(statement)) committed.push(parameters[0]);
-    return { rows: isCommit(statement) ? ([{ owned: PARTITIONS }] as never[]) : [], rowCount: 1 };
-  };
+  const commits = commitsBy(async ({ partitions }) => {
+    committed.push([...partitions.keys()]);
+    return { kind: 'committed', owned: new Set(PARTITIONS) };
+  });
   const outbox = newOutbox();
-  const loop = loopOn({ query } as Database, noMetrics, outbox);
+  const loop = loopOn({ commits, sessions: noSessions }, noMetrics, outbox);
   const [talking, other] = PARTITIONS.map((partition) => {
     const mailbox = new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick);
     loop.own(mailbox);
@@ -136,9 +140,9 @@ it('adds a partition to no commit for the row of a published effect, until rows 
 });
 
 it('DESIGN 12: counts commits with their sizes, and the partitions that another host has taken', async () => {
-  const { release, database } = heldDatabase([7]);
+  const { release, store } = heldStore([7]);
   const metrics = openMetrics();
-  const loop = loopOn(database, metrics);
+  const loop = loopOn(store, metrics);
   const mailboxes = PARTITIONS.map(
     (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {}),
   );
@@ -162,14 +166,15 @@ it('DESIGN 12: counts commits with their sizes, and the partitions that another 
 it('DESIGN 11: skips commands without a tag at the cost of reading them: a commit for each batch, one log line, no other row', async () => {
   const lines: unknown[] = [];
   const rows: number[] = [];
-  const query: Database['query'] = async (statement, parameters = []) => {
-    // The length of each row kind's columns; a commit's partitions have one each.
-    if (isCommit(statement)) rows.push(Math.max(...parameters.map((column) => (Array.isArray(column) ? column.length : 0))));
-    else rows.push(-1);
-    return { rows: isCommit(statement) ? ([{ owned: [7] }] as never[]) : [], rowCount: 1 };
-  };
+  const commits = commitsBy(async (plan) => {
+    const { partitions, sessions, deletedSessions, processed, effects, effectStates, outboxDone, timers, runs, deliveries, deliveryStates } = plan;
+    const kinds = [partitions, sessions, deletedSessions, processed, effects, effectStates, outboxDone, timers, runs, deliveries, deliveryStates];
+    const lists = [plan.events, plan.steps, plan.runCalls, plan.deadLetters];
+    rows.push([...kinds.map(({ size }) => size), ...lists.map(({ length }) => length)].reduce((sum, count) => sum + count, 0));
+    return { kind: 'committed', owned: new Set([7]) };
+  });
   const metrics = openMetrics();
-  const loop = loopOn({ query } as Database, metrics, newOutbox(), { ...silentLog, error: (fields) => lines.push(fields) });
+  const loop = loopOn({ commits, sessions: noSessions }, metrics, newOutbox(), { ...silentLog, error: (fields) => lines.push(fields) });
   const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {});
   loop.own(mailbox);
   const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';

@@ -2,22 +2,22 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { traceId, ulid } from '#shared/ids.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
-import { CommitStore, type Outcome } from './commit-sender.ts';
-import type { PartitionClaim } from '../../store/sql/partition-rows.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
+import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { Timers } from '../partitions/timers.ts';
 import type { Histories } from '../publish/histories.ts';
 import type { Outbox } from '../publish/outbox.ts';
 import type { CommandCheck } from './command-check.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
+import { CommitSender, type Outcome } from './commit-sender.ts';
 import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
 import { reportCommit } from './report-commit.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
-import type { Snapshots } from './snapshots.ts';
+import type { SessionCache } from './session-cache.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Per statement; larger batches cost more than they save. */
@@ -26,11 +26,11 @@ const MAX_BATCH = 128;
 const REFUSALS_LOGGED_EVERY_MS = 10_000;
 
 export interface CommitLoopDeps {
-  database: Database;
+  store: Pick<RuntimeStore, 'commits' | 'partitions'>;
   clock: Clock;
   log: Log;
   metrics: Metrics;
-  snapshots: Snapshots;
+  sessions: SessionCache;
   histories: Histories;
   timers: Timers;
   outbox: Outbox;
@@ -49,7 +49,7 @@ export interface CommitLoopDeps {
  */
 export class CommitLoop {
   readonly #deps: CommitLoopDeps;
-  readonly #store: CommitStore;
+  readonly #sender: CommitSender;
   readonly #mailboxes = new Map<number, Mailbox>();
   #running: Promise<void> | null = null;
   #inFlight: Promise<void> = Promise.resolve();
@@ -67,7 +67,7 @@ export class CommitLoop {
 
   constructor(deps: CommitLoopDeps) {
     this.#deps = deps;
-    this.#store = new CommitStore(deps);
+    this.#sender = new CommitSender(deps);
   }
 
   own(mailbox: Mailbox): void {
@@ -142,7 +142,7 @@ export class CommitLoop {
   abort(why: string): void {
     this.#stopped = true;
     this.#aborted = true;
-    this.#store.abort();
+    this.#sender.abort();
     this.drop(this.partitions, why);
   }
 
@@ -213,7 +213,7 @@ export class CommitLoop {
       workMarks.mark('commands');
       const outcome = await this.#execute(planBatch(batch, repeats, input)); // no fail point: inside
       // Ends: each iteration finds at least one more repeat.
-      if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome; // no fail point: reads
+      if (outcome.kind !== 'repeated' || !(await this.#sender.findRepeats(batch, repeats))) return outcome; // no fail point: reads
     }
   }
 
@@ -234,7 +234,7 @@ export class CommitLoop {
       // Ends: a partition given up below leaves the batch.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isOwned(entry.claim) ? [] : [command.sessionId]));
       try {
-        return await this.#store.retryWhileTransient(() => this.#deps.snapshots.load(ids)); // no fail point: reads
+        return await this.#sender.retryWhileTransient(() => this.#deps.sessions.load(ids)); // no fail point: reads
       } catch (error) {
         // Unknown machine versions: a newer host has to own it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
@@ -250,7 +250,7 @@ export class CommitLoop {
       greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash)); // no fail point: reads
     }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#store.retryWhileTransient(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
+    const about = await this.#sender.retryWhileTransient(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
     return {
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
@@ -266,7 +266,7 @@ export class CommitLoop {
   /** An unreadable bundle costs the session its greeting only. */
   async #greetingOf(bundleHash: string): Promise<string | null> {
     try {
-      return await this.#store.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
+      return await this.#sender.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
     } catch (error) {
       this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
       return null;
@@ -277,7 +277,7 @@ export class CommitLoop {
     if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isOwned);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
-    const outcome = await this.#store.store(plan); // no fail point: inside
+    const outcome = await this.#sender.send(plan); // no fail point: inside
     workMarks.mark('commands');
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
     return outcome;
@@ -308,7 +308,7 @@ export class CommitLoop {
       claim.cursor = cursor;
       claim.cursorFingerprint = cursorFingerprint;
     }
-    this.#deps.snapshots.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
+    this.#deps.sessions.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
     for (const timer of plan.timers.values()) {
       if (!stillOwned.has(timer.partition)) continue;
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
@@ -339,7 +339,7 @@ export class CommitLoop {
 
   #forget(partition: number): void {
     this.#mailboxes.delete(partition);
-    this.#deps.snapshots.forget(partition);
+    this.#deps.sessions.forget(partition);
     this.#deps.histories.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);

@@ -3,7 +3,7 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 import type { RunError, StepMessage } from '../../kinds/run/types.ts';
-import type { PartitionClaim } from '../../store/sql/partition-rows.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { SessionState } from './snapshots.ts';
 
 /** To do after the commit; can all be derived again from the rows. */

@@ -4,22 +4,29 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
+import { sqlRuntimeStore } from '../../store/sql/sql-runtime-store.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { acquirePartitions, initialisePartitions, type PartitionClaim, releasePartitions } from '../../store/sql/partition-rows.ts';
-import { CommitStore } from './commit-sender.ts';
+import { CommitSender } from './commit-sender.ts';
 
 const PARTITION = 7;
 let database: Database;
 beforeAll(async () => {
   database = await openPglite({ folder: null });
   await migrate(database);
-  await initialisePartitions(database);
+  await sqlRuntimeStore(database).partitions.initialise(64);
 }, 60_000);
 beforeEach(() => database.query('update parts set owner = null'));
 afterAll(() => database.close());
 
 const take = async (hostId: string): Promise<PartitionClaim> => {
-  const [claim] = await acquirePartitions(database, { hostId, machineVersion: 1, logCreated: 'log', partitions: [PARTITION], expiresAfterMs: 5_000 });
+  const [claim] = await sqlRuntimeStore(database).partitions.acquire({
+    hostId,
+    machineVersion: 1,
+    logCreated: 'log',
+    partitions: [PARTITION],
+    expiresAfterMs: 5_000,
+  });
   return claim ?? expect.fail('the partition was not free');
 };
 const commitOf = (claim: PartitionClaim): CommitPlan => {
@@ -27,7 +34,7 @@ const commitOf = (claim: PartitionClaim): CommitPlan => {
   plan.advance(claim, claim.cursor + 1, null);
   return plan;
 };
-const storeOver = (over: Pick<Database, 'query'>) => new CommitStore({ database: { ...database, ...over }, log: silentLog, metrics: noMetrics });
+const senderOver = (over: Pick<Database, 'query'>) => new CommitSender({ store: sqlRuntimeStore(over), log: silentLog, metrics: noMetrics });
 const query: Database['query'] = (statement, parameters) => database.query(statement, parameters);
 const row = async () => (await database.query('select owner, epoch, commit_no, cursor from parts where p = $1', [PARTITION])).rows[0];
 
@@ -43,17 +50,17 @@ describe('DESIGN 4: after a restore of the database another owner has reached th
   it('a commit of the owner before the restore stores nothing, and one of the present owner is stored', async () => {
     const before = await take('host-before');
     const next = await restoredUnder(before);
-    const store = storeOver({ query });
+    const sender = senderOver({ query });
 
-    expect(await store.store(commitOf(before))).toEqual({ kind: 'committed', owned: new Set() });
+    expect(await sender.send(commitOf(before))).toEqual({ kind: 'committed', owned: new Set() });
     expect(await row()).toMatchObject({ commit_no: next.commitNo, cursor: next.cursor });
-    expect(await store.store(commitOf(next))).toEqual({ kind: 'committed', owned: new Set([PARTITION]) });
+    expect(await sender.send(commitOf(next))).toEqual({ kind: 'committed', owned: new Set([PARTITION]) });
   });
 
   it('a commit of unknown outcome does not count the commit of the present owner as its own', async () => {
     const before = await take('host-before');
     const next = await restoredUnder(before);
-    expect(await storeOver({ query }).store(commitOf(next))).toMatchObject({ owned: new Set([PARTITION]) });
+    expect(await senderOver({ query }).send(commitOf(next))).toMatchObject({ owned: new Set([PARTITION]) });
     let isLost = false;
     const losing: Database['query'] = async (statement, parameters) => {
       if (isLost) return query(statement, parameters);
@@ -61,13 +68,13 @@ describe('DESIGN 4: after a restore of the database another owner has reached th
       throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
     };
 
-    expect(await storeOver({ query: losing }).store(commitOf(before))).toEqual({ kind: 'committed', owned: new Set() });
+    expect(await senderOver({ query: losing }).send(commitOf(before))).toEqual({ kind: 'committed', owned: new Set() });
   });
 
   it('a release by the owner before the restore leaves the partition with the present owner', async () => {
     const before = await take('host-before');
     await restoredUnder(before);
-    await releasePartitions(database, [before]);
+    await sqlRuntimeStore(database).partitions.release([before]);
 
     expect(await row()).toMatchObject({ owner: 'host-next' });
   });

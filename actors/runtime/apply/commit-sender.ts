@@ -1,30 +1,31 @@
-import type { CommandReply } from '#bus/messages/session.ts';
 import { failPoint } from '#shared/fail-points.ts';
-import type { Database } from '#shared/storage/database.ts';
-import { isTransientError, sqlStateOf } from '#shared/storage/transient-error.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CommitResult } from '../../store/port/commit-store.ts';
+import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { type Parsed, processedKeyOf, type Repeats } from './plan-batch.ts';
-import { commitOf } from '../../store/sql/commit-statement.ts';
 
-/** Back-off while the database is unavailable. */
+/** Back-off while the store is unavailable. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 2_000;
 
-export type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
+export type Outcome = CommitResult | { kind: 'refused'; error: unknown };
 
-/** Stores plans and resolves unknown outcomes. While the database is unavailable everything waits, until `abort`. */
-export class CommitStore {
-  readonly #database: Database;
-  readonly #log: Log;
-  readonly #metrics: Metrics;
+interface CommitSenderDeps {
+  store: Pick<RuntimeStore, 'commits' | 'partitions'>;
+  log: Log;
+  metrics: Metrics;
+}
+
+/** Sends plans to the store and resolves unknown outcomes. While the store is unavailable everything waits, until `abort`. */
+export class CommitSender {
+  readonly #deps: CommitSenderDeps;
   #aborted = false;
 
-  constructor({ database, log, metrics }: { database: Database; log: Log; metrics: Metrics }) {
-    this.#database = database;
-    this.#log = log;
-    this.#metrics = metrics;
+  constructor(deps: CommitSenderDeps) {
+    this.#deps = deps;
   }
 
   /** Ends all retries. */
@@ -33,18 +34,16 @@ export class CommitStore {
   }
 
   /** Stores a plan. An unknown outcome is read back, and the commit retried when nothing was stored. */
-  async store(plan: CommitPlan): Promise<Outcome> {
-    const { statement, parameters } = commitOf(plan);
+  async send(plan: CommitPlan): Promise<Outcome> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
         failPoint('commit.sending');
-        const { rows } = await this.#measured(() => this.#database.query<{ owned: number[] }>(statement, parameters));
-        failPoint('commit.stored');
-        return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
+        const result = await this.#measured(plan);
+        if (result.kind === 'committed') failPoint('commit.stored');
+        return result;
       } catch (error) {
-        if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
         if (!isTransientError(error)) return { kind: 'refused', error };
-        this.#log.warn({ err: error }, 'the outcome of a commit is not known');
+        this.#deps.log.warn({ err: error }, 'the outcome of a commit is not known');
         await this.#pause(pauseMs); // no fail point: pauses
         const owned = await this.retryWhileTransient(() => this.#readBack(plan)); // no fail point: reads
         if (owned !== null) return { kind: 'committed', owned };
@@ -52,48 +51,43 @@ export class CommitStore {
     }
   }
 
-  async #measured<Result>(commit: () => Promise<Result>): Promise<Result> {
+  async #measured(plan: CommitPlan): Promise<CommitResult> {
+    const { store, metrics } = this.#deps;
     const beganAtMs = performance.now();
     let outcome: 'committed' | 'repeated' | 'refused' | 'unknown' = 'committed';
     try {
-      return await commit(); // no fail point: inside
+      const result = await store.commits.commit(plan); // no fail point: caller
+      outcome = result.kind;
+      return result;
     } catch (error) {
-      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isTransientError(error) ? 'unknown' : 'refused';
+      outcome = isTransientError(error) ? 'unknown' : 'refused';
       throw error;
     } finally {
-      this.#metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
-      this.#metrics.add('commits', { outcome });
+      metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+      metrics.add('commits', { outcome });
     }
   }
 
   /** The partitions that the commit stored, or null when it stored nothing and can be retried. */
   async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
-    // no fail point: reads
-    const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number; owner: string | null }>(
-      'select p, epoch, commit_no, owner from parts where p = any($1::int[])',
-      [[...plan.partitions.keys()]],
-    );
-    const ours = rows.filter((row) => {
-      const claim = plan.partitions.get(row.p)?.claim;
-      return row.epoch === claim?.epoch && row.owner === claim.owner;
-    });
-    const committed = ours.filter((row) => row.commit_no === (plan.partitions.get(row.p)?.claim.commitNo ?? 0) + 1);
-    if (committed.length === 0 && ours.length > 0) return null;
-    return new Set(committed.map((row) => row.p));
+    const stored = await this.#deps.store.partitions.read([...plan.partitions.keys()]); // no fail point: reads
+    const committed = new Set<number>();
+    let isOurs = false;
+    for (const [partition, { epoch, commitNo, owner }] of stored) {
+      const claim = plan.partitions.get(partition)?.claim;
+      if (claim === undefined || epoch !== claim.epoch || owner !== claim.owner) continue;
+      isOurs = true;
+      if (commitNo === claim.commitNo + 1) committed.add(partition);
+    }
+    return committed.size === 0 && isOurs ? null : committed;
   }
 
   /** Adds to `repeats` the commands that were applied before. @returns whether any was added */
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    // no fail point: reads
-    const { rows } = await this.retryWhileTransient(() =>
-      this.#database.query<{ session_id: string; command_id: string; answer: CommandReply | null }>(
-        'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
-        [commands.map((command) => command.sessionId), commands.map((command) => command.commandId)],
-      ),
-    );
+    const processed = await this.retryWhileTransient(() => this.#deps.store.commits.processed(commands)); // no fail point: reads
     const before = repeats.size;
-    for (const row of rows) repeats.set(processedKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
+    for (const one of processed) repeats.set(processedKeyOf(one), one.reply);
     return repeats.size > before;
   }
 
@@ -104,7 +98,7 @@ export class CommitStore {
         return await read(); // no fail point: reads
       } catch (error) {
         if (!isTransientError(error)) throw error;
-        this.#log.warn({ err: error }, 'the database can not be read yet');
+        this.#deps.log.warn({ err: error }, 'the database can not be read yet');
         await this.#pause(pauseMs); // no fail point: pauses
       }
     }

@@ -1,5 +1,5 @@
 import type { CommandLog, StoredCommand, Subscription } from '#bus/bus.ts';
-import type { PartitionClaim } from '../../store/sql/partition-rows.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { DueTimer } from '../partitions/timers.ts';
 
 /**

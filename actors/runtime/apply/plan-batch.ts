@@ -5,7 +5,7 @@ import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
-import type { PartitionClaim } from '../../store/sql/partition-rows.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { CommandCheck } from './command-check.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';

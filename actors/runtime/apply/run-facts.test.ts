@@ -1,19 +1,20 @@
 import { expect, it } from 'vitest';
 import type { Bundle } from '#shared/config/load-bundle.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import type { EffectStore } from '../../store/port/effect-store.ts';
+import type { RunStore, StoredRun } from '../../store/port/run-store.ts';
 import { RunFactsReader } from './run-facts.ts';
 
 const RUNS = 20;
 
 it('lets the event loop go on between the large inputs of a batch', async () => {
   const input = JSON.stringify({ text: 'x'.repeat(300_000) });
-  const row = { session_id: 'ses_1', customer_id: 'c', ephemeral: true, routine_id: 'r', bundle_hash: 'h', metadata: '{"a":1}', callback_url: null };
-  const times = { trace_id: 't', traceparent: null, timeout_ms: 1_000, expires_at: new Date(2_000), created_at: new Date(1_000) };
-  const rows = Array.from({ length: RUNS }, (_, index) => ({ id: `run_${index}`, input, ...row, ...times }));
+  const fields = { sessionId: 'ses_1', customerId: 'c', ephemeral: true, routineId: 'r', bundleHash: 'h', metadata: '{"a":1}', callbackUrl: null };
+  const times = { traceId: 't', traceparent: null, timeoutMs: 1_000, expiresAtMs: 2_000, createdAtMs: 1_000 };
+  const stored: StoredRun[] = Array.from({ length: RUNS }, (_, index) => ({ id: `run_${index}`, input, ...fields, ...times }));
   const bundle = { body: { documents: { routines: [{ kind: 'autonomous', id: 'r', input_schema: { required: ['missing'] } }] } } } as unknown as Bundle;
-  const database = { query: async () => ({ rows }) } as unknown as Queryable;
-  const reader = new RunFactsReader({ database, bundleOf: async () => bundle, log: silentLog });
+  const store = { runs: { load: async () => stored } as unknown as RunStore, effects: {} as EffectStore };
+  const reader = new RunFactsReader({ store, bundleOf: async () => bundle, log: silentLog });
   let ticks = 0;
   let isDone = false;
   const count = () => {
@@ -22,7 +23,7 @@ it('lets the event loop go on between the large inputs of a batch', async () => 
   };
   setImmediate(count);
 
-  const facts = await reader.runs(new Set(rows.map(({ id }) => id)));
+  const facts = await reader.runs(new Set(stored.map(({ id }) => id)));
 
   isDone = true;
   expect(ticks).toBeGreaterThanOrEqual(RUNS - 1);

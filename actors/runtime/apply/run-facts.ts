@@ -2,9 +2,10 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { compileSchema } from '#shared/json-schema.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StepMessage } from '../../kinds/run/types.ts';
+import type { EffectStore } from '../../store/port/effect-store.ts';
+import type { RunStore, StoredRun } from '../../store/port/run-store.ts';
 import type { SessionState } from './snapshots.ts';
 import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 
@@ -16,27 +17,9 @@ const MAX_PARSED_PER_TICK = 256 * 1_024;
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
-  database: Queryable;
+  store: { runs: Omit<RunStore, 'unstarted'>; effects: Pick<EffectStore, 'superseded'> };
   bundleOf(hash: string): Promise<Bundle>;
   log: Log;
-}
-
-interface RunRow {
-  id: string;
-  session_id: string;
-  customer_id: string;
-  ephemeral: boolean;
-  routine_id: string;
-  bundle_hash: string;
-  /** JSON, as text. */
-  input: string;
-  metadata: string | null;
-  callback_url: string | null;
-  trace_id: string;
-  traceparent: string | null;
-  timeout_ms: number;
-  expires_at: Date;
-  created_at: Date;
 }
 
 /** Reads what transitions of runs need besides snapshots. Caches what is immutable. */
@@ -54,11 +37,10 @@ export class RunFactsReader {
     if (ids.size === 0) return new Map();
     const missing = [...ids].filter((id) => !this.#runs.has(id));
     if (missing.length > 0) {
-      const { rows } = await this.#deps.database.query<RunRow>(SELECT_RUNS, [missing]);
       let parsed = 0;
-      for (const row of rows) {
-        parsed += row.input.length + (row.metadata?.length ?? 0);
-        this.#runs.set(row.id, await this.#factsOf(row));
+      for (const run of await this.#deps.store.runs.load(missing)) {
+        parsed += run.input.length + (run.metadata?.length ?? 0);
+        this.#runs.set(run.id, await this.#factsOf(run));
         if (parsed < MAX_PARSED_PER_TICK) continue;
         parsed = 0;
         await new Promise((resolve) => setImmediate(resolve));
@@ -71,15 +53,11 @@ export class RunFactsReader {
 
   /** Not cached: the only thing about a run that changes. */
   async settled(ids: readonly string[]): Promise<Set<string>> {
-    if (ids.length === 0) return new Set();
-    const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SETTLED, [ids]);
-    return new Set(rows.map((row) => row.id));
+    return ids.length === 0 ? new Set() : this.#deps.store.runs.settled(ids);
   }
 
   async superseded(effectIds: readonly string[]): Promise<Set<string>> {
-    if (effectIds.length === 0) return new Set();
-    const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SUPERSEDED, [effectIds]);
-    return new Set(rows.map((row) => row.id));
+    return effectIds.length === 0 ? new Set() : this.#deps.store.effects.superseded(effectIds);
   }
 
   /** Omits lists that are missing or unreadable. */
@@ -87,8 +65,7 @@ export class RunFactsReader {
     if (hashes.size === 0) return new Map();
     const missing = [...hashes].filter((hash) => !this.#lists.has(hash));
     if (missing.length > 0) {
-      const { rows } = await this.#deps.database.query<{ hash: string; tools: unknown }>(SELECT_LISTS, [missing]);
-      for (const { hash, tools } of rows) {
+      for (const [hash, tools] of await this.#deps.store.runs.toolLists(missing)) {
         const read = listedTool.array().safeParse(tools);
         if (read.success) this.#lists.set(hash, read.data);
         else this.#deps.log.error({ err: read.error, list: hash }, 'a stored tool list could not be read');
@@ -101,37 +78,16 @@ export class RunFactsReader {
 
   /** By run and number. @param from by run: the first number */
   async staged(from: ReadonlyMap<string, number>): Promise<Map<string, Map<number, StepMessage>>> {
-    const found = new Map<string, Map<number, StepMessage>>();
-    if (from.size === 0) return found;
-    const { rows } = await this.#deps.database.query<{ run_id: string; seq: number; message: StepMessage }>(SELECT_STAGED, [
-      [...from.keys()],
-      [...from.values()],
-    ]);
-    for (const row of rows) {
-      const messages = found.get(row.run_id) ?? new Map<number, StepMessage>();
-      found.set(row.run_id, messages.set(row.seq, row.message));
-    }
-    return found;
+    return from.size === 0 ? new Map() : this.#deps.store.runs.staged(from);
   }
 
-  async #factsOf(row: RunRow): Promise<RunFacts> {
-    const bundle = await this.#bundleOf(row);
-    const routine = bundle?.documents.routines.find((one): one is AutonomousRoutine => one.kind === 'autonomous' && one.id === row.routine_id) ?? null;
-    const checks = this.#checksOf(row, routine);
+  async #factsOf({ input, metadata, ...run }: StoredRun): Promise<RunFacts> {
+    const bundle = await this.#bundleOf(run);
+    const routine = bundle?.documents.routines.find((one): one is AutonomousRoutine => one.kind === 'autonomous' && one.id === run.routineId) ?? null;
+    const checks = this.#checksOf(run.id, input, routine);
     return {
-      id: row.id,
-      sessionId: row.session_id,
-      customerId: row.customer_id,
-      ephemeral: row.ephemeral,
-      routineId: row.routine_id,
-      bundleHash: row.bundle_hash,
-      metadata: row.metadata === null ? null : (JSON.parse(row.metadata) as Record<string, unknown>),
-      callbackUrl: row.callback_url,
-      traceId: row.trace_id,
-      traceparent: row.traceparent,
-      timeoutMs: row.timeout_ms,
-      expiresAtMs: row.expires_at.getTime(),
-      createdAtMs: row.created_at.getTime(),
+      ...run,
+      metadata: metadata === null ? null : (JSON.parse(metadata) as Record<string, unknown>),
       bundle: checks === null ? null : bundle,
       routine: checks === null ? null : routine,
       inputViolation: checks?.inputViolation ?? null,
@@ -140,7 +96,7 @@ export class RunFactsReader {
   }
 
   /** Null when a schema can't be used, though an older release could: fails the run, not the host. */
-  #checksOf({ id, input }: RunRow, routine: AutonomousRoutine | null): Pick<RunFacts, 'inputViolation' | 'checkOutput'> | null {
+  #checksOf(id: string, input: string, routine: AutonomousRoutine | null): Pick<RunFacts, 'inputViolation' | 'checkOutput'> | null {
     try {
       return { inputViolation: checker(routine?.input_schema)(JSON.parse(input)), checkOutput: checker(routine?.output_schema) };
     } catch (error) {
@@ -150,7 +106,7 @@ export class RunFactsReader {
   }
 
   /** Null when unreadable: fails the run, not its partition. Throws other errors, such as an unavailable database. */
-  async #bundleOf({ id, bundle_hash: hash }: RunRow): Promise<Bundle['body'] | null> {
+  async #bundleOf({ id, bundleHash: hash }: Pick<StoredRun, 'id' | 'bundleHash'>): Promise<Bundle['body'] | null> {
     try {
       return (await this.#deps.bundleOf(hash)).body;
     } catch (error) {
@@ -233,18 +189,3 @@ function evictOldest(all: Map<string, unknown>, most: number): void {
     all.delete(key);
   }
 }
-
-const SELECT_RUNS = {
-  name: 'load-runs',
-  text: `select id, session_id, customer_id, ephemeral, routine_id, bundle_hash, input::text as input, metadata::text as metadata, callback_url, trace_id,
-      traceparent, timeout_ms, expires_at, created_at
-    from runs where id = any($1::text[])`,
-};
-const SELECT_SETTLED = { name: 'settled-runs', text: `select id from runs where id = any($1::text[]) and state in ('succeeded', 'failed')` };
-const SELECT_SUPERSEDED = { name: 'superseded-effects', text: `select id from effects where id = any($1::text[]) and state = 'superseded'` };
-const SELECT_LISTS = { name: 'load-tool-lists', text: 'select hash, tools from tool_lists where hash = any($1::text[])' };
-const SELECT_STAGED = {
-  name: 'load-staged',
-  text: `select steps.run_id, steps.seq, steps.message from steps join unnest($1::text[], $2::int[]) as i (run_id, seq)
-    on steps.run_id = i.run_id and steps.seq >= i.seq`,
-};

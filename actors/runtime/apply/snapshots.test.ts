@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
-import type { Queryable } from '#shared/storage/database.ts';
+import type { StoredSession } from '../../store/port/session-store.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
-import { encodeSnapshot, MACHINE_VERSION, type SessionState, Snapshots } from './snapshots.ts';
+import { SessionCache } from './session-cache.ts';
+import { encodeSnapshot, MACHINE_VERSION, type SessionState } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
 /** A host's cached sessions, at most. */
@@ -65,18 +66,15 @@ function session() {
   };
 }
 
-/** A database of one session that counts its queries. */
-function store(snapshot: unknown) {
+/** A store of one session that counts its reads. */
+function storeOf(snapshot: unknown) {
   const asked: string[][] = [];
-  const database: Queryable = {
-    query: async <Row>(_: unknown, parameters: readonly unknown[] = []) => {
-      const ids = parameters[0] as string[];
-      asked.push(ids);
-      const rows = ids.includes('ses_1') ? [{ id: 'ses_1', p: 1, head: 0, snapshot, record: {}, is_deleted: false }] : [];
-      return { rows: rows as Row[], rowCount: rows.length };
-    },
+  const stored: StoredSession = { id: 'ses_1', partition: 1, head: 0, snapshot, record: {} as StoredSession['record'], isDeleted: false };
+  const load = async (ids: readonly string[]) => {
+    asked.push([...ids]);
+    return ids.includes('ses_1') ? [stored] : [];
   };
-  return { asked, database };
+  return { asked, store: { load } };
 }
 
 describe('a snapshot', () => {
@@ -88,10 +86,10 @@ describe('a snapshot', () => {
     ];
 
     for (const misfit of misfits) {
-      const loading = new Snapshots(store(misfit).database).load(['ses_1']);
+      const loading = new SessionCache(storeOf(misfit).store).load(['ses_1']);
       await expect(loading).rejects.toMatchObject({ code: 'storage.schema_refused', details: { partition: 1 } });
     }
-    expect((await new Snapshots(store(mine).database).load(['ses_1'])).get('ses_1')?.session.value).toBe('idle');
+    expect((await new SessionCache(storeOf(mine).store).load(['ses_1'])).get('ses_1')?.session.value).toBe('idle');
   });
 
   it('DESIGN 5: a snapshot holds no text of the conversation, and is as small after a hundred messages as after one', () => {
@@ -128,18 +126,18 @@ describe('a snapshot', () => {
 
 describe('the snapshots of a host', () => {
   it('DESIGN 4: a host caches the sessions that it used last, up to a limit; others cost a read, and idle ones nothing', async () => {
-    const { asked, database } = store(JSON.parse(encodeSnapshot(readyState())));
-    const snapshots = new Snapshots(database);
-    const state = (await snapshots.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
-    snapshots.retain([state]);
-    await snapshots.load(['ses_1']);
+    const { asked, store } = storeOf(JSON.parse(encodeSnapshot(readyState())));
+    const sessions = new SessionCache(store);
+    const state = (await sessions.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
+    sessions.retain([state]);
+    await sessions.load(['ses_1']);
     expect(asked).toHaveLength(1);
 
-    snapshots.retain(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
-    await snapshots.load(['ses_1']);
+    sessions.retain(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
+    await sessions.load(['ses_1']);
     expect(asked).toHaveLength(1);
-    snapshots.retain([{ ...state, id: 'ses_last' }]);
-    await snapshots.load(['ses_last', 'ses_1']);
+    sessions.retain([{ ...state, id: 'ses_last' }]);
+    await sessions.load(['ses_last', 'ses_1']);
     expect(asked).toEqual([['ses_1'], ['ses_1']]);
   });
 });

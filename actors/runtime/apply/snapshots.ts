@@ -1,12 +1,12 @@
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import { RUN_MACHINE_VERSION, runMachine } from '../../kinds/run/machine.ts';
 import type { RunContext } from '../../kinds/run/types.ts';
 import { SESSION_MACHINE_VERSION, sessionMachine } from '../../kinds/session/machine.ts';
 import type { SessionContext } from '../../kinds/session/types.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from '../../kinds/turn/machine.ts';
 import type { TurnContext } from '../../kinds/turn/types.ts';
+import type { StoredSession } from '../../store/port/session-store.ts';
 
 /** All machines together. `parts.machine_v` only grows, so an older host never acquires such a partition. */
 export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 10_000 + TURN_MACHINE_VERSION * 100 + RUN_MACHINE_VERSION;
@@ -70,8 +70,8 @@ const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) =>
 ]);
 
 /** @throws `storage.schema_refused` for machines that this program does not know: a mismatch of versions, no fault of the command */
-function decodeSnapshot(row: SessionRow): SessionState {
-  let { v, ...stored } = row.snapshot as { v: number } & Stored;
+export function decodeSession({ snapshot, ...row }: StoredSession): SessionState {
+  let { v, ...stored } = snapshot as { v: number } & Stored;
   while (v !== MACHINE_VERSION) {
     const step = migrations.get(v);
     if (step === undefined) throw versionFault(row, `version ${v}, known is ${MACHINE_VERSION}`);
@@ -86,69 +86,9 @@ function decodeSnapshot(row: SessionRow): SessionState {
   } catch (cause) {
     throw versionFault(row, 'a state that the machines do not have', cause);
   }
-  return { id: row.id, partition: row.p, head: row.head, record: row.record as SessionRecord, session, turn, run, isDeleted: row.is_deleted };
+  return { ...row, session, turn, run };
 }
 
-function versionFault({ id, p }: SessionRow, found: string, cause?: unknown): SwitchyardError {
-  return new SwitchyardError('storage.schema_refused', `the snapshot of session ${id} has ${found}`, { cause, details: { partition: p } });
+function versionFault({ id, partition }: Pick<StoredSession, 'id' | 'partition'>, found: string, cause?: unknown): SwitchyardError {
+  return new SwitchyardError('storage.schema_refused', `the snapshot of session ${id} has ${found}`, { cause, details: { partition } });
 }
-
-interface SessionRow {
-  id: string;
-  p: number;
-  head: number;
-  snapshot: unknown;
-  record: unknown;
-  is_deleted: boolean;
-}
-
-/** Eviction costs one read. */
-const MAX_CACHED_SESSIONS = 10_000;
-
-/** Cache of this host's sessions, as the last commit stored them. */
-export class Snapshots {
-  readonly #database: Queryable;
-  readonly #states = new Map<string, SessionState>();
-
-  constructor(database: Queryable) {
-    this.#database = database;
-  }
-
-  /** Null for sessions that do not exist. One query for all that are not cached. */
-  async load(sessionIds: Iterable<string>): Promise<Map<string, SessionState | null>> {
-    const found = new Map<string, SessionState | null>();
-    const missing: string[] = [];
-    for (const id of new Set(sessionIds)) {
-      const state = this.#states.get(id);
-      if (state === undefined) missing.push(id);
-      else found.set(id, state);
-    }
-    if (missing.length > 0) {
-      const { rows } = await this.#database.query<SessionRow>(SELECT, [missing]);
-      for (const row of rows) found.set(row.id, decodeSnapshot(row));
-      for (const id of missing) if (!found.has(id)) found.set(id, null);
-    }
-    return found;
-  }
-
-  retain(states: Iterable<SessionState>): void {
-    for (const state of states) {
-      this.#states.delete(state.id);
-      this.#states.set(state.id, state);
-    }
-    for (const id of this.#states.keys()) {
-      if (this.#states.size <= MAX_CACHED_SESSIONS) break;
-      this.#states.delete(id);
-    }
-  }
-
-  /** Drops a partition that another host owns. */
-  forget(partition: number): void {
-    for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
-  }
-}
-
-const SELECT = {
-  name: 'load-sessions',
-  text: 'select id, p, head, snapshot, record, deleted_at is not null as is_deleted from sessions where id = any($1::text[])',
-};

@@ -1,6 +1,6 @@
 import type { CommandLog } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Queryable } from '#shared/storage/database.ts';
+import type { HostOfOtherLog, HostStore } from '../../store/port/host-store.ts';
 import { hostTimes } from '../host-times.ts';
 import type { LiveHost } from './rendezvous.ts';
 
@@ -11,7 +11,7 @@ const LOOK_AGAIN_MS = 500;
 const CERTAIN_AFTER_MS = 2_000;
 
 interface OneLogDeps {
-  database: Queryable;
+  hosts: Pick<HostStore, 'ofOtherLogs'>;
   commands: Pick<CommandLog, 'state'>;
   /** Set when this process is a host. */
   hostId?: string;
@@ -24,12 +24,12 @@ interface OneLogDeps {
  *
  * @throws `service.other_log`, naming both logs and the hosts, once they had further replies or outlived a dead host's expiry
  */
-export async function refuseOtherLog({ database, commands, hostId = '', expiresAfterMs = hostTimes.expiresAfterMs }: OneLogDeps): Promise<void> {
+export async function refuseOtherLog({ hosts, commands, hostId = '', expiresAfterMs = hostTimes.expiresAfterMs }: OneLogDeps): Promise<void> {
   const untilMs = performance.now() + expiresAfterMs + MARGIN_MS;
   const firstAnswers = new Map<string, number>();
   for (;;) {
     const { created } = await commands.state();
-    const others = await hostsOfOtherLogs(database, { hostId, created, expiresAfterMs });
+    const others = await hosts.ofOtherLogs({ hostId, logCreated: created, expiresAfterMs });
     if (others.length === 0) return;
     for (const { id, answeredAtMs } of others) if (!firstAnswers.has(id)) firstAnswers.set(id, answeredAtMs);
     const areCertain = others.some(({ id, answeredAtMs }) => answeredAtMs - (firstAnswers.get(id) ?? answeredAtMs) >= CERTAIN_AFTER_MS);
@@ -46,34 +46,7 @@ export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, expire
   if (others.length > 0) throw otherLog(created, others);
 }
 
-interface Other {
-  id: string;
-  logCreated: string;
-}
-
-interface OtherNow extends Other {
-  /** By the database's clock. */
-  answeredAtMs: number;
-}
-
-async function hostsOfOtherLogs(
-  database: Queryable,
-  { hostId, created, expiresAfterMs }: { hostId: string; created: string; expiresAfterMs: number },
-): Promise<OtherNow[]> {
-  const { rows } = await database.query<{ id: string; log_created: string; bus_seen_at: Date }>(
-    {
-      name: 'hosts-of-other-logs',
-      text: `
-select id, log_created, bus_seen_at from hosts
-where id <> $1 and log_created <> $2 and least(seen_at, bus_seen_at) > clock_timestamp() - make_interval(secs => $3::float8 / 1000)
-order by id`,
-    },
-    [hostId, created, expiresAfterMs],
-  );
-  return rows.map((row) => ({ id: row.id, logCreated: row.log_created, answeredAtMs: row.bus_seen_at.getTime() }));
-}
-
-function otherLog(created: string, others: readonly Other[]): SwitchyardError {
+function otherLog(created: string, others: readonly Pick<HostOfOtherLog, 'id' | 'logCreated'>[]): SwitchyardError {
   const names = others.map(({ id, logCreated }) => `${id} (${logCreated})`).join(', ');
   const message = `this process is connected to a broker whose command log was created at ${created}, and hosts that run on the same database have another log: ${names}. One database takes one broker: check NATS_URL, or stop those hosts first`;
   return new SwitchyardError('service.other_log', message, { details: { created, hosts: others.map(({ id }) => id) } });

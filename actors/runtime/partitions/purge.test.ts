@@ -24,8 +24,8 @@ function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
 const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 20, cursorFingerprint: '@5 old' }, () => {});
 
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
-  const database = { query: async () => ({ rows: [], rowCount: 0 }) };
-  const purging = startPurging({ commands, database, mailboxes: () => mailboxes, log: silentLog, everyMs: 1 });
+  const store = { sweep: async () => {}, partitions: { lowestCursor: async () => null } };
+  const purging = startPurging({ commands, store, mailboxes: () => mailboxes, log: silentLog, everyMs: 1 });
   await vi.waitFor(() => expect(asked).toHaveBeenCalledWith(20), WAIT);
   await purging.stop();
 }

@@ -1,8 +1,7 @@
 import type { CommandLog } from '#bus/bus.ts';
 import { fingerprintOf, hasFingerprint } from '#bus/position-fingerprint.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { sweep } from '../../store/sql/sweep.ts';
+import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { Mailbox } from '../apply/mailbox.ts';
 
 const PURGE_EVERY_MS = 10_000;
@@ -13,7 +12,7 @@ const PURGING_PARTITION = 0;
 
 export interface PurgeDeps {
   commands: CommandLog;
-  database: Queryable;
+  store: Pick<RuntimeStore, 'sweep'> & { partitions: Pick<RuntimeStore['partitions'], 'lowestCursor'> };
   /** Owned by this host. */
   mailboxes(): Mailbox[];
   log: Log;
@@ -23,7 +22,7 @@ export interface PurgeDeps {
 
 /**
  * Purges the command log below the lowest cursor. Partitions without commands would hold it back, so their cursors are moved along. Also sweeps
- * rows that workers leave in the database.
+ * rows that workers leave in the store.
  */
 export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   let running: Promise<void> | null = null;
@@ -31,7 +30,7 @@ export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   const sweepNowAndThen = async () => {
     if (!isPurging(deps) || performance.now() - sweptAtMs < SWEEP_EVERY_MS) return;
     sweptAtMs = performance.now();
-    await sweep(deps.database);
+    await deps.store.sweep();
   };
   const timer = setInterval(() => {
     running ??= purgeOnce(deps)
@@ -62,12 +61,11 @@ async function purgeOnce(deps: PurgeDeps): Promise<void> {
 }
 
 /** For all partitions at once; the command at the lowest cursor stays. */
-async function purge({ commands, database }: PurgeDeps): Promise<void> {
-  const { rows } = await database.query<{ cursor: number; cursor_msg: string | null }>('select cursor, cursor_msg from parts order by cursor limit 1');
-  const lowest = rows[0];
-  if (lowest === undefined || lowest.cursor <= 1) return;
+async function purge({ commands, store }: PurgeDeps): Promise<void> {
+  const lowest = await store.partitions.lowestCursor();
+  if (lowest === null || lowest.sequence <= 1) return;
   // By fingerprint: a log lost or rolled back may have unread commands at the sequences of old cursors.
-  await commands.purge(lowest.cursor, { sequence: lowest.cursor, fingerprint: lowest.cursor_msg });
+  await commands.purge(lowest.sequence, lowest);
 }
 
 async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {

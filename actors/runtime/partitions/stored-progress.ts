@@ -1,4 +1,4 @@
-import type { PartitionClaim, PartitionRow } from '../../store/sql/partition-rows.ts';
+import type { PartitionClaim, StoredPartition } from '../../store/port/partition-store.ts';
 
 interface Progress {
   epoch: number;
@@ -23,7 +23,7 @@ export class StoredProgress {
   }
 
   /** @returns partitions with rows behind, and their missing commits in total */
-  behind(stored: ReadonlyMap<number, Progress>, rows: ReadonlyMap<number, PartitionRow>): { partitions: number[]; commits: number } {
+  behind(stored: ReadonlyMap<number, Progress>, rows: ReadonlyMap<number, StoredPartition>): { partitions: number[]; commits: number } {
     const partitions: number[] = [];
     let commits = 0;
     for (const [partition, { epoch, commitNo }] of stored) {

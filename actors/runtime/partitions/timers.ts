@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
-import type { Queryable } from '#shared/storage/database.ts';
+import type { TimerStore } from '../../store/port/timer-store.ts';
 
 /** A due timer; its command is applied like any other. */
 export interface DueTimer {
@@ -31,13 +31,10 @@ export class Timers {
     this.#onDue = onDue;
   }
 
-  async load(database: Queryable, partitions: readonly number[]): Promise<void> {
-    const { rows } = await database.query<{ p: number; key: string; due_at: Date; command: string }>(
-      'select p, key, due_at, command::text as command from timers where p = any($1::int[])',
-      [partitions],
-    );
+  async load(store: TimerStore, partitions: readonly number[]): Promise<void> {
+    const stored = await store.of(partitions);
     failPoint('take-over.timers-read');
-    for (const row of rows) this.arm({ partition: row.p, key: row.key, command: row.command, dueAtMs: row.due_at.getTime() });
+    for (const timer of stored) this.arm(timer);
   }
 
   arm(timer: DueTimer & { dueAtMs: number }): void {

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Queryable } from '#shared/storage/database.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Histories } from './histories.ts';
 
 const ours = { sessionId: 'ses_1', partition: 7 };
-/** The database's events, and the number of its queries. */
+/** The store's events, and the number of its reads. */
 let stored: ConversationEvent[];
 let reads: number;
 let histories: Histories;
@@ -13,12 +12,11 @@ let histories: Histories;
 beforeEach(() => {
   stored = [];
   reads = 0;
-  const query = async (_statement: unknown, [, offset]: readonly unknown[] = []) => {
+  const messages = async (_sessionId: string, upToOffset: number) => {
     reads += 1;
-    const found = stored.filter((event) => event.kind !== 'status' && event.offset <= Number(offset)).reverse();
-    return { rows: found.map((body) => ({ body })), rowCount: found.length };
+    return stored.filter((event) => event.kind !== 'status' && event.offset <= upToOffset);
   };
-  histories = new Histories({ query } as unknown as Queryable);
+  histories = new Histories({ messages });
 });
 
 /** Appends an event by a commit that stored some partitions. */

@@ -1,5 +1,5 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Queryable } from '#shared/storage/database.ts';
+import type { SessionStore } from '../../store/port/session-store.ts';
 import type { CommitPlan } from '../apply/commit-plan.ts';
 
 /** Newest messages of a prompt; older ones are left out. */
@@ -26,13 +26,13 @@ interface Cached {
  * not be read for each turn. Stored events never change, so the cache is never stale.
  */
 export class Histories {
-  readonly #database: Queryable;
+  readonly #store: Pick<SessionStore, 'messages'>;
   /** Least recently used first. */
   readonly #cached = new Map<string, Cached>();
   #characters = 0;
 
-  constructor(database: Queryable) {
-    this.#database = database;
+  constructor(store: Pick<SessionStore, 'messages'>) {
+    this.#store = store;
   }
 
   /** Newest messages up to and including an offset, in log order. */
@@ -42,8 +42,7 @@ export class Histories {
       this.#retain(sessionId, cached);
       return cached.messages.filter((event) => event.offset <= offset);
     }
-    const { rows } = await this.#database.query<{ body: ConversationEvent }>(SELECT, [sessionId, offset, MAX_HISTORY_MESSAGES]);
-    const messages = rows.map((row) => row.body).reverse();
+    const messages = await this.#store.messages(sessionId, offset, MAX_HISTORY_MESSAGES);
     const characters = messages.reduce((sum, event) => sum + weightOf(event), 0);
     this.#retain(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
     return messages;
@@ -106,8 +105,3 @@ function isMessage({ kind }: ConversationEvent): boolean {
 function weightOf(event: ConversationEvent): number {
   return EVENT_CHARACTERS + ('text' in event ? event.text.length : 0);
 }
-
-const SELECT = {
-  name: 'load-history',
-  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
-};

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 import { effects } from '../../effects/registry.ts';
+import type { OpenEffect } from '../../store/port/effect-store.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Outbox } from './outbox.ts';
 
@@ -59,12 +59,11 @@ describe('the outbox', () => {
 });
 
 describe('an outbox whose queue was lost', () => {
-  const row = (id: string, fields: { unpublished?: boolean; claimed?: boolean; openedAtMs?: number } = {}) => {
+  const stored = (id: string, fields: { unpublished?: boolean; claimed?: boolean; openedAtMs?: number } = {}): OpenEffect => {
     const { unpublished = false, claimed = false, openedAtMs = 0 } = fields;
-    const { partition: p, sessionId: session_id, actorId: turn_id, kind, inputs } = effect;
-    return { id, p, session_id, turn_id, kind, inputs, created_at: new Date(openedAtMs), unpublished, claimed };
+    return { effect: { ...effect, id, createdAtMs: openedAtMs }, isUnpublished: unpublished, isClaimed: claimed };
   };
-  function outboxOn(rows: object[]) {
+  function outboxOn(effects: OpenEffect[]) {
     const published: string[] = [];
     const outbox = new Outbox({
       bus: { work: { publish: async (_: string, id: string, body: string) => published.push(`${id} ${body}`) }, notices: {} } as unknown as Bus,
@@ -75,33 +74,32 @@ describe('an outbox whose queue was lost', () => {
       onRowsDone: () => {},
       fail: () => expect.fail('nothing has failed'),
     });
-    const database = { query: async () => ({ rows, rowCount: rows.length }) } as unknown as Database;
-    return { outbox, database, published };
+    return { outbox, store: { open: async () => effects }, published };
   }
 
   it('publishes again what an acquired partition waits for and was opened before the queue, and leaves the rest', async () => {
     const hourMs = 3_600_000;
-    const rows = [
-      row('lost', { openedAtMs: hourMs - 1 }),
-      row('claimed', { openedAtMs: hourMs - 1, claimed: true }),
-      row('in-the-queue', { openedAtMs: 2 * hourMs }),
-      row('unpublished', { openedAtMs: 2 * hourMs, unpublished: true }),
+    const effects = [
+      stored('lost', { openedAtMs: hourMs - 1 }),
+      stored('claimed', { openedAtMs: hourMs - 1, claimed: true }),
+      stored('in-the-queue', { openedAtMs: 2 * hourMs }),
+      stored('unpublished', { openedAtMs: 2 * hourMs, unpublished: true }),
     ];
-    const { outbox, database, published } = outboxOn(rows);
-    await outbox.load(database, [1], hourMs);
+    const { outbox, store, published } = outboxOn(effects);
+    await outbox.load(store, [1], hourMs);
     await outbox.stop();
 
     expect(published.sort()).toEqual(['lost again', 'unpublished again']);
   });
 
   it('publishes again what is open, and neither what has closed meanwhile nor what a worker has claimed', async () => {
-    const { outbox, database, published } = outboxOn([row('open'), row('closed'), row('claimed', { claimed: true })]);
-    await outbox.load(database, [1], -3_600_000);
+    const { outbox, store, published } = outboxOn([stored('open'), stored('closed'), stored('claimed', { claimed: true })]);
+    await outbox.load(store, [1], -3_600_000);
     const plan = new CommitPlan();
     plan.effectStates.set('closed', { partition: 1, state: 'done' });
     outbox.release(plan, new Set([1]));
 
-    expect(await outbox.publishAgain(database, [1])).toBe(1);
+    expect(await outbox.publishAgain(store, [1])).toBe(1);
     await outbox.stop();
     expect(published).toEqual(['open again']);
   });

@@ -5,10 +5,10 @@ import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import { SlotMap } from '#shared/slot-map.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
+import type { EffectStore } from '../../store/port/effect-store.ts';
 import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
@@ -95,13 +95,13 @@ export class Outbox {
    * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
    * @param queueCreatedAtMs by the queue's clock
    */
-  async load(database: Database, partitions: readonly number[], queueCreatedAtMs: number): Promise<void> {
-    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+  async load(store: Pick<EffectStore, 'open'>, partitions: readonly number[], queueCreatedAtMs: number): Promise<void> {
+    const stored = await store.open(partitions);
     failPoint('take-over.effects-read');
-    for (const row of rows) {
-      this.#open.set(row.id, { id: row.id, partition: row.p, kind: row.kind });
-      const isLost = row.created_at.getTime() < queueCreatedAtMs + CLOCK_MARGIN_MS && !row.claimed;
-      if (row.unpublished || isLost) this.#request(effectOf(row), true);
+    for (const { effect, isUnpublished, isClaimed } of stored) {
+      this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
+      const isLost = effect.createdAtMs < queueCreatedAtMs + CLOCK_MARGIN_MS && !isClaimed;
+      if (isUnpublished || isLost) this.#request(effect, true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
@@ -112,11 +112,11 @@ export class Outbox {
    * them, and another would report `outcome_unknown` at once.
    * @returns how many
    */
-  async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
-    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
+  async publishAgain(store: Pick<EffectStore, 'open'>, partitions: readonly number[]): Promise<number> {
+    const stored = await store.open(partitions); // no fail point: reads
     // Except those closed meanwhile or with a publish outstanding.
-    const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
-    for (const row of lost) this.#request(effectOf(row), true);
+    const lost = stored.filter(({ effect: { id }, isClaimed }) => this.#open.has(id) && !this.#requested.has(id) && !isClaimed);
+    for (const { effect } of lost) this.#request(effect, true);
     this.#pump();
     return lost.length;
   }
@@ -255,27 +255,3 @@ export class Outbox {
     }, DELETE_WITHIN_MS);
   }
 }
-
-interface OpenEffectRow {
-  id: string;
-  p: number;
-  session_id: string;
-  /** `actorId`: the column keeps its first name (ADR 37). */
-  turn_id: string;
-  kind: string;
-  inputs: EffectRow['inputs'];
-  created_at: Date;
-  unpublished: boolean;
-  /** A tool call that must not be repeated has begun. */
-  claimed: boolean;
-}
-
-function effectOf(row: OpenEffectRow): EffectRow {
-  const { id, p: partition, session_id: sessionId, turn_id: actorId, kind, inputs } = row;
-  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), kind, inputs };
-}
-
-const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
-  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
-  exists (select 1 from claims where claims.effect_id = effects.id) as claimed
-  from effects where state = 'open' and p = any($1::int[]) order by created_at`;

@@ -1,15 +1,15 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { pauseFor } from '#bus/pause.ts';
-import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { EffectStore } from '../../store/port/effect-store.ts';
 import type { Outbox } from './outbox.ts';
 
-/** After a database error. In a long outage the host drops its partitions anyway. */
+/** After an error of the store. In a long outage the host drops its partitions anyway. */
 const RETRY_MS = 1_000;
 
 interface QueueWatchDeps {
   bus: Pick<Bus, 'work'>;
-  database: Database;
+  effects: Pick<EffectStore, 'open'>;
   outbox: Pick<Outbox, 'publishAgain'>;
   /** Owned by this host. */
   partitions(): readonly number[];
@@ -17,7 +17,7 @@ interface QueueWatchDeps {
 }
 
 /** Publishes this host's open effects again when the work queue was lost and recreated. */
-export function watchQueue({ bus, database, outbox, partitions, log }: QueueWatchDeps): Subscription {
+export function watchQueue({ bus, effects, outbox, partitions, log }: QueueWatchDeps): Subscription {
   const stopped = new AbortController();
   let restarts = 0;
   let running: Promise<void> | null = null;
@@ -25,7 +25,7 @@ export function watchQueue({ bus, database, outbox, partitions, log }: QueueWatc
     for (let done = 0; done < restarts && !stopped.signal.aborted; ) {
       const upTo = restarts;
       try {
-        const count = await outbox.publishAgain(database, partitions());
+        const count = await outbox.publishAgain(effects, partitions());
         log.warn({ count }, 'the work queue was lost: open effects are published again');
         done = upTo;
       } catch (error) {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { readTagsRequiredFrom } from '../../runtime/apply/command-check.ts';
+import { readTagsRequiredFrom } from './command-tags.ts';
 
 const MIGRATIONS = new URL('../../../shared/storage/migrations/', import.meta.url);
 const DAY_MS = 24 * 3_600_000;

@@ -1,17 +1,31 @@
-import { failPoint } from '#shared/fail-points.ts';
-import type { Queryable } from '#shared/storage/database.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import type { BrokerStatus } from '../../runtime/partitions/bus-contact.ts';
-import type { LiveHost } from '../../runtime/partitions/rendezvous.ts';
+import { FORGET_HOST_AFTER_MS, type HostStore } from '../port/host-store.ts';
 
-/** How long the row of a host without heartbeats stays, for operators. */
-const DELETE_AFTER_MS = 3_600_000;
+export function hostRows(database: Queryable): HostStore {
+  return {
+    async beat({ hostId, machineVersion, bus, isStopping, expiresAfterMs }) {
+      const status = [bus?.sinceAgoMs ?? null, bus?.reachedAgoMs ?? null, bus?.logCreated ?? null];
+      const parameters = [hostId, machineVersion, expiresAfterMs, FORGET_HOST_AFTER_MS, ...status, isStopping];
+      const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(HEARTBEAT, parameters);
+      return rows.map((row) => ({
+        id: row.id,
+        machineVersion: row.machine_v,
+        bus: brokerStatusOf(row),
+        ...(row.stopping ? { stopping: { isEarlier: row.stopping_earlier } } : {}),
+      }));
+    },
 
-interface Beat {
-  hostId: string;
-  machineVersion: number;
-  bus: BrokerStatus | null;
-  isStopping: boolean;
-  expiresAfterMs: number;
+    async deregister(hostId) {
+      await database.query('delete from hosts where id = $1', [hostId]);
+    },
+
+    async ofOtherLogs({ hostId, logCreated, expiresAfterMs }) {
+      const parameters = [hostId, logCreated, expiresAfterMs];
+      const { rows } = await database.query<{ id: string; log_created: string; bus_seen_at: Date }>(OF_OTHER_LOGS, parameters);
+      return rows.map((row) => ({ id: row.id, logCreated: row.log_created, answeredAtMs: row.bus_seen_at.getTime() }));
+    },
+  };
 }
 
 /** Null: a host of the previous release, which does not report them. */
@@ -26,12 +40,13 @@ interface StopColumns {
   stopping_earlier: boolean;
 }
 
-/** Writes this host's heartbeat by the database's clock and returns all live hosts, itself included. */
-export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, expiresAfterMs }: Beat): Promise<LiveHost[]> {
-  const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(
-    {
-      name: 'heartbeat',
-      text: `
+function brokerStatusOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: reachedAgoMs, log_created: logCreated }: BusColumns): BrokerStatus | null {
+  return sinceAgoMs === null || reachedAgoMs === null || logCreated === null ? null : { sinceAgoMs, reachedAgoMs, logCreated };
+}
+
+const HEARTBEAT: NamedStatement = {
+  name: 'heartbeat',
+  text: `
 with beat as (
   insert into hosts as mine (id, machine_v, seen_at, bus_since, bus_seen_at, log_created, stopping_since)
   values ($1, $2, clock_timestamp(), clock_timestamp() - make_interval(secs => $5::float8 / 1000),
@@ -46,25 +61,12 @@ select hosts.id, machine_v, log_created, hosts.stopping_since is not null as sto
   (extract(epoch from clock_timestamp() - bus_since) * 1000)::float8 as bus_since_ago_ms,
   (extract(epoch from clock_timestamp() - bus_seen_at) * 1000)::float8 as bus_seen_ago_ms
 from hosts cross join beat where hosts.id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
-    },
-    [hostId, machineVersion, expiresAfterMs, DELETE_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.reachedAgoMs ?? null, bus?.logCreated ?? null, isStopping],
-  );
-  failPoint('heartbeat.written');
-  const others = rows.map((row) => ({
-    id: row.id,
-    machineVersion: row.machine_v,
-    bus: brokerStatusOf(row),
-    ...(row.stopping ? { stopping: { isEarlier: row.stopping_earlier } } : {}),
-  }));
-  return [{ id: hostId, machineVersion, bus }, ...others];
-}
+};
 
-function brokerStatusOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: reachedAgoMs, log_created: logCreated }: BusColumns): BrokerStatus | null {
-  return sinceAgoMs === null || reachedAgoMs === null || logCreated === null ? null : { sinceAgoMs, reachedAgoMs, logCreated };
-}
-
-/** So that others take over without waiting for the expiry. */
-export async function deregisterHost(database: Queryable, hostId: string): Promise<void> {
-  await database.query('delete from hosts where id = $1', [hostId]);
-  failPoint('leave.signed-off');
-}
+const OF_OTHER_LOGS: NamedStatement = {
+  name: 'hosts-of-other-logs',
+  text: `
+select id, log_created, bus_seen_at from hosts
+where id <> $1 and log_created <> $2 and least(seen_at, bus_seen_at) > clock_timestamp() - make_interval(secs => $3::float8 / 1000)
+order by id`,
+};

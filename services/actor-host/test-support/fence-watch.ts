@@ -13,8 +13,8 @@ interface Place {
  */
 export class FenceWatch {
   readonly #places = new Map<number, Place>();
-  /** Parameters of accepted commits. A retry passes the same array. */
-  readonly #accepted = new WeakSet<readonly unknown[]>();
+  /** Partition, epoch and commit number of accepted commits. */
+  readonly #accepted = new Set<string>();
   readonly #acquireWaiters = new Map<number, () => void>();
   readonly breaches: string[] = [];
   /** Commits, once per partition advanced, and acquired partitions. */
@@ -32,7 +32,7 @@ export class FenceWatch {
       close: () => database.close(),
       query: async (statement, parameters) => {
         const result = await database.query<never>(statement, parameters).catch((error: unknown) => {
-          this.#lookAtFailure(parameters ?? [], error);
+          if (isCommit(statement)) this.#lookAtFailure(parameters ?? [], error);
           throw error;
         });
         this.#look(statement, parameters ?? [], result.rows);
@@ -52,23 +52,21 @@ export class FenceWatch {
       }
     }
     if (!isCommit(statement)) return;
-    const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
+    const places = placesOf(parameters);
     const owned = (rows as readonly { owned: number[] }[])[0]?.owned ?? [];
-    if (owned.length > 0) this.#accepted.add(parameters);
-    for (const partition of owned) {
-      const index = partitions.indexOf(partition);
-      this.#accept(partition, { epoch: epochs[index] ?? -1, commitNo: commitNos[index] ?? -1 });
-    }
+    for (const partition of owned) this.#accept(partition, places.get(partition) ?? { epoch: -1, commitNo: -1 });
   }
 
   /** A commit that was accepted before must fail on its commit number; failing on a key of its rows is too late. */
   #lookAtFailure(parameters: readonly unknown[], error: unknown): void {
-    if (!this.#accepted.has(parameters) || sqlStateOf(error) !== '23505') return;
+    const isRepeated = [...placesOf(parameters)].some(([partition, place]) => this.#accepted.has(nameOf(partition, place)));
+    if (!isRepeated || sqlStateOf(error) !== '23505') return;
     this.breaches.push('a commit that had been accepted came again, and got as far as its rows');
   }
 
   #accept(partition: number, { epoch, commitNo }: Place): void {
     this.commits += 1;
+    this.#accepted.add(nameOf(partition, { epoch, commitNo }));
     const index = this.#places.get(partition);
     if (index === undefined || index.epoch !== epoch) {
       this.breaches.push(`partition ${partition}: a commit under epoch ${epoch} was accepted after epoch ${index?.epoch} had been taken`);
@@ -77,4 +75,13 @@ export class FenceWatch {
     }
     this.#places.set(partition, { epoch, commitNo: commitNo + 1 });
   }
+}
+
+function placesOf(parameters: readonly unknown[]): Map<number, Place> {
+  const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
+  return new Map(partitions.map((partition, index) => [partition, { epoch: epochs[index] ?? -1, commitNo: commitNos[index] ?? -1 }]));
+}
+
+function nameOf(partition: number, { epoch, commitNo }: Place): string {
+  return `${partition} ${epoch} ${commitNo}`;
 }

@@ -1,3 +1,4 @@
+import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import type { Bus, WorkItem } from '#bus/bus.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import type { NoticeMessage, ReplyMessage, SessionCommand } from '#bus/messages/session.ts';
@@ -205,7 +206,7 @@ async function startHost(
       hostId: id,
     },
     bus: stallable(await stores.openBus(), gate, stalled?.onAsked),
-    database: link.over(fence.over(await stores.openDatabase())),
+    store: sqlRuntimeStore(link.over(fence.over(await stores.openDatabase()))),
     check,
     clock: systemClock,
     log,

@@ -1,0 +1,47 @@
+import type { SessionStore } from '../../store/port/session-store.ts';
+import { decodeSession, type SessionState } from './snapshots.ts';
+
+/** Eviction costs one read. */
+const MAX_CACHED_SESSIONS = 10_000;
+
+/** Cache of this host's sessions, as the last commit stored them. */
+export class SessionCache {
+  readonly #store: Pick<SessionStore, 'load'>;
+  readonly #states = new Map<string, SessionState>();
+
+  constructor(store: Pick<SessionStore, 'load'>) {
+    this.#store = store;
+  }
+
+  /** Null for sessions that do not exist. One read for all that are not cached. */
+  async load(sessionIds: Iterable<string>): Promise<Map<string, SessionState | null>> {
+    const found = new Map<string, SessionState | null>();
+    const missing: string[] = [];
+    for (const id of new Set(sessionIds)) {
+      const state = this.#states.get(id);
+      if (state === undefined) missing.push(id);
+      else found.set(id, state);
+    }
+    if (missing.length > 0) {
+      for (const stored of await this.#store.load(missing)) found.set(stored.id, decodeSession(stored));
+      for (const id of missing) if (!found.has(id)) found.set(id, null);
+    }
+    return found;
+  }
+
+  retain(states: Iterable<SessionState>): void {
+    for (const state of states) {
+      this.#states.delete(state.id);
+      this.#states.set(state.id, state);
+    }
+    for (const id of this.#states.keys()) {
+      if (this.#states.size <= MAX_CACHED_SESSIONS) break;
+      this.#states.delete(id);
+    }
+  }
+
+  /** Drops a partition that another host owns. */
+  forget(partition: number): void {
+    for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
+  }
+}

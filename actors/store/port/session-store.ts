@@ -1,0 +1,21 @@
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+
+/** A session as its last commit stored it. */
+export interface StoredSession {
+  id: string;
+  partition: number;
+  /** Number of events, so the next offset. */
+  head: number;
+  record: SessionRecord;
+  /** The machines' states, parsed, of any version. */
+  snapshot: unknown;
+  isDeleted: boolean;
+}
+
+export interface SessionStore {
+  /** Omits sessions that do not exist. */
+  load(sessionIds: readonly string[]): Promise<StoredSession[]>;
+  /** The newest messages up to and including an offset, in log order. */
+  messages(sessionId: string, upToOffset: number, limit: number): Promise<ConversationEvent[]>;
+}

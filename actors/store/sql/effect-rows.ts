@@ -1,0 +1,56 @@
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
+import { DELIVERY_DUE } from '../../runtime/partitions/timers.ts';
+import type { EffectStore } from '../port/effect-store.ts';
+
+export function effectRows(database: Queryable): EffectStore {
+  return {
+    async open(partitions) {
+      const { rows } = await database.query<OpenEffectRow>(OPEN, [partitions]);
+      return rows.map((row) => ({ effect: effectOf(row), isUnpublished: row.unpublished, isClaimed: row.claimed }));
+    },
+
+    async superseded(effectIds) {
+      const { rows } = await database.query<{ id: string }>(SUPERSEDED, [effectIds]);
+      return new Set(rows.map((row) => row.id));
+    },
+
+    async pendingReceivers(limit) {
+      const { rows } = await database.query<{ url: string }>(PENDING_RECEIVERS, [limit]);
+      return rows.map((row) => row.url);
+    },
+  };
+}
+
+interface OpenEffectRow {
+  id: string;
+  p: number;
+  session_id: string;
+  /** `actorId`: the column keeps its first name (ADR 37). */
+  turn_id: string;
+  kind: string;
+  inputs: EffectRow['inputs'];
+  created_at: Date;
+  unpublished: boolean;
+  claimed: boolean;
+}
+
+function effectOf(row: OpenEffectRow): EffectRow {
+  const { id, p: partition, session_id: sessionId, turn_id: actorId, kind, inputs } = row;
+  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), kind, inputs };
+}
+
+const OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
+  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
+  exists (select 1 from claims where claims.effect_id = effects.id) as claimed
+  from effects where state = 'open' and p = any($1::int[]) order by created_at`;
+
+const SUPERSEDED: NamedStatement = { name: 'superseded-effects', text: `select id from effects where id = any($1::text[]) and state = 'superseded'` };
+
+/** Through open effects and timers: the table of deliveries holds weeks of them. */
+const PENDING_RECEIVERS: NamedStatement = {
+  name: 'callbacks-left',
+  text: `select distinct url from deliveries where id in (
+    select turn_id from effects where state = 'open' and kind = 'delivery'
+    union select command ->> 'deliveryId' from timers where key like '%${DELIVERY_DUE}') limit $1`,
+};

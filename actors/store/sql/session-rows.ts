@@ -1,0 +1,37 @@
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import type { SessionStore } from '../port/session-store.ts';
+
+export function sessionRows(database: Queryable): SessionStore {
+  return {
+    async load(sessionIds) {
+      const { rows } = await database.query<SessionRow>(LOAD, [sessionIds]);
+      return rows.map(({ id, p, head, record, snapshot, is_deleted: isDeleted }) => ({ id, partition: p, head, record, snapshot, isDeleted }));
+    },
+
+    async messages(sessionId, upToOffset, limit) {
+      const { rows } = await database.query<{ body: ConversationEvent }>(MESSAGES, [sessionId, upToOffset, limit]);
+      return rows.map((row) => row.body).reverse();
+    },
+  };
+}
+
+interface SessionRow {
+  id: string;
+  p: number;
+  head: number;
+  snapshot: unknown;
+  record: SessionRecord;
+  is_deleted: boolean;
+}
+
+const LOAD: NamedStatement = {
+  name: 'load-sessions',
+  text: 'select id, p, head, snapshot, record, deleted_at is not null as is_deleted from sessions where id = any($1::text[])',
+};
+
+const MESSAGES: NamedStatement = {
+  name: 'load-history',
+  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
+};

@@ -1,0 +1,26 @@
+import { readBundle } from '#shared/config/bundle-store.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import type { RuntimeStore } from '../runtime-store.ts';
+import { commitRows } from './commit-rows.ts';
+import { effectRows } from './effect-rows.ts';
+import { hostRows } from './host-rows.ts';
+import { partitionRows } from './partition-rows.ts';
+import { runRows } from './run-rows.ts';
+import { sessionRows } from './session-rows.ts';
+import { sweep } from './sweep.ts';
+import { timerRows } from './timer-rows.ts';
+
+/** The runtime's store in PostgreSQL. Each method is one statement, but for `initialise` and `sweep`, which are repeatable. */
+export function sqlRuntimeStore(database: Queryable): RuntimeStore {
+  return {
+    commits: commitRows(database),
+    partitions: partitionRows(database),
+    hosts: hostRows(database),
+    sessions: sessionRows(database),
+    timers: timerRows(database),
+    effects: effectRows(database),
+    runs: runRows(database),
+    bundles: { read: (hash) => readBundle(database, hash) },
+    sweep: () => sweep(database),
+  };
+}
