@@ -3,15 +3,25 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { interestReply } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
-import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectStore } from '../../store/port/effect-store.ts';
 import { replyForCalls } from './awaited-calls.ts';
 import { Outbox } from './outbox.ts';
 
+const effect: EffectRow = {
+  ...{ partition: 3, id: 'trn_1-1', sessionId: 'ses_1', actorId: 'trn_1', createdAtMs: Date.now(), kind: 'router-call' },
+  inputs: { template: 'compose@1', bundleHash: 'b', upToOffset: 0, deadlineAtMs: Number.MAX_SAFE_INTEGER, traceparent: null },
+};
+/** Of the effects only one is open, and its publish is acknowledged. */
+const store: Pick<EffectStore, 'open'> = {
+  open: async (partitions) => (partitions.includes(3) ? [{ effect, isUnpublished: false, isClaimed: true }] : []),
+};
+
 describe('a worker that asks for the interest in its calls', () => {
-  let database: Database;
+  let database: Awaited<ReturnType<typeof openTestDatabase>>;
   let bus: Bus;
   let outbox: Outbox;
   let answering: Subscription;
@@ -30,12 +40,6 @@ describe('a worker that asks for the interest in its calls', () => {
       expect(question).toBe(7);
       answers.push({ from, calls, epoch });
     });
-    for (const [id, state] of Object.entries({ 'trn_1-1': 'open', 'trn_1-2': 'superseded' })) {
-      await database.query(
-        `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, 3, 'ses_1', 'trn_1', 'router-call', $2, '{}', now())`,
-        [id, state],
-      );
-    }
   }, 60_000);
   afterEach(async () => {
     await answering.stop();
@@ -48,14 +52,14 @@ describe('a worker that asks for the interest in its calls', () => {
     bus.notices.publish(`hb.${partition}`, JSON.stringify(body));
 
   it('DESIGN 7: gets from the owner of the partition the calls for which an actor still waits', async () => {
-    await outbox.load(database, [3], 0);
+    await outbox.load(store, [3], 0);
     ask(3);
     await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'], epoch: 4 }]);
   });
 
   it('gets no answer from another host, from an owner that has not read the open calls yet, or from one that has released the partition', async () => {
     ask(3);
-    await outbox.load(database, [3, 4], 0);
+    await outbox.load(store, [3, 4], 0);
     ask(5);
     outbox.forget(3);
     ask(3);
