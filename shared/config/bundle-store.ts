@@ -1,12 +1,15 @@
-import type { Queryable } from '../storage/database.ts';
+import type { NamedStatement, Queryable } from '../storage/database.ts';
 import { bundleBody } from './bundle-body.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { Bundle } from './load-bundle.ts';
 import { check, configInvalid, sentenceOf } from './problems.ts';
 
+const STORE: NamedStatement = { name: 'store-bundle', text: 'insert into bundles (hash, body) values ($1, $2) on conflict (hash) do nothing' };
+const READ: NamedStatement = { name: 'read-bundle', text: 'select body from bundles where hash = $1' };
+
 /** Stores a bundle for the turns and runs that refer to its hash. Idempotent. */
 export async function storeBundle(database: Queryable, { hash, body }: Bundle): Promise<void> {
-  await database.query('insert into bundles (hash, body) values ($1, $2) on conflict (hash) do nothing', [hash, canonicalJson(body)]);
+  await database.query(STORE, [hash, canonicalJson(body)]);
 }
 
 /**
@@ -14,7 +17,7 @@ export async function storeBundle(database: Queryable, { hash, body }: Bundle): 
  * @throws `config.invalid` when another version of the program stored documents that this one can't read
  */
 export async function readBundle(database: Queryable, hash: string): Promise<Bundle | null> {
-  const { rows } = await database.query<{ body: unknown }>('select body from bundles where hash = $1', [hash]);
+  const { rows } = await database.query<{ body: unknown }>(READ, [hash]);
   const [row] = rows;
   if (row === undefined) return null;
   const { value: body, problems } = check(bundleBody, row.body);

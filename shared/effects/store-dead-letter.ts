@@ -1,4 +1,4 @@
-import type { Queryable } from '../storage/database.ts';
+import type { NamedStatement, Queryable } from '../storage/database.ts';
 
 /** A work item that was given up. Dead deliveries are stored by their actor host instead. */
 interface DeadLetter {
@@ -11,8 +11,11 @@ interface DeadLetter {
 }
 
 /** Idempotent for redelivered items. */
-const INSERT_DEAD_LETTER = `insert into dead_letters (id, p, source, reason, body, created_at)
-  select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`;
+const INSERT_DEAD_LETTER: NamedStatement = {
+  name: 'store-dead-letter',
+  text: `insert into dead_letters (id, p, source, reason, body, created_at)
+  select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`,
+};
 
 /** Stores the dead letter of a work item, once per id and source. */
 export async function storeDeadLetter(database: Queryable, { id, source, partition, reason, body }: DeadLetter): Promise<void> {

@@ -2,8 +2,8 @@ import type { Bus } from '../../bus/bus.ts';
 import type { SessionCommand } from '../../bus/messages/session.ts';
 import { partitionOf } from '../../bus/partition.ts';
 import { create, patch, post, remove, start, testBundle } from '../../services/actor-host/test-support/commands.ts';
-import type { Database } from '../../shared/storage/database.ts';
-import { ACCEPT_RUN, ACCEPTED_COLUMNS } from './model-statements.ts';
+import type { Queryable } from '../../shared/storage/database.ts';
+import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
 /** Sessions of one schedule. Few, so that each gets many commands; some share a partition. */
@@ -23,7 +23,7 @@ interface GatewayDeps {
   scheduler: Scheduler;
   process: Process;
   bus: Bus;
-  database: Database;
+  database: Queryable;
 }
 
 /** The source of commands: a gateway with its callers, some of which repeat requests, and senders of commands that no gateway would send. */
@@ -96,7 +96,7 @@ export class Gateway {
     const { scheduler, database } = this.#deps;
     const { chance, nowMs } = scheduler;
     const timeoutMs = chance.pick([60_000, 60_000, 10_000]);
-    const row: Record<(typeof ACCEPTED_COLUMNS)[number], unknown> = {
+    const row: AcceptedRow = {
       ...{ id, p: partitionOf(sessionId), session_id: sessionId, customer_id: 'cus_1', ephemeral, idempotency_key: id, bundle_hash: testBundle.hash },
       routine_id: chance.pick(['triage', 'refund', 'refund']),
       input: JSON.stringify({ claim: chance.oneIn(10) ? 7 : 'broken' }),
@@ -107,10 +107,7 @@ export class Gateway {
       expires_at: new Date(nowMs + 2 * timeoutMs),
       created_at: new Date(nowMs),
     };
-    await database.query(
-      ACCEPT_RUN,
-      ACCEPTED_COLUMNS.map((column) => row[column]),
-    );
+    await database.query(acceptRun, acceptedValues(row));
   }
 
   /** Repeats a command, under the same message id or another: it must be applied once. */

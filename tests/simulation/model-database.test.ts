@@ -5,18 +5,18 @@ import { migrate } from '../../shared/storage/migrate.ts';
 import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
 import { loadSimulation } from './load-simulation.ts';
 import { readAll } from './model-rows.ts';
-import { StatementShadow } from './statement-shadow.ts';
+import { StoreShadow } from './store-shadow.ts';
 
 /** Each takes the database a second. Other seeds than those of the long run, for more coverage. */
 const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? 25);
 const FIRST_SEED = 900_000;
 
 let database: Database;
-let shadow: StatementShadow;
+let shadow: StoreShadow;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-  shadow = await StatementShadow.over(database);
+  shadow = await StoreShadow.over(database);
 }, 60_000);
 afterAll(() => database.close());
 
@@ -36,5 +36,5 @@ it('the model of the database answers every statement of a schedule as PostgreSQ
     expect(outcome.violations, `seed ${seed}`).toEqual([]);
     expect(outcome.traceHash, `seed ${seed} takes the same steps beside a real database`).toBe(alone.traceHash);
   }
-  console.log(`${SCHEDULES} schedules, ${shadow.statements} statements of ${shadow.names.size} kinds, answered alike by the model and by PostgreSQL`);
+  console.log(`${SCHEDULES} schedules, ${shadow.calls} calls and statements of ${shadow.names.size} kinds, answered alike by the model and by PostgreSQL`);
 }, 300_000);

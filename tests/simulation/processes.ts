@@ -1,4 +1,4 @@
-import { sqlRuntimeStore } from '../../actors/store/sql/sql-runtime-store.ts';
+import type { RuntimeStore } from '../../actors/store/runtime-store.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
@@ -35,13 +35,16 @@ const BODY_BYTES = 1_000_000;
 export interface Footing {
   process: Process;
   bus: Bus;
+  /** Of the runtime. */
+  store: RuntimeStore;
+  /** Of the workers. */
   database: Database;
   clock: Clock;
   environment: Environment;
 }
 
 /** An actor host, wired as in its service. */
-export function hostOn({ process, bus, database, clock }: Footing): Promise<{ stop(): Promise<void> }> {
+export function hostOn({ process, bus, store, clock }: Footing): Promise<{ stop(): Promise<void> }> {
   return startActorHost({
     config: {
       ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false, maxTokens: 1_000 },
@@ -49,7 +52,7 @@ export function hostOn({ process, bus, database, clock }: Footing): Promise<{ st
     },
     // The simulation does not distinguish gateways from workers.
     check: { accepts: () => true },
-    ...{ bus, store: sqlRuntimeStore(database), clock, log: silentLog },
+    ...{ bus, store, clock, log: silentLog },
   });
 }
 

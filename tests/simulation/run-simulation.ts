@@ -109,7 +109,7 @@ function hand({ scheduler, broker }: Simulation, dispatch: Dispatch): Promise<vo
 async function resume({ scheduler }: Simulation, op: Parked): Promise<void> {
   const { chance } = scheduler;
   // Commits fail more often, since the fence depends on them.
-  const faultPercent = / commit(?:-turns)?$/.test(op.label) ? FAULT_PERCENT_OF_COMMITS : FAULT_PERCENT;
+  const faultPercent = op.label.endsWith(' commits.commit') ? FAULT_PERCENT_OF_COMMITS : FAULT_PERCENT;
   const fate = chance.below(100);
   if (fate >= faultPercent) return scheduler.runToEnd(op);
   if (fate % 2 === 0) await scheduler.carryOut(op);

@@ -1,16 +1,18 @@
+import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import { initialisePartitions } from '../../actors/runtime/partitions/initialise-partitions.ts';
-import { partitionRows } from '../../actors/store/sql/partition-rows.ts';
+import type { CommitResult } from '../../actors/store/port/commit-store.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
-import type { Database, NamedStatement, QueryResult } from '../../shared/storage/database.ts';
+import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
 import { Environment, TOOLS } from './environment.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
 import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
 import type { Fence } from './model-commit.ts';
-import { ModelDatabase } from './model-database.ts';
-import { STORE_TOOLS } from './model-statements.ts';
+import { ModelDatabase, storeTools } from './model-database.ts';
+import { ModelTables } from './model-rows.ts';
+import { FULL_FENCE, modelStore, type Request, type StoreCall, type StoreModel } from './model-store.ts';
 import { hostOn, workerOn } from './processes.ts';
 import { chanceOf } from './random.ts';
 import { type Process, Scheduler } from './scheduler.ts';
@@ -22,12 +24,17 @@ export interface SimulationOptions {
   comparesPositions?: boolean;
   /** Replaces a worker's bus. */
   busOfWorker?(bus: Bus): Bus;
-  /** Executes each statement a second time, on a real database, and compares. */
+  /** Executes each call and statement a second time, on a real database, and compares. */
   shadow?: Shadow;
 }
 
+/** Executes on both, and compares. @returns the model's answer, or throws its error */
+type Compare = (nowMs: number, model: () => unknown) => Promise<unknown>;
+
 export interface Shadow {
-  compare(statement: string | NamedStatement, parameters: readonly unknown[], nowMs: number, found: () => QueryResult<object>): Promise<QueryResult<object>>;
+  /** What is sent is serialised at once, as the real driver does. */
+  call(call: StoreCall): Compare;
+  statement(statement: string | NamedStatement, parameters: readonly unknown[]): Compare;
 }
 
 interface Host {
@@ -40,7 +47,8 @@ interface Host {
 /** The processes and stores of one schedule, and the faults that can be injected. */
 export class Simulation {
   readonly scheduler: Scheduler;
-  readonly model: ModelDatabase;
+  readonly model: StoreModel;
+  readonly #database: ModelDatabase;
   readonly watch: Watch;
   readonly broker: ModelBroker;
   readonly environment: Environment;
@@ -55,7 +63,8 @@ export class Simulation {
   constructor(options: SimulationOptions) {
     this.#options = options;
     this.scheduler = new Scheduler(chanceOf(options.seed));
-    this.model = new ModelDatabase(() => this.scheduler.nowMs, options.fence);
+    this.model = { tables: new ModelTables(), nowMs: () => this.scheduler.nowMs, fence: options.fence ?? FULL_FENCE };
+    this.#database = new ModelDatabase(this.model.tables, this.model.nowMs);
     this.watch = new Watch(this.scheduler, this.model.tables);
     this.broker = new ModelBroker(this.scheduler, this.watch);
     this.environment = new Environment(this.scheduler, this.watch);
@@ -65,10 +74,10 @@ export class Simulation {
 
   /** The initial rows: the partitions, a configuration, the tools. */
   async lay(): Promise<void> {
-    const direct = { query: (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#carryOut(statement, parameters) } as Database;
-    await initialisePartitions(partitionRows(direct));
-    await storeBundle(direct, testBundle);
-    await direct.query(STORE_TOOLS, ['h1', JSON.stringify(TOOLS)]);
+    await initialisePartitions(modelStore(this.model, async (call, execute) => this.#executed(this.#options.shadow?.call(call), execute)).partitions);
+    const query = async (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#statement(statement, parameters)();
+    await storeBundle({ query } as Queryable, testBundle);
+    await query(storeTools, ['h1', JSON.stringify(TOOLS)]);
   }
 
   async startHost({ mayRepeatId = false } = {}): Promise<void> {
@@ -230,7 +239,8 @@ export class Simulation {
     const bus = this.#busOf(process);
     const clock = { nowMs: () => this.scheduler.nowMs + process.skewMs };
     const given = process.role === 'worker' ? (this.#options.busOfWorker?.(bus) ?? bus) : bus;
-    return { process, bus: given, database: this.#databaseOf(process), clock, environment: this.environment };
+    const store = modelStore(this.model, this.#requestOf(process));
+    return { process, bus: given, store, database: this.#databaseOf(process), clock, environment: this.environment };
   }
 
   #busOf(process: Process): Bus {
@@ -238,12 +248,29 @@ export class Simulation {
     return openModelBus(options);
   }
 
+  /** Executed at its step, once or later, and answered then, later or never. */
+  #requestOf(process: Process): Request {
+    return (call, execute) => {
+      const compare = this.#options.shadow?.call(call);
+      const watch = call.name === 'commits.commit' ? this.watch.commit(call.args[0] as CommitPlan) : null;
+      return this.scheduler.park(process, call.name, databaseLost, () => {
+        const done = watch?.begin();
+        const seen = (result: unknown) => {
+          done?.(result as CommitResult);
+          if (call.name === 'partitions.acquire') this.watch.acquired((result as unknown[]).length);
+          return result;
+        };
+        const result = this.#executed(compare, execute);
+        return result instanceof Promise ? result.then(seen) : seen(result);
+      });
+    };
+  }
+
   #databaseOf(process: Process): Database {
-    const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
     return {
       query: <Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []) => {
-        const label = typeof statement === 'string' ? statement.trim().slice(0, 24) : statement.name;
-        return this.scheduler.park<QueryResult<Row>>(process, label, lost, () => this.#watched(statement, parameters));
+        const label = typeof statement === 'string' ? statement : statement.name;
+        return this.scheduler.park<QueryResult<Row>>(process, label, databaseLost, this.#statement(statement, parameters));
       },
       transaction: async () => {
         throw new TypeError('nothing here needs a transaction');
@@ -252,32 +279,21 @@ export class Simulation {
     };
   }
 
-  #watched(statement: string | NamedStatement, parameters: readonly unknown[]): QueryResult<object> | Promise<QueryResult<object>> {
-    const look = this.watch.statement(statement, parameters);
-    const done = (result: QueryResult<object>) => {
-      look.done(result.rows);
-      return result;
-    };
-    const failed = (error: unknown) => {
-      look.failed(error instanceof Error && 'code' in error ? String(error.code) : '');
-      throw error;
-    };
-    try {
-      const found = this.#carryOut(statement, parameters);
-      return found instanceof Promise ? found.then(done, failed) : done(found);
-    } catch (error) {
-      return failed(error);
-    }
+  #statement(statement: string | NamedStatement, parameters: readonly unknown[]): () => unknown {
+    const compare = this.#options.shadow?.statement(statement, parameters);
+    return () => this.#executed(compare, () => this.#database.execute(statement, parameters));
   }
 
-  #carryOut(statement: string | NamedStatement, parameters: readonly unknown[]): QueryResult<object> | Promise<QueryResult<object>> {
-    const carry = () => this.model.carryOut(statement, parameters);
-    const { shadow } = this.#options;
-    return shadow === undefined ? carry() : shadow.compare(statement, parameters, this.scheduler.nowMs, carry);
+  #executed(compare: Compare | undefined, execute: () => unknown): unknown {
+    return compare === undefined ? execute() : compare(this.scheduler.nowMs, execute);
   }
 
   #next(what: string): string {
     this.#numbers += 1;
     return `${what}-${this.#numbers}`;
   }
+}
+
+function databaseLost(): Error {
+  return Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
 }

@@ -1,32 +1,35 @@
-import type { Database, NamedStatement, QueryResult } from '../../shared/storage/database.ts';
+import type { RuntimeStore } from '../../actors/store/runtime-store.ts';
+import { sqlRuntimeStore } from '../../actors/store/sql/sql-runtime-store.ts';
+import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
 import type { Row } from './model-rows.ts';
+import type { StoreCall } from './model-store.ts';
 import type { Shadow } from './simulation.ts';
 
-/** Statements whose rows have a defined order. */
-const ORDERED = /^load-history$|order by seq/;
+/** Methods whose results have a defined order; `Map` and `Set` have none. */
+const ORDERED: ReadonlySet<string> = new Set(['sessions.messages', 'runs.transcript', 'runs.assistantMessages', 'hosts.ofOtherLogs']);
 /** The time of a claim is the table’s own default. */
 const REAL_TIMES: ReadonlySet<string> = new Set(['claimed_at']);
-/** It reads the lowest cursor, which several partitions may share. */
-const TIED = /order by cursor limit 1/;
+/** The row count of a statement that returns no rows is compared for claims only, since nothing else reads it. */
+const COUNTED = 'effect_worker_claim';
 
-type Answer = { rows: readonly object[]; rowCount: number } | { code: string };
+type Answer = { value: unknown } | { error: unknown };
 
 /**
- * A real database beside the model: both execute every statement, by the same clock, and must have the same results. `now()` and
- * `clock_timestamp()` are found in a schema that goes before the system's.
+ * A real database beside the model: both execute every call of the runtime's store and every statement of a worker, by the same clock, and must have
+ * the same results. `now()` and `clock_timestamp()` are found in a schema that goes before the system's.
  */
-export class StatementShadow implements Shadow {
+export class StoreShadow implements Shadow {
   readonly #database: Database;
   #nowMs = -1;
   readonly differences: string[] = [];
-  statements = 0;
+  calls = 0;
   readonly names = new Map<string, number>();
 
   private constructor(database: Database) {
     this.#database = database;
   }
 
-  static async over(database: Database): Promise<StatementShadow> {
+  static async over(database: Database): Promise<StoreShadow> {
     await database.query('create schema sim');
     for (const name of ['now', 'clock_timestamp']) {
       const clock = `select timestamptz 'epoch' + current_setting('sim.now')::bigint * interval '1 ms'`;
@@ -35,69 +38,100 @@ export class StatementShadow implements Shadow {
     // The table's own default was bound to the system's clock, years before that of the schedules: a sweep would delete young claims.
     await database.query('alter table claims alter column claimed_at set default sim.now()');
     await database.query('set search_path = sim, public, pg_catalog');
-    return new StatementShadow(database);
+    return new StoreShadow(database);
   }
 
-  async compare(
-    statement: string | NamedStatement,
-    parameters: readonly unknown[],
-    nowMs: number,
-    carry: () => QueryResult<object>,
-  ): Promise<QueryResult<object>> {
-    if (nowMs !== this.#nowMs) await this.#database.query(`select set_config('sim.now', $1, false)`, [String(nowMs)]);
-    this.#nowMs = nowMs;
-    const real = await answerOf(() => this.#database.query(statement, parameters));
-    const model = await answerOf(async () => carry());
-    const name = typeof statement === 'string' ? statement.replaceAll(/\s+/g, ' ').trim() : statement.name;
-    this.statements += 1;
-    this.names.set(name, (this.names.get(name) ?? 0) + 1);
-    const [wanted, found] = [textOf(name, real.answer), textOf(name, model.answer)];
-    if (wanted !== found) this.differences.push(`${name}(${JSON.stringify(parameters).slice(0, 300)})\n  real:  ${wanted}\n  model: ${found}`);
-    return model.give();
+  call({ name, args }: StoreCall): ReturnType<Shadow['call']> {
+    const { database, send } = this.#held();
+    // Serialises its arguments now; the statement waits until it is sent.
+    const answer = answerOf(() => methodOf(sqlRuntimeStore(database), name)(...args));
+    return this.#compare(name, JSON.stringify(args), () => {
+      send();
+      return answer;
+    });
+  }
+
+  statement(statement: string | NamedStatement, parameters: readonly unknown[]): ReturnType<Shadow['statement']> {
+    const name = typeof statement === 'string' ? statement : statement.name;
+    return this.#compare(name, JSON.stringify(parameters), () => answerOf(() => this.#database.query(statement, parameters)));
   }
 
   /** Compares the final rows of a table with the model's. */
   async compareTable(table: string, rows: readonly Row[]): Promise<void> {
     const { rows: real } = await this.#database.query<Row>(`select * from ${table}`);
-    const [wanted, found] = [sorted(real), sorted(rows)];
+    const [wanted, found] = [textOf(real, { isOrdered: false }), textOf(rows, { isOrdered: false })];
     if (wanted !== found) this.differences.push(`${table}\n  real:  ${wanted}\n  model: ${found}`);
   }
-}
 
-async function answerOf(carry: () => Promise<QueryResult<object>>): Promise<{ answer: Answer; give(): QueryResult<object> }> {
-  try {
-    const result = await carry();
-    return { answer: result, give: () => result };
-  } catch (error) {
-    if (!(error instanceof Error) || !('code' in error)) throw error;
-    return {
-      answer: { code: String(error.code) },
-      give: () => {
-        throw error;
-      },
+  #compare(name: string, args: string, execute: () => Promise<Answer>): ReturnType<Shadow['call']> {
+    return async (nowMs, model) => {
+      if (nowMs !== this.#nowMs) await this.#database.query(`select set_config('sim.now', $1, false)`, [String(nowMs)]);
+      this.#nowMs = nowMs;
+      const real = await execute();
+      const found = await answerOf(async () => model());
+      this.calls += 1;
+      this.names.set(name, (this.names.get(name) ?? 0) + 1);
+      const [wanted, modelled] = [comparedOf(name, real), comparedOf(name, found)];
+      if (wanted !== modelled) this.differences.push(`${name}(${args.slice(0, 300)})\n  real:  ${wanted}\n  model: ${modelled}`);
+      if ('error' in found) throw found.error;
+      return found.value;
     };
+  }
+
+  /** A handle whose statements wait for `send`. */
+  #held(): { database: Queryable; send(): void } {
+    let send = () => {};
+    const sent = new Promise<void>((resolve) => {
+      send = resolve;
+    });
+    const query: Queryable['query'] = async (statement, parameters) => {
+      await sent;
+      return this.#database.query(statement, parameters);
+    };
+    return { database: { query }, send };
   }
 }
 
-function textOf(name: string, answer: Answer): string {
-  if ('code' in answer) return `error ${answer.code}`;
-  // The row count of a statement that returns no rows is compared for claims only, since nothing else reads it.
-  const count = name === 'effect_worker_claim' ? ` ${answer.rowCount}` : '';
-  if (TIED.test(name)) return JSON.stringify(answer.rows.map((row) => (row as Row)['cursor']));
-  if (name === 'effect_worker_claim') return count;
-  return ORDERED.test(name) ? JSON.stringify(answer.rows.map(inOrder)) : sorted(answer.rows);
+function methodOf(store: RuntimeStore, path: string): (...args: readonly unknown[]) => Promise<unknown> {
+  const [part = '', name] = path.split('.');
+  const found: unknown = name === undefined ? Reflect.get(store, part) : Reflect.get(Reflect.get(store, part), name);
+  return found as (...args: readonly unknown[]) => Promise<unknown>;
 }
 
-function sorted(rows: readonly object[]): string {
-  return rows
-    .map((row) => JSON.stringify(inOrder(row)))
-    .sort()
-    .join('\n');
+async function answerOf(execute: () => Promise<unknown>): Promise<Answer> {
+  try {
+    return { value: await execute() };
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error)) throw error;
+    return { error };
+  }
 }
 
-/** Columns by their names; the owned partitions in order. */
-function inOrder(row: object): object {
-  const entries = Object.entries(row).filter(([column]) => !REAL_TIMES.has(column));
-  const values = entries.map(([column, value]) => [column, column === 'owned' ? [...(value as number[])].sort((left, right) => left - right) : value] as const);
-  return Object.fromEntries(values.sort(([left], [right]) => (left < right ? -1 : 1)));
+function comparedOf(name: string, answer: Answer): string {
+  if ('error' in answer) return `error ${(answer.error as { code: string }).code}`;
+  const { value } = answer;
+  if (name === COUNTED) return String((value as QueryResult<object>).rowCount);
+  if (isQueryResult(value)) return textOf(value.rows, { isOrdered: false });
+  // Several partitions may share the lowest cursor.
+  if (name === 'partitions.lowestCursor') return JSON.stringify((value as { sequence: number } | null)?.sequence);
+  if (typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'repeated') return 'repeated';
+  return textOf(value, { isOrdered: ORDERED.has(name) });
+}
+
+function isQueryResult(value: unknown): value is QueryResult<object> {
+  return typeof value === 'object' && value !== null && 'rowCount' in value;
+}
+
+/** As text, with the keys of objects in order, and the entries of collections unless their order is defined. */
+function textOf(value: unknown, { isOrdered }: { isOrdered: boolean }): string {
+  if (value instanceof Map) return textOf([...value], { isOrdered: false });
+  if (value instanceof Set) return textOf([...value], { isOrdered: false });
+  if (Array.isArray(value)) {
+    const texts = value.map((one) => textOf(one, { isOrdered: true }));
+    return `[${(isOrdered ? texts : texts.sort()).join(',\n')}]`;
+  }
+  if (typeof value !== 'object' || value === null || value instanceof Date) return JSON.stringify(value) ?? 'undefined';
+  const entries = Object.entries(value).filter(([key]) => !REAL_TIMES.has(key));
+  const texts = entries.map(([key, one]) => `${key}: ${textOf(one, { isOrdered: key !== 'released' })}`);
+  return `{${texts.sort().join(', ')}}`;
 }

@@ -1,17 +1,16 @@
-import { isCommit } from '../../actors/store/sql/commit-statement.ts';
+import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
+import type { CommitResult } from '../../actors/store/port/commit-store.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { NoticeMessage, ReplyMessage, SessionCommand } from '../../bus/messages/session.ts';
-import type { NamedStatement } from '../../shared/storage/database.ts';
 import type { EnvironmentWatch } from './environment.ts';
 import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker.ts';
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
-/** Receives the outcome of a statement. */
-interface Look {
-  done(rows: readonly object[]): void;
-  /** @param code the SQLSTATE */
-  failed(code: string): void;
+/** Checks of a commit, while it is executed. */
+interface CommitWatch {
+  /** @returns receives the result */
+  begin(): (result: CommitResult) => void;
 }
 
 /** A command that the log has accepted. */
@@ -51,41 +50,38 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     this.violations.push(`${rule}: ${what} (step ${this.#scheduler.steps})`);
   }
 
-  /** Checks a statement before it is executed. @returns the checks of its result and of its failure */
-  statement(statement: string | NamedStatement, parameters: readonly unknown[]): Look {
-    const name = typeof statement === 'string' ? '' : statement.name;
-    if (isCommit(statement)) return this.#commit(parameters);
-    const done = (rows: readonly object[]) => {
-      if (name === 'take-partitions') this.counts.takes += rows.length;
-    };
-    return { done, failed: () => {} };
+  /** Partitions were acquired. */
+  acquired(count: number): void {
+    this.counts.takes += count;
   }
 
-  #commit(parameters: readonly unknown[]): Look {
-    const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
-    const before = partitions.map((p) => ({ ...this.#tables.parts.get(p) }));
-    const outbox = this.#tables.outbox;
-    const isOld = before.every((part, index) => part['epoch'] !== epochs[index] || part['commit_no'] !== commitNos[index]);
-    const failed = (code: string) => {
-      if (isOld && code === '23505') this.breach('fence', 'a commit whose time was over got as far as its rows');
+  /** @param plan as it is sent: its claims change until it is executed */
+  commit(plan: CommitPlan): CommitWatch {
+    const sent = [...plan.partitions.values()].map(({ claim, cursor }) => ({ p: claim.partition, epoch: claim.epoch, commitNo: claim.commitNo, cursor }));
+    return {
+      begin: () => {
+        const before = new Map(sent.map(({ p }) => [p, { ...this.#tables.parts.get(p) }]));
+        const outbox = this.#tables.outbox;
+        const isOld = sent.every(({ p, epoch, commitNo }) => before.get(p)?.['epoch'] !== epoch || before.get(p)?.['commit_no'] !== commitNo);
+        return (result) => {
+          if (result.kind === 'repeated') {
+            if (isOld) this.breach('fence', 'a commit whose time was over got as far as its rows');
+            return;
+          }
+          const own = sent.filter(({ p }) => result.owned.has(p));
+          this.#scheduler.note(`committed ${own.map(({ p, cursor }) => `${p} up to ${cursor}`).join(', ')}`);
+          this.counts.commits += 1;
+          this.counts.fenced += sent.length - own.length;
+          for (const { p, epoch, commitNo } of own) {
+            const part = before.get(p);
+            if (part?.['epoch'] !== epoch) this.breach('fence', `partition ${p}: a commit under epoch ${epoch} was accepted after ${part?.['epoch']}`);
+            if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
+          }
+          this.#lookAtOutbox(outbox);
+          for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
+        };
+      },
     };
-    const done = (rows: readonly object[]) => {
-      const [{ owned = [] } = {}] = rows as readonly { owned?: number[] }[];
-      const cursors = parameters[3] as number[];
-      this.#scheduler.note(`committed ${owned.map((p) => `${p} up to ${cursors[partitions.indexOf(p)]}`).join(', ')}`);
-      this.counts.commits += 1;
-      this.counts.fenced += partitions.length - owned.length;
-      for (const [index, p] of partitions.entries()) {
-        if (!owned.includes(p)) continue;
-        const part = before[index];
-        if (part?.['epoch'] !== epochs[index])
-          this.breach('fence', `partition ${p}: a commit under epoch ${epochs[index]} was accepted after ${part?.['epoch']}`);
-        if (part?.['commit_no'] !== commitNos[index]) this.breach('fence', `partition ${p}: commit ${commitNos[index]} was accepted as ${part?.['commit_no']}`);
-      }
-      this.#lookAtOutbox(outbox);
-      for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
-    };
-    return { done, failed };
   }
 
   #lookAtOutbox(before: readonly Record<string, unknown>[]): void {

@@ -1,0 +1,128 @@
+import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
+import { encodeSnapshot, MACHINE_VERSION } from '../../actors/runtime/apply/snapshots.ts';
+import { type Row, sqlError } from './model-rows.ts';
+
+/** The kinds of rows in a commit. A row's `p` is its partition. */
+export interface CommitRows {
+  partitions: { p: number; epoch: number; commitNo: number; owner: string; cursor: number; cursorFingerprint: string | null }[];
+  sessions: Row[];
+  events: Row[];
+  seen: Row[];
+  effects: Row[];
+  closedEffects: Row[];
+  outbox: Row[];
+  publishedEffects: Row[];
+  timers: Row[];
+  disarmedTimers: Row[];
+  deletedSessions: Row[];
+  runs: Row[];
+  steps: Row[];
+  runCalls: Row[];
+  deliveries: Row[];
+  settledDeliveries: Row[];
+  deadLetters: Row[];
+}
+
+/** A plan as its sender serialises it: later changes of the claims don't reach a commit that is in flight. */
+export function rowsOf(plan: CommitPlan): CommitRows {
+  const timers = [...plan.timers.values()];
+  return {
+    partitions: [...plan.partitions.values()].map(({ claim: { partition: p, epoch, commitNo, owner }, cursor, cursorFingerprint }) => {
+      return { p, epoch, commitNo, owner, cursor, cursorFingerprint };
+    }),
+    ...conversationRows(plan),
+    ...effectRows(plan),
+    timers: timers.flatMap((timer) => {
+      return timer.dueAtMs === null ? [] : [{ p: timer.partition, key: timer.key, due_at: at(timer.dueAtMs), command: timer.command }];
+    }),
+    disarmedTimers: timers.filter(({ dueAtMs }) => dueAtMs === null).map(({ partition: p, key }) => ({ p, key })),
+    ...runRows(plan),
+    ...deliveryRows(plan),
+  };
+}
+
+/** PostgreSQL refuses the character in any text. @throws as it does */
+export function refuseNul(rows: CommitRows): void {
+  for (const kind of Object.values(rows) as Row[][]) {
+    for (const row of kind) {
+      for (const value of Object.values(row)) {
+        if (typeof value === 'string' && value.includes('\0')) throw sqlError('22021', 'invalid byte sequence for encoding "UTF8": 0x00');
+      }
+    }
+  }
+}
+
+function conversationRows(plan: CommitPlan): Pick<CommitRows, 'sessions' | 'events' | 'seen' | 'deletedSessions'> {
+  return {
+    sessions: [...plan.sessions.values()].map((state) => {
+      const { id, partition: p, head, record, isDeleted } = state;
+      const times = { created_at: new Date(record.created_at), updated_at: new Date(record.updated_at) };
+      const deletedAt = isDeleted ? new Date(record.updated_at) : null;
+      return { p, id, head, machine_v: MACHINE_VERSION, snapshot: encodeSnapshot(state), record: JSON.stringify(record), ...times, deleted_at: deletedAt };
+    }),
+    events: plan.events.map(({ partition: p, sessionId, event, text }) => {
+      const { offset: off, id, kind, source, trace_id, created_at } = event;
+      return { p, session_id: sessionId, off, id, kind, source, trace_id, body: text, created_at: new Date(created_at) };
+    }),
+    seen: [...plan.processed.values()].map(({ partition: p, sessionId, commandId, reply }) => {
+      return { p, session_id: sessionId, command_id: commandId, answer: jsonOrNull(reply) };
+    }),
+    deletedSessions: [...plan.deletedSessions].map(([sessionId, p]) => ({ p, session_id: sessionId })),
+  };
+}
+
+function effectRows(plan: CommitPlan): Pick<CommitRows, 'effects' | 'closedEffects' | 'outbox' | 'publishedEffects'> {
+  const effects = [...plan.effects.values()].map(({ partition: p, id, sessionId, actorId, createdAtMs, kind, state, inputs }) => {
+    return { p, id, session_id: sessionId, turn_id: actorId, kind, state, inputs: JSON.stringify(inputs), created_at: at(createdAtMs) };
+  });
+  return {
+    effects,
+    closedEffects: [...plan.effectStates].map(([id, { partition: p, state }]) => ({ p, id, state })),
+    outbox: effects.filter(({ state }) => state === 'open').map(({ p, id, created_at }) => ({ p, id, created_at })),
+    publishedEffects: [...plan.outboxDone].map(([id, p]) => ({ p, id })),
+  };
+}
+
+function runRows(plan: CommitPlan): Pick<CommitRows, 'runs' | 'steps' | 'runCalls'> {
+  return {
+    runs: [...plan.runs.values()].map(({ partition: p, id, state, output, error, startedAtMs, completedAtMs }) => {
+      const times = { started_at: atOrNull(startedAtMs), completed_at: atOrNull(completedAtMs) };
+      return { p, id, state, output: jsonOrNull(output), error: jsonOrNull(error), ...times };
+    }),
+    steps: plan.steps.map(({ partition: p, runId, seq, sessionId, message }) => {
+      return { p, run_id: runId, seq, session_id: sessionId, message: JSON.stringify(message) };
+    }),
+    runCalls: plan.runCalls.map(({ partition: p, runId, effectId, outcome, endedAtMs }) => {
+      return { p, run_id: runId, effect_id: effectId, outcome: JSON.stringify(outcome), ended_at: at(endedAtMs) };
+    }),
+  };
+}
+
+function deliveryRows(plan: CommitPlan): Pick<CommitRows, 'deliveries' | 'settledDeliveries' | 'deadLetters'> {
+  return {
+    deliveries: [...plan.deliveries.values()].map(({ partition: p, id, url, body, traceparent, ...row }) => ({
+      ...{ p, id, session_id: row.sessionId, run_id: row.runId, url, host_allowlist: JSON.stringify(row.hostAllowlist), bundle_hash: row.bundleHash },
+      ...{ idempotency_key: row.idempotencyKey, trace_id: row.traceId, traceparent, body, created_at: at(row.createdAtMs) },
+    })),
+    settledDeliveries: [...plan.deliveryStates].map(([id, { partition: p, state }]) => ({ p, id, state })),
+    deadLetters: plan.deadLetters.map(({ partition: p, id, source, reason, body }) => {
+      return { p, id: withoutNul(id), source, reason: withoutNul(reason), body: withoutNul(body) };
+    }),
+  };
+}
+
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '');
+}
+
+function at(atMs: number): Date {
+  return new Date(atMs);
+}
+
+function atOrNull(atMs: number | null): Date | null {
+  return atMs === null ? null : at(atMs);
+}
+
+function jsonOrNull(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}

@@ -1,0 +1,140 @@
+import type { EffectContent } from '../../actors/effects/effects.ts';
+import type { StepMessage } from '../../actors/kinds/run/types.ts';
+import { DELIVERY_DUE } from '../../actors/runtime/partitions/timers.ts';
+import type { EffectStore } from '../../actors/store/port/effect-store.ts';
+import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
+import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';
+import type { TimerStore } from '../../actors/store/port/timer-store.ts';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import type { ModelTables, Row } from './model-rows.ts';
+import type { Executed } from './model-store.ts';
+
+const MESSAGES: ReadonlySet<unknown> = new Set(['user_message', 'assistant_message', 'preamble']);
+
+export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
+  return {
+    load: (sessionIds) =>
+      pick(tables.sessions, sessionIds).map((row) => ({
+        ...{ id: row['id'] as string, partition: row['p'] as number, head: row['head'] as number },
+        ...{ snapshot: jsonOf(row['snapshot']), record: jsonOf(row['record']) as StoredSession['record'], isDeleted: row['deleted_at'] !== null },
+      })),
+
+    messages: (sessionId, upToOffset, limit) =>
+      [...(tables.events.get(sessionId)?.values() ?? [])]
+        .filter(({ off, kind }) => (off as number) <= upToOffset && MESSAGES.has(kind))
+        .sort((left, right) => (left['off'] as number) - (right['off'] as number))
+        .slice(-limit)
+        .map((row) => jsonOf(row['body']) as ConversationEvent),
+  };
+}
+
+export function timersOf(tables: ModelTables): Executed<TimerStore> {
+  return {
+    of: (partitions) =>
+      [...tables.timers.values()]
+        .filter(({ p }) => partitions.includes(p as number))
+        .map((row) => ({ partition: row['p'] as number, key: row['key'] as string, dueAtMs: msOf(row['due_at']), command: row['command'] as string })),
+  };
+}
+
+export function effectsOf(tables: ModelTables): Executed<EffectStore> {
+  return {
+    open: (partitions) =>
+      [...tables.effects.values()]
+        .flat()
+        .filter(({ state, p }) => state === 'open' && partitions.includes(p as number))
+        .sort((left, right) => msOf(left['created_at']) - msOf(right['created_at']))
+        .map((row) => ({
+          effect: {
+            ...{ partition: row['p'] as number, id: row['id'] as string, sessionId: row['session_id'] as string, actorId: row['turn_id'] as string },
+            createdAtMs: msOf(row['created_at']),
+            ...({ kind: row['kind'], inputs: jsonOf(row['inputs']) } as EffectContent),
+          },
+          isUnpublished: tables.outbox.some(({ p, id }) => p === row['p'] && id === row['id']),
+          isClaimed: tables.claims.has(row['id'] as string),
+        })),
+
+    superseded: (effectIds) => new Set(effectIds.filter((id) => (tables.effects.get(id) ?? []).some(({ state }) => state === 'superseded'))),
+
+    pendingReceivers(limit) {
+      const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');
+      const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith(DELIVERY_DUE));
+      const ids = [...rounds.map((row) => row['turn_id']), ...retries.map((row) => (jsonOf(row['command']) as { deliveryId: string }).deliveryId)];
+      return [...new Set(ids.flatMap((id) => tables.deliveries.get(id as string) ?? []).map((row) => row['url'] as string))].slice(0, limit);
+    },
+  };
+}
+
+export function runsOf(tables: ModelTables, nowMs: () => number): Executed<RunStore> {
+  const stepsOf = (runId: string) => [...(tables.steps.get(runId) ?? [])].sort((left, right) => (left['seq'] as number) - (right['seq'] as number));
+  const messageOf = (row: Row) => jsonOf(row['message']) as StepMessage;
+  return {
+    load: (runIds) => pick(tables.runs, runIds).map(storedRunOf),
+
+    settled: (runIds) =>
+      new Set(
+        pick(tables.runs, runIds)
+          .filter(({ state }) => state === 'succeeded' || state === 'failed')
+          .map(({ id }) => id as string),
+      ),
+
+    unstarted: (partitions, { minAgeMs, limit }) =>
+      [...tables.runs.values()]
+        .filter(({ state, p }) => state === 'accepted' && partitions.includes(p as number))
+        .filter((row) => msOf(row['created_at']) <= nowMs() - minAgeMs && !tables.seen.has(`${row['session_id']} ${row['id']}`))
+        .sort((left, right) => msOf(left['created_at']) - msOf(right['created_at']))
+        .slice(0, limit)
+        .map((row) => {
+          const { id, sessionId, traceparent, createdAtMs } = storedRunOf(row);
+          return { id, partition: row['p'] as number, sessionId, traceparent, createdAtMs };
+        }),
+
+    transcript: (runId, below) =>
+      stepsOf(runId)
+        .filter(({ seq }) => (seq as number) < below)
+        .map(messageOf),
+
+    assistantMessages: (runId) =>
+      stepsOf(runId)
+        .reverse()
+        .filter(({ message }) => (message as string).startsWith('{"role":"assistant"'))
+        .map(messageOf),
+
+    staged(from) {
+      const found = new Map<string, Map<number, StepMessage>>();
+      for (const [runId, first] of from) {
+        const steps = stepsOf(runId).filter(({ seq }) => (seq as number) >= first);
+        if (steps.length > 0) found.set(runId, new Map(steps.map((row) => [row['seq'] as number, messageOf(row)])));
+      }
+      return found;
+    },
+
+    toolLists: (hashes) => new Map(pick(tables.toolLists, hashes).map((row) => [row['hash'] as string, jsonOf(row['tools'])])),
+  };
+}
+
+function storedRunOf(row: Row): StoredRun {
+  const text = (column: string) => row[column] as string;
+  return {
+    ...{ id: text('id'), sessionId: text('session_id'), customerId: text('customer_id'), ephemeral: row['ephemeral'] as boolean },
+    ...{ routineId: text('routine_id'), bundleHash: text('bundle_hash'), input: text('input'), metadata: (row['metadata'] ?? null) as string | null },
+    ...{ callbackUrl: (row['callback_url'] ?? null) as string | null, traceId: text('trace_id'), traceparent: (row['traceparent'] ?? null) as string | null },
+    ...{ timeoutMs: row['timeout_ms'] as number, expiresAtMs: msOf(row['expires_at']), createdAtMs: msOf(row['created_at']) },
+  };
+}
+
+/** A new object each time, so that no reader can change what is stored. */
+function jsonOf(text: unknown): unknown {
+  return JSON.parse(text as string);
+}
+
+function msOf(at: unknown): number {
+  return (at as Date).getTime();
+}
+
+function pick(rows: ReadonlyMap<string, Row>, keys: readonly string[]): Row[] {
+  return [...new Set(keys)].flatMap((key) => {
+    const row = rows.get(key);
+    return row === undefined ? [] : [row];
+  });
+}

@@ -1,0 +1,87 @@
+import type { BundleStore } from '../../actors/store/port/bundle-store.ts';
+import type { CommitStore } from '../../actors/store/port/commit-store.ts';
+import type { RuntimeStore } from '../../actors/store/runtime-store.ts';
+import { bundleBody } from '../../shared/config/bundle-body.ts';
+import { commit, type Fence } from './model-commit.ts';
+import { rowsOf } from './model-commit-rows.ts';
+import { hostsOf, partitionsOf } from './model-ownership.ts';
+import { effectsOf, runsOf, sessionsOf, timersOf } from './model-reads.ts';
+import type { ModelTables, Row } from './model-rows.ts';
+
+/** A call of a method of the port. */
+export interface StoreCall {
+  /** Path of the method: `commits.commit`. */
+  name: string;
+  args: readonly unknown[];
+}
+
+/** Sends a call to the store: executed now, later or never; its reply may get lost. */
+export type Request = (call: StoreCall, execute: () => unknown) => Promise<unknown>;
+
+/** The methods as the store executes them: at once, one after the other. */
+export type Executed<Part> = {
+  [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result> ? (...args: Args) => Result : never;
+};
+
+export interface StoreModel {
+  tables: ModelTables;
+  /** The store's clock. */
+  nowMs(): number;
+  fence: Fence;
+}
+
+export const FULL_FENCE: Fence = { owner: true, epoch: true, commitNo: true };
+
+/** The second driver of the runtime's store: its state in memory, shared by the drivers of all processes. */
+export function modelStore({ tables, nowMs, fence }: StoreModel, request: Request): RuntimeStore {
+  const over = <Part extends object>(part: string, executed: Executed<Part>): Part => {
+    const methods = Object.entries<(...args: unknown[]) => unknown>(executed as never);
+    const entries = methods.map(([name, execute]) => {
+      return [name, (...args: unknown[]) => request({ name: `${part}.${name}`, args }, () => execute(...args))];
+    });
+    return Object.fromEntries(entries) as Part;
+  };
+  return {
+    commits: {
+      ...over<Omit<CommitStore, 'commit'>>('commits', { processed: (commands) => processed(tables, commands) }),
+      commit(plan) {
+        const rows = rowsOf(plan);
+        return request({ name: 'commits.commit', args: [plan] }, () => committed(tables, rows, fence, nowMs())) as ReturnType<CommitStore['commit']>;
+      },
+    },
+    partitions: over('partitions', partitionsOf(tables, nowMs)),
+    hosts: over('hosts', hostsOf(tables, nowMs)),
+    sessions: over('sessions', sessionsOf(tables)),
+    timers: over('timers', timersOf(tables)),
+    effects: over('effects', effectsOf(tables)),
+    runs: over('runs', runsOf(tables, nowMs)),
+    bundles: over<BundleStore>('bundles', {
+      read: (hash) => {
+        const row = tables.bundles.get(hash);
+        return row === undefined ? null : { hash, body: bundleBody.parse(JSON.parse(row['body'] as string)) };
+      },
+    }),
+    sweep: () => request({ name: 'sweep', args: [] }, () => sweep(tables, nowMs())) as Promise<void>,
+  };
+}
+
+function committed(tables: ModelTables, rows: ReturnType<typeof rowsOf>, fence: Fence, nowMs: number): Awaited<ReturnType<CommitStore['commit']>> {
+  try {
+    return { kind: 'committed', owned: commit(tables, rows, fence, nowMs) };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === '23505') return { kind: 'repeated', error };
+    throw error;
+  }
+}
+
+function processed(tables: ModelTables, commands: Parameters<CommitStore['processed']>[0]): Awaited<ReturnType<CommitStore['processed']>> {
+  return commands.flatMap(({ sessionId, commandId }) => {
+    const row = tables.seen.get(`${sessionId} ${commandId}`);
+    return row === undefined ? [] : [{ sessionId, commandId, reply: JSON.parse((row['answer'] as string | null) ?? 'null') }];
+  });
+}
+
+/** No row gets old enough to be swept here, and there are no tool servers. */
+function sweep(tables: ModelTables, nowMs: number): void {
+  for (const row of tables.toolLists.values() as Iterable<Row>) row['unused_since'] ??= new Date(nowMs);
+}
