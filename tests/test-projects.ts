@@ -7,7 +7,7 @@ export const needServers = [
   'tests/chaos/**/*.test.ts',
   'bus/nats/**/*.test.ts',
   'shared/storage/{postgres,redis}/**/*.test.ts',
-  'services/**/*.servers.test.ts',
+  '{actors,services}/**/*.servers.test.ts',
 ];
 
 /** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */

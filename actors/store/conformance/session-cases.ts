@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { encodeSnapshot } from '../../runtime/apply/snapshots.ts';
+import { AT_MS, commit, deliveryOf, messageAt, planOf, process, sessionOf, statusAt } from './plans.ts';
+import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
+
+export function sessionCases(underTest: UnderTest): void {
+  describe('sessions', () => {
+    it('are loaded as the last commit stored them, and those that do not exist are omitted', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const [first, second] = [sessionOf(id, claim), sessionOf(id, claim, { head: 3 })];
+      for (const state of [first, second]) {
+        const plan = planOf(claim);
+        plan.sessions.set(id, state);
+        await commit(underTest(), plan);
+      }
+
+      const { partition, head, record, isDeleted } = second;
+      const stored = { id, partition, head, record, snapshot: JSON.parse(encodeSnapshot(second)), isDeleted };
+      expect(await underTest().store.sessions.load([id, unique('ses')])).toEqual([stored]);
+      expect(await underTest().store.sessions.load([])).toEqual([]);
+    });
+
+    it('return their newest messages up to an offset, in order and without status events', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const plan = planOf(claim);
+      const events = [messageAt(0), statusAt(1), messageAt(2), messageAt(3), messageAt(4)];
+      for (const event of events) plan.appendEvent(claim.partition, id, event);
+      await commit(underTest(), plan);
+      const offsets = async (upTo: number, limit: number) => (await underTest().store.sessions.messages(id, upTo, limit)).map(({ offset }) => offset);
+
+      expect(await underTest().store.sessions.messages(id, 0, 10)).toEqual([messageAt(0)]);
+      expect(await offsets(3, 10)).toEqual([0, 2, 3]);
+      expect(await offsets(3, 2)).toEqual([2, 3]);
+      expect(await underTest().store.sessions.messages(unique('ses'), 10, 10)).toEqual([]);
+    });
+
+    it('leave a tombstone, their processed commands and their deliveries, without events and steps', async () => {
+      const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
+      const { partition } = claim;
+      await underTest().others.acceptRun({ id: run, partition, sessionId: id, createdAtMs: AT_MS });
+      const plan = planOf(claim);
+      plan.sessions.set(id, sessionOf(id, claim, { head: 1 }));
+      plan.appendEvent(partition, id, messageAt(0));
+      plan.stage(partition, id, run, 0, { role: 'user', content: 'hello' } as never);
+      plan.deliveries.set(`${id}-delivery`, deliveryOf(`${id}-delivery`, claim));
+      process(plan, claim, id, 'command');
+      await commit(underTest(), plan);
+
+      const deletion = planOf(claim);
+      deletion.sessions.set(id, sessionOf(id, claim, { head: 1, isDeleted: true }));
+      deletion.deleteSession(partition, id);
+      await commit(underTest(), deletion);
+
+      const { store, others } = underTest();
+      expect(await store.sessions.load([id])).toMatchObject([{ id, isDeleted: true }]);
+      expect([await store.sessions.messages(id, 10, 10), await store.runs.transcript(run, 10)]).toEqual([[], []]);
+      expect(await store.commits.processed([{ sessionId: id, commandId: 'command' }])).toHaveLength(1);
+      expect(await others.deliveryState(`${id}-delivery`)).toBe('open');
+    });
+  });
+}

@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { AT_MS, commit, planOf } from './plans.ts';
+import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
+
+export function timerCases(underTest: UnderTest): void {
+  describe('timers', () => {
+    it('are those of the last commit under their key, until a commit disarms them, and each partition has its own', async () => {
+      const [claim, other] = [await acquire(underTest(), nextPartition()), await acquire(underTest(), nextPartition())];
+      const { partition } = claim;
+      const [moved, gone] = [unique('timer'), unique('timer')];
+      const ofCase = async (of: number) => (await underTest().store.timers.of([of])).filter(({ key }) => [moved, gone].includes(key));
+      const arming = planOf(claim, other);
+      for (const key of [moved, gone]) arming.armTimer(partition, key, AT_MS, '{"n": 1}');
+      await commit(underTest(), arming);
+      expect((await ofCase(partition)).map(({ key }) => key).sort()).toEqual([moved, gone].sort());
+
+      const moving = planOf(claim, other);
+      moving.armTimer(partition, moved, AT_MS + 5, '{"n": 2}');
+      moving.disarmTimer(partition, gone);
+      moving.disarmTimer(other.partition, unique('timer'));
+      await commit(underTest(), moving);
+      expect(await ofCase(partition)).toEqual([{ partition, key: moved, dueAtMs: AT_MS + 5, command: '{"n": 2}' }]);
+      expect(await ofCase(other.partition)).toEqual([]);
+
+      const elsewhere = planOf(claim, other);
+      elsewhere.disarmTimer(other.partition, moved);
+      await commit(underTest(), elsewhere);
+      expect(await ofCase(partition)).toHaveLength(1);
+    });
+  });
+}
