@@ -44,7 +44,7 @@ function forbiddenRooms({ files, mayImport, never = [] }, rooms) {
   const [own] = files.split('/');
   const forbidden = rooms.filter((room) => room !== own && !mayImport.some((prefix) => prefix.startsWith(`${room}/`)));
   const otherServices = own === 'services' && !mayImport.includes('services/') ? ['#services/**'] : [];
-  return [...forbidden.map((room) => `#${room}/**`), ...otherServices, ...never.map((prefix) => `#${prefix}**`)];
+  return [...forbidden.map((room) => `#${room}/**`), ...otherServices, ...never.map((path) => (path.endsWith('/') ? `#${path}**` : `#${path}`))];
 }
 
 /** @param {string} folder */

@@ -8,7 +8,7 @@ import type { SessionStore } from './port/session-store.ts';
 import type { TimerStore } from './port/timer-store.ts';
 
 /**
- * The port to the runtime's store. Drivers: actors/store/sql, and the model of tests/simulation; both pass actors/store/conformance.ts.
+ * The port to the runtime's store. Drivers: actors/store/sql, and the model of tests/simulation; both pass actors/store/conformance.
  *
  * Every method may throw a transient error (`isTransientError`); it may have been executed nevertheless. Drivers do not retry: the runtime does, since
  * only it knows what it does meanwhile. No result shares state with the store.

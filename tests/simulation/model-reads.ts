@@ -1,4 +1,4 @@
-import type { EffectContent } from '../../actors/effects/effects.ts';
+import type { EffectRow } from '../../actors/effects/effect-row.ts';
 import type { StepMessage } from '../../actors/kinds/run/types.ts';
 import { DELIVERY_DUE } from '../../actors/runtime/partitions/timers.ts';
 import type { EffectStore } from '../../actors/store/port/effect-store.ts';
@@ -48,7 +48,7 @@ export function effectsOf(tables: ModelTables): Executed<EffectStore> {
           effect: {
             ...{ partition: row['p'] as number, id: row['id'] as string, sessionId: row['session_id'] as string, actorId: row['turn_id'] as string },
             createdAtMs: msOf(row['created_at']),
-            ...({ kind: row['kind'], inputs: jsonOf(row['inputs']) } as EffectContent),
+            ...{ kind: row['kind'] as string, inputs: jsonOf(row['inputs']) as EffectRow['inputs'] },
           },
           isUnpublished: tables.outbox.some(({ p, id }) => p === row['p'] && id === row['id']),
           isClaimed: tables.claims.has(row['id'] as string),

@@ -1,5 +1,5 @@
+import { runtimeStoreConformance } from '../../actors/store/conformance/runtime-store-conformance.ts';
 import { type OtherProcesses, PARTITIONS, type StoreUnderTest } from '../../actors/store/conformance/store-under-test.ts';
-import { runtimeStoreConformance } from '../../actors/store/conformance.ts';
 import { ModelTables, type Row } from './model-rows.ts';
 import { FULL_FENCE, modelStore } from './model-store.ts';
 

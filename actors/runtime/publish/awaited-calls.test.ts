@@ -6,7 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
 import type { EffectStore } from '../../store/port/effect-store.ts';
 import { replyForCalls } from './awaited-calls.ts';
 import { Outbox } from './outbox.ts';

@@ -5,8 +5,7 @@ import { acquire, LONG_MS, nextPartition, PARTITIONS, type UnderTest, unique } f
 export function partitionCases(underTest: UnderTest): void {
   const take = (hostId: string, partition: number, options: { machineVersion?: number; logCreated?: string; expiresAfterMs?: number } = {}) =>
     underTest().store.partitions.acquire({ hostId, machineVersion: 1, logCreated: 'log', expiresAfterMs: LONG_MS, ...options, partitions: [partition] });
-  const beat = (hostId: string) =>
-    underTest().store.hosts.beat({ hostId, machineVersion: 1, bus: null, isStopping: false, expiresAfterMs: LONG_MS });
+  const beat = (hostId: string) => underTest().store.hosts.beat({ hostId, machineVersion: 1, bus: null, isStopping: false, expiresAfterMs: LONG_MS });
   const stored = async (partition: number) => (await underTest().store.partitions.read([partition])).get(partition);
 
   describe('partitions', () => {

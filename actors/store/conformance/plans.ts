@@ -1,6 +1,6 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
-import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
 import { CommitPlan, type DeliveryRow } from '../../runtime/apply/commit-plan.ts';
 import type { SessionState } from '../../runtime/apply/snapshots.ts';
 import type { CommitResult } from '../port/commit-store.ts';

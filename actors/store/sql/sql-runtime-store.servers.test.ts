@@ -3,8 +3,8 @@ import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/f
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { runtimeStoreConformance } from '../conformance/runtime-store-conformance.ts';
 import { sqlStoreUnderTest } from '../conformance/sql-store-under-test.ts';
-import { runtimeStoreConformance } from '../conformance.ts';
 
 let fresh: FreshDatabase;
 beforeAll(async () => {

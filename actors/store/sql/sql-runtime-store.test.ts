@@ -1,7 +1,7 @@
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { runtimeStoreConformance } from '../conformance/runtime-store-conformance.ts';
 import { sqlStoreUnderTest } from '../conformance/sql-store-under-test.ts';
-import { runtimeStoreConformance } from '../conformance.ts';
 
 runtimeStoreConformance('the store in PGlite', async () => {
   const database = await openTestDatabase();

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { effectCases } from './conformance/effect-cases.ts';
-import { fenceCases } from './conformance/fence-cases.ts';
-import { hostCases } from './conformance/host-cases.ts';
-import { outcomeCases } from './conformance/outcome-cases.ts';
-import { partitionCases } from './conformance/partition-cases.ts';
-import { runCases } from './conformance/run-cases.ts';
-import { sessionCases } from './conformance/session-cases.ts';
-import type { StoreUnderTest, UnderTest } from './conformance/store-under-test.ts';
-import { timerCases } from './conformance/timer-cases.ts';
+import { effectCases } from './effect-cases.ts';
+import { fenceCases } from './fence-cases.ts';
+import { hostCases } from './host-cases.ts';
+import { outcomeCases } from './outcome-cases.ts';
+import { partitionCases } from './partition-cases.ts';
+import { runCases } from './run-cases.ts';
+import { sessionCases } from './session-cases.ts';
+import type { StoreUnderTest, UnderTest } from './store-under-test.ts';
+import { timerCases } from './timer-cases.ts';
 
 const suites: readonly ((underTest: UnderTest) => void)[] = [
   partitionCases,
