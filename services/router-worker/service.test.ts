@@ -395,8 +395,8 @@ describe('a turn’s call', () => {
   ] as const)('$what', async ({ want, flushed, ...rest }) => {
     const flush = vi.fn();
     await start({ bus: { ...bus, flush } });
-    if ('besides' in rest) {
-      const other = turnCall(rest.besides, { want: 'frames', origin: SESSION });
+    const other = 'besides' in rest ? turnCall(rest.besides, { want: 'frames', origin: SESSION }) : null;
+    if (other !== null) {
       await publish(other);
       await vi.waitFor(async () => expect(await framesOf(other)).toContainEqual(expect.objectContaining({ kind: 'content' })), WAIT);
       flush.mockClear();
@@ -405,6 +405,8 @@ describe('a turn’s call', () => {
     await publish(call);
     await commandsOf(call.callId);
     expect(flush).toHaveBeenCalledTimes(flushed);
+    // The worker's stop would wait for it.
+    if (other !== null) abort(other);
   });
 
   it('publishes its frames first, and then its command', async () => {
