@@ -30,7 +30,7 @@ interface Environments {
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
   const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;
-  const upstream = openAi === null ? null : await withModels(openAi, environment.OPENAI_API_KEY);
+  const upstream = openAi === null ? null : await withModels(openAi, environment);
   const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
   const routerConfig = routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment) : await loadRouterConfig(routerConfigPath, environment);
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });

@@ -2,6 +2,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Outbound, openOutbound } from '#shared/http/outbound.ts';
 import { openAiCompatible } from './openai-compatible/adapter.ts';
 import type { ProviderAdapter } from './provider.ts';
 import { scripted } from './scripted/adapter.ts';
@@ -29,11 +30,11 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
+/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
 export function openProviders({ config, environment, clock, scriptedWordsPerSecond }: ProvidersDeps): Providers {
   // All credentials first: nothing is opened when one is missing.
   const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));
-  const shared = { connectTimeoutMs: config.timeouts.connect_ms, clock, scriptedWordsPerSecond };
+  const shared = { connectTimeoutMs: config.timeouts.connect_ms, outbound: openOutbound(environment), clock, scriptedWordsPerSecond };
   const opened = config.providers.map((provider) => open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, ...shared }));
   return {
     adapters: new Map(opened.map(({ adapter }) => [adapter.slug, adapter])),
@@ -46,6 +47,7 @@ export function openProviders({ config, environment, clock, scriptedWordsPerSeco
 interface ProviderSettings {
   apiKey: string | null;
   connectTimeoutMs: number;
+  outbound: Outbound;
   clock: Clock;
   scriptedWordsPerSecond: number;
 }

@@ -1,7 +1,8 @@
 import type { Clock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http/client.ts';
+import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
+import type { Outbound } from '#shared/http/outbound.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import type { PartHandler, ProviderAdapter, ProviderCall } from '../provider.ts';
 import { adaptParameters } from './adapt-parameters.ts';
@@ -30,6 +31,7 @@ export interface OpenAiCompatibleOptions {
   /** Null for upstreams without authentication. */
   apiKey: string | null;
   connectTimeoutMs: number;
+  outbound: Outbound;
   /** The name of the token limit to try first. */
   maxTokensField: ParameterCompatibility['maxTokensField'];
   clock: Clock;
@@ -37,8 +39,8 @@ export interface OpenAiCompatibleOptions {
 
 /** Adapter for upstreams with POST /chat/completions. Vendors' differences are options, or learned from errors. */
 export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdapter & { close(): Promise<void> } {
-  const { slug, name, baseUrl, apiKey, connectTimeoutMs, maxTokensField, clock } = options;
-  const client = openHttpClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
+  const { slug, name, baseUrl, apiKey, connectTimeoutMs, maxTokensField, outbound, clock } = options;
+  const client = outbound.openClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
   const deadlines = new Deadlines();
   const sender: Sender = { client, clock, deadlines, upstream: { name, apiKey }, compatibilities: new Map(), initial: { maxTokensField, refused: new Set() } };
   return {
