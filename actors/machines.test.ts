@@ -42,7 +42,7 @@ describe('machines', () => {
   );
 
   it.each(Object.keys(machines))('DESIGN 5: no machine reads the time, random numbers or anything outside it: %s', (name) => {
-    const folder = new URL(`./${name}/`, import.meta.url);
+    const folder = new URL(`./kinds/${name}/`, import.meta.url);
     const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'));
     const code = sources.map((file) => readFileSync(new URL(file, folder), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');
 

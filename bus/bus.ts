@@ -1,3 +1,5 @@
+import type { workKinds } from '#shared/work-kinds.ts';
+
 /**
  * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands and work are durable once their promise resolves.
  * Notices and tokens may be lost at any moment; their readers must recover. Bodies of commands and work are well-formed text of at most 32 MiB; over 512 KiB
@@ -96,7 +98,7 @@ export interface StoredCommand {
   storedAtMs: number;
 }
 
-export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
+export type WorkKind = (typeof workKinds)[number];
 /** Their publishers keep the items and learn of their progress, so they can be dispatched. */
 export type DispatchedKind = Extract<WorkKind, 'router.call'>;
 

@@ -1,6 +1,7 @@
-import type { EffectRow } from '#actors/effects/effects.ts';
+import { bundleReader } from '#actors/effects/bundle-reader.ts';
+import type { EffectRow } from '#actors/effects/effect-row.ts';
+import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
-import { bundleReader, renderEffect } from '#actors/effects/render-effect.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
 import { CommitLoop } from '#actors/runtime/apply/commit-loop.ts';
@@ -89,7 +90,8 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     bus,
     clock,
     log,
-    render: (effect, republished) => renderEffect(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
+    workOf: (kind) => effects.kind(kind).work,
+    render: (effect, republished) => effects.render(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -141,7 +143,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
         await queueWatch.stop();
-        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
+        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
         // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logPendingCallbacks(left, { database, log });
         await purging.stop();
@@ -177,7 +179,7 @@ async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<bo
 
 /** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
-  if (effect.kind !== 'router-call' && effect.kind !== 'run-call') return;
+  if (effects.kind(effect.kind).overdue !== 'report') return;
   const command: CommandOf<'call.failed'> = {
     v: 1,
     type: 'call.failed',

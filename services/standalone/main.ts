@@ -142,6 +142,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
       agentUrls: [agentUrl],
       routerConfig,
       routerConfigPath: config.routerConfigPath,
+      openAi: config.openAi,
       agentName: bundle.body.manifest.name,
       manifestPath: config.manifestPath,
       dataFolder: config.dataFolder,

@@ -47,8 +47,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     name: 'an outbox row deleted before its publish',
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
-      find: 'await bus.work.publish(workKinds[effect.kind], id, body);',
-      replace: 'this.#markDone(effect);\n      await bus.work.publish(workKinds[effect.kind], id, body);',
+      find: 'await bus.work.publish(workOf(effect.kind), id, body);',
+      replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
   { name: 'redelivered work begun without reading its effect', options: { busOfWorker: (bus) => withItems(bus, unmarked) } },

@@ -45,6 +45,7 @@ function newOutbox(): Outbox {
     bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
     clock: systemClock,
     log: silentLog,
+    workOf: () => 'router.turn',
     render: async () => '',
     onRowsDone: () => {},
     fail: () => {},

@@ -161,7 +161,7 @@ export class CommitLoop {
       this.#noteRefused(batch);
       this.#inFlight = this.#commit(batch);
       await this.#inFlight;
-      failPoint('commit.told');
+      failPoint('commit.announced');
     }
   }
 

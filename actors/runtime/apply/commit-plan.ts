@@ -1,7 +1,7 @@
 import type { CommandReply } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
-import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
 import type { RunError, StepMessage } from '../../kinds/run/types.ts';
 import type { PartitionClaim } from '../partitions/ownership.ts';
 import type { SessionState } from './snapshots.ts';

@@ -72,7 +72,7 @@ function pauseMs(unit: UnitOfWork, attempts: number, retryAfterMs: number | null
 function openRound(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
   const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
   const deadlineAtMs = unit.atMs + ROUND_MS;
-  unit.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
+  unit.openEffect('delivery', id, { kind: 'delivery', deadlineAtMs }, { actorId: deliveryId, bundleHash: '', traceparent });
   unit.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, ...actorFields(deliveryId), kind: 'delivery' });
 }
 

@@ -126,9 +126,9 @@ describe('a session', () => {
   it('runs no turn in manual mode', () => {
     const driven = new DrivenSession();
     driven.apply({ ...create(), mode: 'manual' });
-    driven.apply(post('anybody there?'));
+    driven.apply(post('is this still open?'));
 
-    expect(driven.lines).toEqual(['user_message anybody there?']);
+    expect(driven.lines).toEqual(['user_message is this still open?']);
   });
 
   it('ends the turn as an error when its deadline fires, and only once', () => {
@@ -370,7 +370,7 @@ class DrivenSession {
       this.calls.push(effect.id);
       if (effect.state !== 'open') continue;
       this.openCall = effect.id;
-      if (effect.kind === 'router-call') this.upToOffset = effect.inputs.upToOffset;
+      if (effect.kind === 'router-call') this.upToOffset = Number(effect.inputs.upToOffset);
     }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
     for (const timer of plan.timers.values()) {

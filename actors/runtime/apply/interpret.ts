@@ -1,8 +1,8 @@
 import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
-import type { Failure } from '#shared/errors/switchyard-error.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import { effects } from '../../effects/registry.ts';
 import { sessionMachine } from '../../kinds/session/machine.ts';
 import { patchProblem, patchRecord } from '../../kinds/session/patch-record.ts';
 import type { SessionActions, SessionEvent } from '../../kinds/session/types.ts';
@@ -108,11 +108,8 @@ class Application {
       case 'turn.deadline':
         return { type: 'turn.result', event: command };
       case 'call.completed':
-        return run !== null && run.context.runId === command.actorId ? this.#runResult(command) : { type: 'turn.result', event: command };
-      case 'call.failed': {
-        const failed = { ...command, failure: command.failure as Failure };
-        return run !== null && run.context.runId === command.actorId ? { type: 'run.result', event: failed } : { type: 'turn.result', event: failed };
-      }
+      case 'call.failed':
+        return run !== null && run.context.runId === command.actorId ? this.#runResult(command) : this.#turnResult(command);
       case 'tools.listed':
       case 'tool.completed':
       case 'effect.overdue':
@@ -123,7 +120,12 @@ class Application {
     }
   }
 
-  #runResult(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): SessionEvent | null {
+  #turnResult(command: CommandOf<'call.completed' | 'call.failed'>): SessionEvent | null {
+    const event = effects.eventOf<null, TurnEventBody>('turn', command, null);
+    return event === null ? null : { type: 'turn.result', event };
+  }
+
+  #runResult(command: CommandOf<'call.completed' | 'call.failed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): SessionEvent | null {
     const event = this.#runTransition.eventOf(command);
     return event === null ? null : { type: 'run.result', event };
   }
@@ -213,14 +215,13 @@ class Application {
       const { unit } = this;
       unit.append(content, { source: 'ai_agent', metadata, traceId: unit.turnMetadata?.traceId ?? unit.ownTraceId(), id });
     },
-    effect: ({ kind, id, deadlineAtMs }) => {
+    effect: (request) => {
       const { unit } = this;
       if (unit.turnMetadata === null || unit.turn === null) throw new TypeError('an effect outside a turn');
       const { bundleHash } = unit.turnMetadata;
       const { turnId } = unit.turn.context;
       const traceparent = contextBelow(unit.turnMetadata.traceparent, turnId);
-      const inputs = { template: 'compose@1' as const, bundleHash, upToOffset: unit.head - 1, deadlineAtMs, traceparent };
-      unit.openEffect(id, turnId, { kind, inputs });
+      unit.openEffect('turn', request.id, request, { actorId: turnId, bundleHash, traceparent });
     },
     supersede: ({ id }) => this.unit.closeEffect(id, 'superseded'),
     timer: ({ key, atMs }) => {

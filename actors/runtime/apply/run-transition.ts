@@ -3,11 +3,12 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
-import { readRunReply } from '../../engine/read-run-reply.ts';
+import { effects } from '../../effects/registry.ts';
 import { type RunTools, runTools } from '../../engine/run-tools.ts';
 import { outcomeOf, superseded } from '../../kinds/run/call-outcome.ts';
 import { withinTime } from '../../kinds/run/failures.ts';
 import { runMachine } from '../../kinds/run/machine.ts';
+import type { RunScope } from '../../kinds/run/run-scope.ts';
 import type { RunActions, RunError, RunEventBody, StepMessage } from '../../kinds/run/types.ts';
 import type { RunProgress } from './commit-plan.ts';
 import { callBack } from './deliveries.ts';
@@ -29,6 +30,8 @@ interface RunTransitionDeps {
   onNothingLeft(): void;
 }
 
+type RunResultCommand = CommandOf<'call.completed' | 'call.failed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>;
+
 /** A session's run while one command is applied: executes the run machine's actions. */
 export class RunTransition {
   readonly #unit: UnitOfWork;
@@ -43,26 +46,10 @@ export class RunTransition {
   }
 
   /** A result as an event of the run in progress; null when it belongs to another. */
-  eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
+  eventOf(command: RunResultCommand): RunEventBody | null {
     const { run } = this.#unit;
     if (run === null || run.context.runId !== command.actorId) return null;
-    const { callId } = command;
-    switch (command.type) {
-      case 'call.completed': {
-        const facts = this.#factsOf(command.actorId);
-        return {
-          type: 'call.replied',
-          callId,
-          reply: readRunReply(command, { tools: this.#tools(facts), validateOutput: (value) => facts.checkOutput(value) }),
-        };
-      }
-      case 'tools.listed':
-        return { type: 'tools.listed', callId, lists: command.lists, unavailable: command.unavailable, timedOut: command.timedOut ?? false };
-      case 'tool.completed':
-        return { type: 'tool.settled', callId, outcome: command.outcome };
-      case 'effect.overdue':
-        return this.#overdue(command);
-    }
+    return effects.eventOf<RunScope, RunEventBody>('run', command, this.#scopeOf(command.actorId));
   }
 
   begin(runId: string): void {
@@ -196,24 +183,8 @@ export class RunTransition {
   #openEffect(effect: RunActions['effect']): void {
     const { runMetadata } = this.#unit;
     if (runMetadata === null) throw new TypeError('an effect outside a run');
-    const { bundleHash, runId } = runMetadata;
-    const traceparent = contextBelow(runMetadata.traceparent, runId);
-    const { id, deadlineAtMs } = effect;
-    switch (effect.kind) {
-      case 'router-call': {
-        const { stepCount, useFallbackModel, lists } = effect;
-        const inputs = { bundleHash, deadlineAtMs, traceparent, template: 'run@1' as const, runId, stepCount, useFallbackModel, lists };
-        this.#unit.openEffect(id, runId, { kind: 'run-call', inputs });
-        return;
-      }
-      case 'tool-list':
-        this.#unit.openEffect(id, runId, { kind: 'tool-list', inputs: { bundleHash, deadlineAtMs, traceparent, servers: effect.servers } });
-        return;
-      case 'tool-call': {
-        const { toolCallId, toolId, listHash } = effect;
-        this.#unit.openEffect(id, runId, { kind: 'tool-call', inputs: { bundleHash, deadlineAtMs, traceparent, runId, toolCallId, toolId, listHash } });
-      }
-    }
+    const { bundleHash, runId, traceparent } = runMetadata;
+    this.#unit.openEffect('run', effect.id, effect, { actorId: runId, bundleHash, traceparent: contextBelow(traceparent, runId) });
   }
 
   #appendToolEvent(calls: RunActions['toolEvent']['calls']): void {
@@ -231,18 +202,15 @@ export class RunTransition {
     this.#unit.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
   }
 
-  /** No result in time: `outcome_unknown` for a tool call that must not be repeated. */
-  #overdue({ callId, kind, actorId }: CommandOf<'effect.overdue'>): RunEventBody {
-    const { run } = this.#unit;
-    if (kind === 'tool-list') {
-      const servers = serversOf(this.#factsOf(actorId).routine);
-      const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));
-      return { type: 'tools.listed', callId, lists: {}, unavailable, timedOut: true };
-    }
-    const toolId = run?.context.pending.find((call) => call.callId === callId)?.toolId ?? '';
-    const isRepeatable = this.#isRepeatable(toolId);
-    const reason = isRepeatable ? 'timeout' : 'outcome_unknown';
-    return { type: 'tool.settled', callId, outcome: { type: 'failed', reason, message: 'the tool call brought no result in time' } };
+  #scopeOf(runId: string): RunScope {
+    const facts = this.#factsOf(runId);
+    return {
+      servers: serversOf(facts.routine),
+      tools: () => this.#tools(facts),
+      checkOutput: (value) => facts.checkOutput(value),
+      toolIdOf: (callId) => this.#unit.run?.context.pending.find((call) => call.callId === callId)?.toolId ?? '',
+      isRepeatable: (toolId) => this.#isRepeatable(toolId),
+    };
   }
 
   #isRepeatable(toolId: string): boolean {

@@ -2,7 +2,8 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { EffectContent } from '../../effects/effects.ts';
+import type { Opening } from '../../effects/effect-kind.ts';
+import { effects } from '../../effects/registry.ts';
 import type { RunContext } from '../../kinds/run/types.ts';
 import { sessionMachine } from '../../kinds/session/machine.ts';
 import type { SessionContext } from '../../kinds/session/types.ts';
@@ -108,9 +109,11 @@ export class UnitOfWork {
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
   }
 
-  openEffect(id: string, actorId: string, content: EffectContent): void {
-    const { partition, sessionId, atMs: createdAtMs } = this;
-    this.write((plan) => plan.openEffect({ partition, id, sessionId, actorId, createdAtMs, ...content }));
+  /** @param request the machine's action */
+  openEffect(actor: string, id: string, request: { kind: string; deadlineAtMs: number }, opening: Omit<Opening, 'lastOffset'>): void {
+    const { partition, sessionId, atMs: createdAtMs, head } = this;
+    const effect = { partition, id, sessionId, actorId: opening.actorId, createdAtMs, ...effects.opened(actor, request, { ...opening, lastOffset: head - 1 }) };
+    this.write((plan) => plan.openEffect(effect));
   }
 
   closeEffect(id: string, state: 'done' | 'superseded'): void {

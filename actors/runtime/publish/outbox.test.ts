@@ -3,7 +3,8 @@ import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
+import { effects } from '../../effects/registry.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Outbox } from './outbox.ts';
 
@@ -33,6 +34,7 @@ describe('the outbox', () => {
       bus: { work: { publish }, notices: { publish: vi.fn() } } as unknown as Bus,
       clock: systemClock,
       log: silentLog,
+      workOf: (kind) => effects.kind(kind).work,
       render: async () => '{}',
       onRowsDone,
       fail: () => expect.fail('nothing has failed'),
@@ -68,6 +70,7 @@ describe('an outbox whose queue was lost', () => {
       bus: { work: { publish: async (_: string, id: string, body: string) => published.push(`${id} ${body}`) }, notices: {} } as unknown as Bus,
       clock: systemClock,
       log: silentLog,
+      workOf: () => 'router.turn',
       render: async (_, republished) => (republished ? 'again' : 'first'),
       onRowsDone: () => {},
       fail: () => expect.fail('nothing has failed'),

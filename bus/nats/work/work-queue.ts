@@ -2,9 +2,10 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
+import { perWorkKind, workQueues } from '../../work-queues.ts';
 import type { NatsLink } from '../connection/link.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
-import { streams, workConsumers } from '../streams.ts';
+import { streams } from '../streams.ts';
 import type { Closable } from '../types.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { deliveryHeaders } from './earlier-deliveries.ts';
@@ -31,7 +32,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
   const watch = new WorkStreamWatch(link, budgetMs, log);
   let stopping = false;
   const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
-    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, deliveryHeaders(earlierDeliveries));
+    const { duplicate } = await publish(workQueues[kind].pattern, messageId, body, deliveryHeaders(earlierDeliveries));
     return { duplicate };
   };
   return {
@@ -56,8 +57,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
       const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
         link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
       );
-      const of = (kind: WorkKind) => state.subjects?.[workConsumers[kind].subject] ?? 0;
-      return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
+      return perWorkKind((kind) => state.subjects?.[workQueues[kind].pattern] ?? 0);
     },
     async stopReaders() {
       stopping = true;

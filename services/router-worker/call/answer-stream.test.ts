@@ -3,8 +3,10 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readFrame, sseFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
-import { addPart, emptyAnswer, toCompletion } from './accumulate.ts';
-import { type FrameRetention, forActors, forClients, frameWriter } from './frames.ts';
+import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
+import { toCompletion } from '#shared/surfaces/chat-completions/completion.ts';
+import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
+import { AnswerStream, type FrameRetention, forActors, forClients } from './answer-stream.ts';
 import { usageOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
@@ -12,8 +14,15 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 function opened() {
   const frames: Uint8Array[] = [];
-  const writer = frameWriter({ callId: 'gen-1', attempt: 2, retention: forClients, publish: (frame) => frames.push(frame), flush: () => {} });
-  writer.begin(head);
+  const target = {
+    surface: chatCompletions,
+    callId: 'gen-1',
+    attempt: 2,
+    retention: forClients,
+    publish: (frame: Uint8Array) => frames.push(frame),
+    flush: () => {},
+  };
+  const writer = new AnswerStream(target, head);
   return { writer, frames };
 }
 
@@ -256,14 +265,17 @@ it('frames of an actor’s call may be retained a little later, and not at all o
 function retainedOf(retention: FrameRetention): string[] {
   vi.useFakeTimers();
   const retained: string[] = [];
-  const writer = frameWriter({
-    callId: 'gen-1',
-    attempt: 1,
-    retention,
-    publish: (frame, when) => retained.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
-    flush: () => retained.push('flush'),
-  });
-  writer.begin(head);
+  const writer = new AnswerStream(
+    {
+      surface: chatCompletions,
+      callId: 'gen-1',
+      attempt: 1,
+      retention,
+      publish: (frame, when) => retained.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
+      flush: () => retained.push('flush'),
+    },
+    head,
+  );
   writer.debug({});
   for (const part of [{ type: 'reasoning-delta', text: 'hm' } as const, { type: 'text-delta', text: 'a' } as const]) {
     writer.parts([part]);
@@ -287,8 +299,15 @@ it('clients receive of each frame exactly the bytes of a whole one, whatever pre
   fc.assert(
     fc.property(heads, fc.array(fc.array(part, { minLength: 1, maxLength: 2 }), { maxLength: 12 }), (named, batches) => {
       const frames: Uint8Array[] = [];
-      const writer = frameWriter({ callId: 'gen-1', attempt: 1, retention: forClients, publish: (frame) => frames.push(frame), flush: () => {} });
-      writer.begin(named);
+      const target = {
+        surface: chatCompletions,
+        callId: 'gen-1',
+        attempt: 1,
+        retention: forClients,
+        publish: (frame: Uint8Array) => frames.push(frame),
+        flush: () => {},
+      };
+      const writer = new AnswerStream(target, named);
       for (const batch of batches) writer.parts(batch);
       const reader = new FrameReader('gen-1');
       const seen = frames.map((bytes) => {

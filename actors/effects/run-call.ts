@@ -1,20 +1,66 @@
-import { actorFields } from '#bus/messages/actor-fields.ts';
+import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
-import { type ListedTool, listedTool, type ToolWork } from '#bus/messages/tool.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
+import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import { composeRun } from '../engine/compose-run.ts';
+import { readRunReply } from '../engine/read-run-reply.ts';
 import { runTools } from '../engine/run-tools.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
-import type { EffectOf } from './effects.ts';
+import type { RunScope } from '../kinds/run/run-scope.ts';
+import type { RunActions, RunEventBody, StepMessage } from '../kinds/run/types.ts';
+import { commonInputs, type EffectKind } from './effect-kind.ts';
+import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { replyTo } from './reply-to.ts';
 
-/** Renders a run's model call from its row, transcript and tool lists. */
-export async function renderRunCall(effect: EffectOf<'run-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
-  const { inputs, sessionId, createdAtMs } = effect;
-  const { runId, stepCount } = inputs;
-  const { manifest, documents } = (await deps.bundleOf(inputs.bundleHash)).body;
+const inputs = z.object({
+  ...commonInputs,
+  /** Version of the rendering. */
+  template: z.literal('run@1'),
+  bundleHash: z.string(),
+  runId: z.string(),
+  /** The call is rendered from so many messages of the transcript. */
+  stepCount: z.number(),
+  useFallbackModel: z.boolean(),
+  /** By server: hash of the tool list at the run's start. */
+  lists: z.record(z.string(), z.string()),
+});
+
+type Request = Extract<RunActions['effect'], { kind: 'router-call' }>;
+
+/** A run's model call, on its transcript and tool lists. */
+export const runCall: EffectKind<z.infer<typeof inputs>, Request, RunScope, RunEventBody> = {
+  name: 'run-call',
+  actor: 'run',
+  request: 'router-call',
+  work: 'router.turn',
+  inputs,
+  inputsOf: ({ deadlineAtMs, stepCount, useFallbackModel, lists }, { actorId: runId, bundleHash, traceparent }) => ({
+    bundleHash,
+    deadlineAtMs,
+    traceparent,
+    template: 'run@1',
+    runId,
+    stepCount,
+    useFallbackModel,
+    lists,
+  }),
+  render,
+  results: {
+    'call.completed': (command, scope) => ({
+      type: 'call.replied',
+      callId: command.callId,
+      reply: readRunReply(command, { tools: scope.tools(), validateOutput: (value) => scope.checkOutput(value) }),
+    }),
+    'call.failed': (command) => ({ ...command, failure: command.failure as Failure }),
+  },
+  overdue: 'report',
+};
+
+async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
+  const { inputs: given, sessionId, createdAtMs } = effect;
+  const { runId, stepCount } = given;
+  const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
   const run = await readRun(deps.database, runId);
   const routine = documents.routines.find((one) => one.kind === 'autonomous' && one.id === run.routineId);
@@ -32,23 +78,23 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
     instructions: typeof routine.instructions === 'string' ? routine.instructions : promptOf(routine.instructions),
     input: run.input,
     steps: await readSteps(deps.database, runId, stepCount),
-    tools: runTools({ selectors: routine.tools, lists: await readLists(deps.database, inputs.lists), outputSchema: routine.output_schema }),
+    tools: runTools({ selectors: routine.tools, lists: await readLists(deps.database, given.lists), outputSchema: routine.output_schema }),
     nowMs: createdAtMs,
   });
   const [firstFallback, ...furtherFallbacks] = llms.fallback;
-  const usesFallback = inputs.useFallbackModel && firstFallback !== undefined;
+  const usesFallback = given.useFallbackModel && firstFallback !== undefined;
   const others = usesFallback ? furtherFallbacks : llms.fallback;
   return {
     v: 1,
     callId: effect.id,
     origin: sessionId,
     want: 'none',
-    deadlineAtMs: inputs.deadlineAtMs,
+    deadlineAtMs: given.deadlineAtMs,
     createdAtMs,
     detached: false,
     republished,
     keyId: 'llms.api_key',
-    traceparent: inputs.traceparent,
+    traceparent: given.traceparent,
     maxTokens: deps.settings.maxTokens,
     request: {
       messages,
@@ -59,31 +105,6 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
       session_id: sessionId,
     },
     reply: replyTo(effect, deps),
-  };
-}
-
-/** Renders a tool call; its arguments are in the transcript's reply that asked for it. */
-export async function renderToolCall(effect: EffectOf<'tool-call'>, republished: boolean, { database }: RenderDeps): Promise<ToolWork> {
-  const { id: effectId, sessionId, actorId, createdAtMs, inputs } = effect;
-  const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = inputs;
-  const { rows } = await database.query<{ message: StepMessage }>(SELECT_ASSISTANT_MESSAGES, [runId]);
-  const call = rows.flatMap(({ message }) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])).find(({ id }) => id === toolCallId);
-  if (call === undefined) throw new TypeError(`no answer of run ${runId} asks for ${toolCallId}`);
-  const args = JSON.parse(call.function.arguments === '' ? '{}' : call.function.arguments) as Record<string, unknown>;
-  return {
-    v: 1,
-    type: 'call',
-    effectId,
-    sessionId,
-    ...actorFields(actorId),
-    bundleHash,
-    deadlineAtMs,
-    createdAtMs,
-    republished,
-    traceparent,
-    toolId,
-    listHash,
-    arguments: args,
   };
 }
 
@@ -107,6 +128,3 @@ async function readLists(database: Queryable, lists: Readonly<Record<string, str
   const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data]));
   return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
 }
-
-/** Newest first: models may repeat a call id in a later batch. Matched as text, since `->>` parses the whole message and refuses NUL and lone surrogates. */
-const SELECT_ASSISTANT_MESSAGES = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

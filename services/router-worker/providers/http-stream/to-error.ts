@@ -1,19 +1,22 @@
 import { z } from 'zod';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ErrorEvent } from './error-event.ts';
 import { withoutSecrets } from './quoted-secrets.ts';
-import { ErrorEvent } from './to-parts.ts';
 
 const MAX_RAW_CHARS = 8_192;
 
 const MAX_CODE_CHARS = 200;
 
-/** `{error: {…}}` as OpenAI has it, `{error: "…"}`, or the error's fields at the top. */
-const errorObject = z.looseObject({
-  message: z.string().nullish().catch(null),
-  type: z.string().nullish().catch(null),
-  code: z.union([z.string(), z.number()]).nullish().catch(null),
-});
-type ErrorObject = z.infer<typeof errorObject>;
+/** An upstream's error; null where it has no such field. */
+export interface UpstreamError {
+  message: string | null;
+  /** Words in the vendor's terms, `code` more specific than `type`; a code may be a status. */
+  type: string | null;
+  code: string | number | null;
+}
+
+/** Reads a dialect's error: the value of `error` in a JSON body or event, or else the whole body. Null: the body was not JSON. Never throws. */
+export type DescribeError = (error: unknown) => UpstreamError;
 
 export interface Refusal {
   status: number;
@@ -27,6 +30,7 @@ export interface Upstream {
   name: string;
   /** Masked in errors, since upstreams quote it. */
   apiKey: string | null;
+  describeError: DescribeError;
 }
 
 /** The error inside an upstream's error body; null when the body is not JSON. */
@@ -43,7 +47,7 @@ export function errorIn(text: string): unknown {
 export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: Refusal): SwitchyardError {
   const quoted = errorIn(text);
   const error = withoutSecrets(quoted ?? text, upstream.apiKey);
-  const parsed = describe(quoted === null ? null : error);
+  const parsed = upstream.describeError(quoted === null ? null : error);
   const code = codeOf(status, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
   return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
@@ -56,7 +60,7 @@ export function toBreak(upstream: Upstream, error: unknown): SwitchyardError {
   if (error instanceof SwitchyardError) return error;
   if (error instanceof ErrorEvent) return fromErrorEvent(upstream, error.error);
   if (error instanceof SyntaxError || error instanceof z.ZodError) {
-    return new SwitchyardError('router.provider_unavailable', `${upstream.name} sent what is not a chat completion`, { cause: error });
+    return new SwitchyardError('router.provider_unavailable', `${upstream.name} sent an answer that can't be read`, { cause: error });
   }
   const reason = networkReason(error);
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} broke off (${reason})`, { cause: error, details: { reason } });
@@ -74,7 +78,7 @@ export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardErr
 /** Maps an error event inside a 200; its code is, or implies, a status. */
 function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   const clean = withoutSecrets(event, upstream.apiKey);
-  const parsed = describe(clean);
+  const parsed = upstream.describeError(clean);
   const number = Number(parsed.code);
   const status = Number.isInteger(number) && number >= 400 && number < 600 ? number : null;
   return new SwitchyardError(codeOf(status ?? statusInWords(parsed), parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
@@ -97,7 +101,7 @@ const STATUS_WORDS: readonly (readonly [status: number, words: RegExp])[] = [
 ];
 
 /** The code is more specific than the type; 502 when neither is known. */
-function statusInWords({ code, type }: ErrorObject): number {
+function statusInWords({ code, type }: UpstreamError): number {
   for (const word of [code, type]) {
     const known = STATUS_WORDS.find(([, words]) => words.test(String(word ?? '').toLowerCase()));
     if (known !== undefined) return known[0];
@@ -105,7 +109,7 @@ function statusInWords({ code, type }: ErrorObject): number {
   return 502;
 }
 
-function codeOf(status: number, { type, code, message }: ErrorObject): ErrorCode {
+function codeOf(status: number, { type, code, message }: UpstreamError): ErrorCode {
   const words = `${type ?? ''} ${code ?? ''}`.toLowerCase();
   if (status === 400 || status === 413 || status === 422 || status === 403 || status === 502) {
     if (/context_length|context_window/.test(words) || (status !== 403 && /maximum context length|context window/i.test(message ?? '')))
@@ -121,15 +125,9 @@ function codeOf(status: number, { type, code, message }: ErrorObject): ErrorCode
   return 'router.provider_misconfigured';
 }
 
-function describe(error: unknown): ErrorObject {
-  if (typeof error === 'string') return { message: error };
-  const parsed = errorObject.safeParse(error);
-  return parsed.success ? parsed.data : {};
-}
-
-function providerCodeOf({ code, type }: ErrorObject): { providerCode?: string } {
+function providerCodeOf({ code, type }: UpstreamError): { providerCode?: string } {
   const value = code ?? type;
-  return value === null || value === undefined ? {} : { providerCode: String(value).slice(0, MAX_CODE_CHARS) };
+  return value === null ? {} : { providerCode: String(value).slice(0, MAX_CODE_CHARS) };
 }
 
 /** From `retry-after-ms`, or `retry-after` as seconds or date. */

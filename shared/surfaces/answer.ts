@@ -1,14 +1,5 @@
-import type {
-  AssistantMessage,
-  ChatCompletion,
-  FinishReason,
-  Logprobs,
-  ReasoningDetail,
-  RouterErrorBody,
-  ToolCall,
-  Usage,
-} from '#shared/contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
+import type { FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
+import type { ProviderPart, ProviderUsage } from '../contracts/router/provider-part.ts';
 
 /** An answer, accumulated from its parts. */
 export interface Answer {
@@ -92,53 +83,6 @@ export function addPart(answer: Answer, part: ProviderPart): number {
 export function finishReasonOf({ finishReason, toolCalls }: Answer): FinishReason {
   if (finishReason === null) return 'error';
   return finishReason === 'stop' && toolCalls.length > 0 ? 'tool_calls' : finishReason;
-}
-
-export interface CompletionHead {
-  id: string;
-  /** Epoch seconds. */
-  created: number;
-  model: string;
-  provider: string;
-}
-
-/** With `error`: the incomplete answer before it. */
-export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
-  const message: AssistantMessage = {
-    role: 'assistant',
-    content: answer.text === '' && (answer.toolCalls.length > 0 || answer.refusal !== '') ? null : answer.text,
-    refusal: answer.refusal === '' ? null : answer.refusal,
-  };
-  const choice: ChatCompletion['choices'][number] = {
-    index: 0,
-    finish_reason: error === undefined ? finishReasonOf(answer) : 'error',
-    native_finish_reason: answer.nativeReason,
-    logprobs: answer.logprobs,
-    message,
-  };
-  if (answer.reasoning !== '') {
-    const details = [reasoningDetail(answer.reasoning)];
-    message.reasoning = answer.reasoning;
-    message.reasoning_details = details;
-    choice.reasoning_details = details;
-  }
-  if (answer.toolCalls.length > 0) message.tool_calls = answer.toolCalls;
-  if (error !== undefined) choice.error = error;
-  return {
-    id: head.id,
-    object: 'chat.completion',
-    created: head.created,
-    model: head.model,
-    provider: head.provider,
-    system_fingerprint: null,
-    choices: [choice],
-    usage,
-  };
-}
-
-/** Clients merge pieces with the same `index`. */
-export function reasoningDetail(text: string): ReasoningDetail {
-  return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
 }
 
 function joined(before: Logprobs | null, next: Logprobs): Logprobs {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
-import { type Answer, addPart, emptyAnswer, finishReasonOf, toCompletion } from './accumulate.ts';
+import type { ProviderPart } from '../../contracts/router/provider-part.ts';
+import { type Answer, addPart, emptyAnswer, finishReasonOf } from '../answer.ts';
+import { toCompletion } from './completion.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East' };
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { errorBodyOf, errorChunkOf, previousErrorOf } from './error-chunk.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { errorChunkOf } from './chat-completions/error-chunk.ts';
+import { errorBodyOf, previousErrorOf } from './error-body.ts';
 
 const alone = { providerName: 'East', previousErrors: [] };
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { PartReader } from '../openai-compatible/to-parts.ts';
 import { partsOfStream } from './parts-of-body.ts';
-import { PartReader } from './to-parts.ts';
 
 /** As OpenAI sends it, with the padding that differs from chunk to chunk. */
 const saying = (content: string, obfuscation: string) =>

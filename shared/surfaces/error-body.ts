@@ -1,6 +1,5 @@
-import type { ErrorChunk, RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
-import { type ErrorCode, errorCatalogue, type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
-import type { CompletionHead } from './accumulate.ts';
+import type { RouterErrorBody } from '../contracts/router/chat-completion.ts';
+import { type ErrorCode, errorCatalogue, type Failure, failureOf } from '../errors/switchyard-error.ts';
 
 /** An entry of `previous_errors`. */
 export interface PreviousError {
@@ -89,19 +88,5 @@ export function previousErrorOf(error: unknown, provider: string, model: string)
     model,
     code: typeof details.providerCode === 'string' ? details.providerCode : routerType,
     status: typeof details.status === 'number' ? details.status : status,
-  };
-}
-
-/** The last chunk of a failed stream. */
-export function errorChunkOf({ error }: RouterErrorBody, { id, created, model, provider }: CompletionHead): ErrorChunk {
-  const metadata = { error_type: error.type, ...error.metadata };
-  return {
-    id,
-    object: 'chat.completion.chunk',
-    created,
-    model,
-    provider,
-    error: { code: error.code, message: error.message, metadata },
-    choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
   };
 }
