@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import { Pool, ProxyAgent } from 'undici';
 
 /** Certificates beside Node's own; PEM. */
-export interface ConnectionTls {
+interface ConnectionTls {
   ca?: Buffer;
   cert?: Buffer;
   key?: Buffer;
