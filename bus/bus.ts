@@ -160,17 +160,13 @@ export interface NoticeBoard {
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
-/**
- * When a frame is stored for replay. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS`, later while the publisher is stalled or its broker away,
- * never when the publisher dies first. `no more`: neither this frame nor the subject's pending ones need be stored.
- */
-export type Retention = 'at once' | 'soon' | 'no more';
-export const RETAINED_WITHIN_MS = 1_000;
-
 /** Frames of model calls: live to subscribers, and stored for two minutes for replay. */
 export interface TokenStream {
-  /** Fire and forget; live at once, whatever the retention. Takes ownership of the bytes. */
-  publish(subject: string, frame: Uint8Array, retention?: Retention): void;
+  /**
+   * Fire and forget; live at once. The frame's kind says when it is stored and whether it waits for the end of the tick (messages/retention.ts). Takes ownership
+   * of the bytes.
+   */
+  publish(subject: string, frame: Uint8Array): void;
   /** Frames are shared between subscribers: read only. */
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /**

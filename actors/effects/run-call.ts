@@ -89,6 +89,7 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
     callId: effect.id,
     origin: sessionId,
     want: 'none',
+    surface: 'parts',
     deadlineAtMs: given.deadlineAtMs,
     createdAtMs,
     detached: false,

@@ -66,6 +66,10 @@ export class WorkConsumer implements Subscription {
     this.#ended = this.#run();
   }
 
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.all([this.#ended, this.#stopListening()]);

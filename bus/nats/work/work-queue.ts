@@ -25,7 +25,7 @@ export interface WorkQueueDeps {
 }
 
 /** A stream with work-queue retention, and a durable consumer per kind. */
-export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
+export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable & { inFlight(): number } {
   const consumers = new Set<WorkConsumer>();
   const pauseDetector = new PauseDetector();
   const dispatcher = new Dispatcher({ link, clock, log });
@@ -49,6 +49,11 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
           consumers.delete(consumer);
         },
       };
+    },
+    inFlight() {
+      let items = 0;
+      for (const consumer of consumers) items += consumer.inFlight;
+      return items;
     },
     createdAtMs: () => watch.createdAtMs(),
     onRestart: (handler) => watch.onRestart(handler),

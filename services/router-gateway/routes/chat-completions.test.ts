@@ -188,6 +188,7 @@ describe('a call for a whole answer', () => {
     expect((await response).headers['x-generation-id']).toBe(call.callId);
     expect(call).toEqual({
       v: 1,
+      surface: 'chat-completions',
       callId: expect.stringMatching(/^gen-gtest-[0-9A-Z]{26}-[0-9a-f]{20}$/),
       origin: 'gtest',
       want: 'body',

@@ -8,6 +8,7 @@ import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
+import { chatCompletions as surface } from '#shared/surfaces/chat-completions/surface.ts';
 import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -46,6 +47,9 @@ export interface ChatCompletionsDeps {
   metrics: Metrics;
 }
 
+/** Its row in `shared/surfaces/surfaces.ts`. */
+const SURFACE = 'chat-completions';
+
 /** POST /chat/completions: sends the call to a worker and relays the response. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
@@ -75,7 +79,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
         return resumeCall(deps, positionOf(lastEventId), request, reply);
       }
-      const chat = withSession(request.body, request.headers['x-session-id'], limits);
+      const chat = withSession(surface.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const ignored = ignoredIn(chat);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refuseModeration(chat);
@@ -93,6 +97,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         callId,
         origin: readers.origin,
         want: chat.stream === true ? 'frames' : 'body',
+        surface: SURFACE,
         deadlineAtMs,
         createdAtMs: nowMs,
         detached: isDetached,
@@ -104,7 +109,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
+      const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
       const fail = (error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
       outgoing.send(fail).then(
         () => publishing.end(),

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { EventPosition } from '#bus/messages/ordered-frames.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
+import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import type { Admission } from '../admission.ts';
-import { type EventPosition, type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
+import { type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 
@@ -66,6 +68,7 @@ export async function resumeCall(
   reply.header('x-generation-id', callId);
   const relay = relayStream(deps, {
     callId,
+    surface: chatCompletions,
     model: MODEL_UNKNOWN,
     deadlineAtMs: generation.atMs + deps.totalMs,
     isDetached: request.headers['x-detach'] === 'true',
