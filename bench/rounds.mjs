@@ -71,7 +71,7 @@ export async function measureRounds({ settings, traffics, rounds, ...bench }, ne
  *
  * @param {Bench} bench
  * @param {Stage} stage
- * @param {string} title of what is told
+ * @param {string} title of the progress lines
  * @returns {Promise<({ target: string, load: string } & Result)[]>}
  */
 async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {} }, title) {

@@ -20,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const module = fileURLToPath(new URL('exclusive-lock.mjs', import.meta.url));
 
 /** A child process that acquires the lock, reports it, and holds it until its stdin ends. */
-function holder() {
+function startLocking() {
   const program = `
     import { once } from 'node:events';
     import { pathToFileURL } from 'node:url';
@@ -34,7 +34,7 @@ function holder() {
 }
 
 it('waits for a running process that has the lock, and prints once for which', async () => {
-  const other = holder();
+  const other = startLocking();
   await once(other.stdout, 'data');
   const waitedFor: number[] = [];
   let held = false;
@@ -57,7 +57,7 @@ it('waits for a running process that has the lock, and prints once for which', a
 });
 
 it('stops waiting when it is aborted', async () => {
-  const other = holder();
+  const other = startLocking();
   await once(other.stdout, 'data');
   const controller = new AbortController();
 
@@ -70,7 +70,7 @@ it('stops waiting when it is aborted', async () => {
 });
 
 it('acquires the lock of a process that was killed', async () => {
-  const other = holder();
+  const other = startLocking();
   await once(other.stdout, 'data');
   other.kill('SIGKILL');
   await once(other, 'exit');

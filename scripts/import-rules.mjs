@@ -31,6 +31,12 @@ export const importRules = {
       packages: ['zod'],
       because: 'the public shapes, which all rooms import, depend on no other code',
     },
+    {
+      files: 'shared/surfaces/',
+      mayImport: ['shared/surfaces/', 'shared/contracts/', 'shared/errors/'],
+      packages: ['zod'],
+      because: 'pure: gateways and workers both run it',
+    },
     { files: 'shared/', mayImport: ['shared/'], because: 'the lowest layer imports no layer above it' },
     { files: 'bus/nats/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },
     { files: 'bus/memory/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },

@@ -9,7 +9,7 @@ import { SwitchyardError } from './errors/switchyard-error.ts';
 export const failPoints = {
   'commit.sending': 'a commit is about to be sent to the database',
   'commit.stored': 'the commit is stored, and nothing of it is published',
-  'commit.told': 'the commit is stored, and notices, replies and work items may be published',
+  'commit.announced': 'the commit is stored, and notices, replies and work items may be published',
   'outbox.rendered': 'an effect is stored, and its work item is about to be published',
   'outbox.published': 'the item is on the bus, and its effect is still in the outbox',
   'heartbeat.written': 'the heartbeat of a host is stored, and it may own no partition yet',

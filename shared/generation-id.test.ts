@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { mintGenerationId, readGenerationId } from './generation-id.ts';
 
-const parts = { houseSecret: 'house', origin: 'g1a2b3c', keyId: 'key-one', nowMs: 1_700_000_000_000 };
+const parts = { houseSecret: 'secret', origin: 'g1a2b3c', keyId: 'key-one', nowMs: 1_700_000_000_000 };
 
 describe('mintGenerationId', () => {
   it('never returns the same id twice, even within a millisecond', () => {
@@ -26,8 +26,8 @@ describe('mintGenerationId', () => {
     const [, , ulid, tag] = mintGenerationId(parts).split('-');
     const tagOf = (secret: string, keyId: string) => createHmac('sha256', secret).update(`${ulid}${keyId}`).digest('hex').slice(0, 20);
 
-    expect(tag).toBe(tagOf('house', 'key-one'));
-    expect(tag).not.toBe(tagOf('house', 'key-two'));
+    expect(tag).toBe(tagOf('secret', 'key-one'));
+    expect(tag).not.toBe(tagOf('secret', 'key-two'));
     expect(tag).not.toBe(tagOf('mouse', 'key-one'));
   });
 });

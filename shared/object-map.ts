@@ -3,7 +3,7 @@
  * table refers to the next: once one is in the old generation, all later ones with their former contents stay until the next full collection. On a
  * busy router worker that was a third of the memory so retained. An object without a prototype is in dictionary mode and keeps no old tables.
  *
- * Use a Map for long-lived entries, and where the order of keys matters.
+ * Use a Map for entries that stay, and where the order of keys matters.
  */
 export class ObjectMap<Value> {
   readonly #values: Record<string, Value> = Object.create(null);

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { busUsers } from '../bus/nats/permissions.ts';
 import { natsServerConfig, passwordVariableOf } from '../bus/nats/server-config.ts';
 import { natsEnvironment } from '../scripts/servers/stores.mjs';
+import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { bytesOf, secondsOf, variablesIn } from './helpers/compose-file.ts';
 import { doors, dotEnv, environmentOf, exampleFiles, mountsOf, ourServices, root, serviceOf, stopSeconds } from './helpers/deployment.ts';
@@ -65,7 +66,7 @@ describe('the proxy', () => {
 
   it('tolerates the longest silence of a call, ends calls of clients that disconnect, and repeats none that may have been received', async () => {
     const defaults = haproxy('defaults');
-    const { timeouts } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv);
+    const { timeouts } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock });
 
     for (const side of ['client', 'server']) expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(timeouts.total_ms + 30_000);
     expect(defaults).toEqual(expect.arrayContaining(['option abortonclose', 'option http-no-delay', 'retry-on conn-failure']));

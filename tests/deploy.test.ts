@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
+import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { loadBundle } from '../shared/config/load-bundle.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { openManagementListener } from '../shared/lifecycle/management-listener.ts';
@@ -70,7 +71,7 @@ describe('the services', () => {
         expect(mount?.isReadOnly).toBe(true);
       }
     }
-    await expect(loadRouterConfig(exampleFiles.routerConfigPath, dotEnv)).resolves.toBeDefined();
+    await expect(loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock })).resolves.toBeDefined();
     const documentsPath = join(dirname(exampleFiles.manifestPath), 'documents');
     await expect(loadBundle({ manifestPath: exampleFiles.manifestPath, documentsPath, environment: dotEnv })).resolves.toBeDefined();
   });

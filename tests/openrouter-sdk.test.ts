@@ -4,10 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { openMemoryBus } from '../bus/memory/memory-bus.ts';
 import { KEY } from '../services/router-gateway/test-support/harness.ts';
 import { useGateway } from '../services/router-gateway/test-support/use-gateway.ts';
-import { errorBodyOf, errorChunkOf } from '../services/router-worker/call/error-chunk.ts';
 import { systemClock } from '../shared/clock.ts';
 import { SwitchyardError } from '../shared/errors/switchyard-error.ts';
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
+import { errorChunkOf } from '../shared/surfaces/chat-completions/error-chunk.ts';
+import { errorBodyOf } from '../shared/surfaces/error-body.ts';
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();

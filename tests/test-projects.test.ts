@@ -20,7 +20,7 @@ it('a test file that replaces timers, a module, a global or the environment has 
 
 it('a test file that uses a server or the built program is listed as one', () => {
   const found = filesThat(
-    /^import .* from '[^']*(?:servers\/test-services\.mjs|helpers\/(?:deployment-under-test|start-cluster|start-standalone)\.ts)'|inject\('\w+Url'\)/,
+    /^import .* from '[^']*(?:servers\/test-services\.mjs|helpers\/(?:deployment-under-test|start-cluster|start-standalone)\.ts)'|^[^'`]*inject\('\w+Url'\)/m,
   );
 
   expect(found.filter((file) => !isIn(file, needServers))).toEqual([]);

@@ -40,6 +40,6 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape })
       context: { system_prompt: { id: 'bench', version: 1 }, language: 'match_user' },
     },
   };
-  write('documents/prompts/bench.yaml', { id: 'bench', version: 1, title: 'Who the agent is', type: 'text', text: 'You answer briefly.' });
+  write('documents/prompts/bench.yaml', { id: 'bench', version: 1, title: 'Role of the agent', type: 'text', text: 'You answer briefly.' });
   return { MANIFEST: write('manifest.yaml', manifest), ROUTER_CONFIG: write('router.json', router) };
 }

@@ -35,7 +35,7 @@ const BEFORE_DELTA = `${BEFORE_CHOICES}{"index":0,"delta":{`;
 const ROLE = '"role":"assistant","content":"","refusal":null';
 const WHOLE_HEAD = `{${ID},"object":"chat.completion","created":1773905945,"model":"gpt-4o-2024-08-06"`;
 
-/** OpenAI pads each chunk with up to some sixteen characters that are not guessed, so that lengths on the wire tell nothing of the text. */
+/** OpenAI pads each chunk with up to some sixteen characters that are not guessed, so that lengths on the wire reveal nothing of the text. */
 const PADS = Array.from({ length: 1_021 }, () =>
   randomBytes(12)
     .toString('base64url')

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readGenerationId } from '#shared/generation-id.ts';
 import { GenerationIds } from './generation-ids.ts';
 
-const parts = { houseSecret: 'house secret of a test', origin: 'g1a2b3c' };
+const parts = { houseSecret: 'HOUSE_SECRET of a test', origin: 'g1a2b3c' };
 const at = 1_700_000_000_000;
 
 describe('the ids of calls', () => {

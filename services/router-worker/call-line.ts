@@ -1,5 +1,5 @@
 import type { RouterCall } from '#bus/messages/router.ts';
-import { type Answer, hasContent } from './call/accumulate.ts';
+import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { CallResult } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';

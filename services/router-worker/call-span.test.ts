@@ -13,6 +13,7 @@ import { recordingTracing } from '#shared/telemetry/test-support/recording-traci
 import { contextBelow, spanIdOf, spanReferenceIn } from '#shared/telemetry/trace-context.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
 import { callSpan, upstreamsOf } from './call-span.ts';
+import { configuredProviders } from './providers/registry.ts';
 import { startRouterWorker } from './service.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -119,7 +120,7 @@ describe('the spans of a call', () => {
 describe('a later delivery of a call', () => {
   const link = (delivery: number, mayBeSecond: boolean) => {
     const tracing = recordingTracing();
-    callSpan(tracing, upstreamsOf(config), { call: callOf('x', { callId: 'gen-1' }), delivery, mayBeSecond }).end(null);
+    callSpan(tracing, upstreamsOf(configuredProviders(config)), { call: callOf('x', { callId: 'gen-1' }), delivery, mayBeSecond }).end(null);
     return tracing.spans[0];
   };
 

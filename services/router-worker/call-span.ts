@@ -1,21 +1,19 @@
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { type Attributes, type ContentCapture, noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
-import { type Answer, finishReasonOf } from './call/accumulate.ts';
 import type { Attempted } from './call/run-call.ts';
+import type { ConfiguredProviders } from './providers/registry.ts';
 
 /** By the provider's slug. */
 export type Upstreams = ReadonlyMap<string, { address: string; port: number }>;
 
-/** Without path and query, which may hold secrets. */
-export function upstreamsOf({ providers }: RouterConfig): Upstreams {
-  const reached = providers.flatMap((provider) => (provider.kind === 'scripted' ? [] : [{ slug: provider.slug, url: new URL(provider.base_url) }]));
-  return new Map(reached.map(({ slug, url }) => [slug, { address: url.hostname, port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)) }]));
+export function upstreamsOf(providers: ConfiguredProviders): Upstreams {
+  return new Map([...providers].flatMap(([slug, { address }]) => (address === null ? [] : [[slug, address]])));
 }
 
 interface Delivery {

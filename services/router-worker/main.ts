@@ -10,6 +10,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
+import { providerBlock } from './providers/registry.ts';
 import { startRouterWorker } from './service.ts';
 
 /** The process `router-worker`: connects to PostgreSQL and NATS, and executes router calls at the providers. */
@@ -17,7 +18,7 @@ await runProcess({
   name: 'router-worker',
   parseConfig,
   async start({ config, environment, log, metrics, step, releasers }) {
-    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'providers' });
+    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'providers', provider: providerBlock });
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-worker',

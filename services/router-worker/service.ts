@@ -55,11 +55,11 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     log,
     metrics,
     tracing,
-    upstreams: upstreamsOf(config),
+    upstreams: upstreamsOf(providers.configured),
     running,
     adapters: providers.adapters,
     timeouts: { connectMs, firstTokenMs, idleMs },
-    catalogue: catalogueOf(config),
+    catalogue: catalogueOf(config, providers.configured),
   };
   const consumers = [
     consumeCalls('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, consume),

@@ -4,7 +4,6 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import { type BannerFacts, banner } from './banner.ts';
 import { COLUMNS } from './wrap-words.ts';
 
-const scripted = [{ slug: 'scripted', kind: 'scripted' as const }];
 const facts: BannerFacts = {
   what: 'Switchyard',
   routerUrls: ['http://127.0.0.1:3000'],
@@ -16,8 +15,9 @@ const facts: BannerFacts = {
   routerKeys: [{ field: 'router_key' }],
   agentKey: { field: 'agent_key' },
   shownKeys: new Map(),
-  routerConfig: { providers: scripted, models: [modelOf('scripted/assistant')] },
+  routerConfig: { models: [modelOf('scripted/assistant')] },
   routerConfigPath: null,
+  openAi: null,
   question: 'How long is the warranty?',
   envFile: null,
   warnings: [],
@@ -40,10 +40,7 @@ describe('the banner', () => {
     ],
     ['at later starts', {}],
     ['in a new folder', { isNewFolder: true }],
-    [
-      'with many models',
-      { routerConfig: { providers: scripted, models: Array.from({ length: 40 }, (_, location) => modelOf(`provider/model-number-${location}`)) } },
-    ],
+    ['with many models', { routerConfig: { models: Array.from({ length: 40 }, (_, location) => modelOf(`provider/model-number-${location}`)) } }],
     ['with warnings', { warnings: [`${process.cwd()}/examples/manifest.yaml: ${'some words that go on '.repeat(12)}`] }],
     ['with a configuration and settings of one’s own', { routerConfigPath: '/srv/router.yaml', envFile: '.env', routerKeys: [{ variable: 'SHOP_FRONT_KEY' }] }],
   ])('is no wider than a terminal %s', (_, more) => {
@@ -74,8 +71,8 @@ describe('the banner', () => {
   });
 
   it('has the address of a provider without a key, without what may be a credential in it', () => {
-    const providers = [{ slug: 'local', kind: 'openai-compatible' as const, base_url: 'http://me:secret@localhost:11434/v1?key=secret' }];
-    const text = banner({ ...facts, routerConfig: { providers, models: [modelOf('local/llama3.2')] } });
+    const openAi = { baseUrl: 'http://me:secret@localhost:11434/v1?key=secret', hasKey: false };
+    const text = banner({ ...facts, openAi, routerConfig: { models: [modelOf('local/llama3.2')] } });
 
     expect(text).toContain('  Models         local/llama3.2 (http://localhost:11434/v1, without a key)\n');
     expect(text).not.toContain('secret');

@@ -44,6 +44,7 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
       agentUrls,
       routerConfig,
       routerConfigPath: config.routerConfigPath,
+      openAi: config.openAi,
       agentName: bundle.body.manifest.name,
       manifestPath: config.manifestPath,
       dataFolder: folder,

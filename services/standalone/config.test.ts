@@ -1,6 +1,8 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkRouterConfig } from '#shared/config/load-router-config.ts';
+import { providerBlock } from '#services/router-worker/providers/registry.ts';
+import { checkRouterConfig as checkedWith } from '#shared/config/load-router-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
 import { builtInRouter } from './built-in-router.ts';
 import { parseConfig } from './config.ts';
 
@@ -52,6 +54,7 @@ describe('the settings', () => {
 });
 
 describe('the router without a configuration', () => {
+  const checkRouterConfig = (value: unknown, given: Environment) => checkedWith(value, given, { secrets: 'all', provider: providerBlock });
   const environment = { ROUTER_API_KEY: 'r', OPENAI_API_KEY: 'o' };
   const upstream = { baseUrl: 'http://127.0.0.1:9/v1', provider: { slug: 'local', name: 'Local' }, hasKey: true, models: ['small', 'large'] };
 

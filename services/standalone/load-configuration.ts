@@ -1,3 +1,4 @@
+import { providerBlock } from '#services/router-worker/providers/registry.ts';
 import { type LoadedBundle, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { configInvalid } from '#shared/config/problems.ts';
@@ -30,9 +31,11 @@ interface Environments {
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
   const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;
-  const upstream = openAi === null ? null : await withModels(openAi, environment.OPENAI_API_KEY);
+  const upstream = openAi === null ? null : await withModels(openAi, environment);
   const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
-  const routerConfig = routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment) : await loadRouterConfig(routerConfigPath, environment);
+  const use = { secrets: 'all', provider: providerBlock } as const;
+  const routerConfig =
+    routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment, use) : await loadRouterConfig(routerConfigPath, environment, use);
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);

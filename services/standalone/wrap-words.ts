@@ -12,7 +12,7 @@ export function wrapWords(text: string, { indent, first = indent }: { indent: nu
   return lines.map((line, index) => (index === 0 ? line : `${' '.repeat(indent)}${line}`)).join('\n');
 }
 
-/** Wraps each line, keeping its indentation; continuations are indented by two more. */
+/** Wraps each line with its indentation; continuations are indented by two more. */
 export function wrapLines(text: string): string {
   return text
     .split('\n')

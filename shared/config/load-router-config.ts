@@ -2,30 +2,33 @@ import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
+import { providerSecrets } from './provider-secrets.ts';
 import { readDocumentFile } from './read-document-file.ts';
-import { type RouterConfig, routerConfig } from './router-config.ts';
+import { type ProviderConfig, type RouterConfig, routerConfig, routerConfigWith } from './router-config.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
 interface RouterConfigUse {
   /** Credentials that must be set: a gateway needs the callers' keys, a worker the providers'. */
   secrets: 'keys' | 'providers' | 'all';
+  /** Of a provider's whole block. Absent, as in a gateway: of a block only slug, name and kind are read. */
+  provider?: z.ZodType<ProviderConfig>;
 }
 
 /** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing every error */
-export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse = { secrets: 'all' }): Promise<RouterConfig> {
+export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse): Promise<RouterConfig> {
   const { value, problems } = await readDocumentFile(path);
   if (problems.length > 0) throw configInvalid(path, problems);
   return checked(value, environment, path, use);
 }
 
 /** The same checks for a configuration made in code. @throws `config.invalid` */
-export function checkRouterConfig(value: unknown, environment: Environment): RouterConfig {
-  return checked(value, environment, "the router's configuration", { secrets: 'all' });
+export function checkRouterConfig(value: unknown, environment: Environment, use: RouterConfigUse): RouterConfig {
+  return checked(value, environment, "the router's configuration", use);
 }
 
-function checked(value: unknown, environment: Environment, subject: string, { secrets }: RouterConfigUse): RouterConfig {
-  const { value: config, problems } = check(routerConfig, value);
+function checked(value: unknown, environment: Environment, subject: string, { secrets, provider }: RouterConfigUse): RouterConfig {
+  const { value: config, problems } = check(provider === undefined ? routerConfig : routerConfigWith(provider), value);
   const lines = problems.map(sentenceOf);
   const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
   // Even when the schema found errors, so that one start reports all mistakes.
@@ -43,7 +46,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
 type Report = (path: PropertyKey[], message: string) => void;
 
 const routerOutline = tolerantObject({
-  providers: tolerantList(tolerantObject({ slug: tolerantText, api_key: tolerantText })),
+  providers: tolerantList(z.looseObject({ slug: tolerantText })),
   models: tolerantList(
     tolerantObject({ id: tolerantText, aliases: tolerantList(tolerantText), endpoints: tolerantList(tolerantObject({ provider: tolerantText })) }),
   ),
@@ -92,7 +95,7 @@ function checkKnownProviders({ providers, models }: Outline, report: Report): vo
 
 function checkProviderSecrets({ providers }: Outline, environment: Environment, report: Report): void {
   providers?.forEach((provider, index) => {
-    secretAt(provider?.api_key, ['providers', index, 'api_key'], environment, report);
+    for (const { path, reference } of providerSecrets(provider)) secretAt(reference, ['providers', index, ...path], environment, report);
   });
 }
 

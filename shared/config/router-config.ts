@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { httpUrl } from '../contracts/manifest/hosts.ts';
 import { secretRef } from '../contracts/manifest/secret-ref.ts';
 
 /**
@@ -10,18 +9,11 @@ const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case
 const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
 const milliseconds = z.number().int().min(1).max(3_600_000);
 
-const openAiCompatibleProvider = z.strictObject({
-  slug,
-  name: z.string().min(1).optional(),
-  kind: z.literal('openai-compatible'),
-  base_url: httpUrl,
-  /** Absent for upstreams without authentication, such as a local model server. */
-  api_key: secretRef.optional(),
-  /** Absent: not known, and requests that deny data collection go elsewhere. */
-  data_policy: z.strictObject({ trains: z.boolean(), retains: z.boolean() }).optional(),
-});
+/** The fields that every provider has. The others belong to its kind, and its dialect in the router worker owns their schema. */
+export const providerIdentity = { slug, name: z.string().min(1).optional(), kind: z.string().min(1) };
 
-const scriptedProvider = z.strictObject({ slug, name: z.string().min(1).optional(), kind: z.literal('scripted') });
+const opaqueProvider = z.looseObject(providerIdentity);
+export type ProviderConfig = z.infer<typeof opaqueProvider>;
 
 const endpoint = z.strictObject({
   provider: slug,
@@ -57,23 +49,27 @@ const key = z.strictObject({
   disabled: z.boolean().default(false),
 });
 
-export const routerConfig = z.strictObject({
-  providers: z.array(z.discriminatedUnion('kind', [openAiCompatibleProvider, scriptedProvider])).min(1),
-  models: z.array(model).min(1),
-  /** Used when a request names no model. Absent: the first of `models`. */
-  default_model: z.string().optional(),
-  keys: z.array(key).min(1),
-  timeouts: z
-    .strictObject({
-      connect_ms: milliseconds.default(5_000),
-      first_token_ms: milliseconds.default(60_000),
-      idle_ms: milliseconds.default(30_000),
-      total_ms: milliseconds.default(600_000),
-    })
-    .prefault({}),
-});
+/** @param provider of one entry of `providers` */
+export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(provider: Provider) =>
+  z.strictObject({
+    providers: z.array(provider).min(1),
+    models: z.array(model).min(1),
+    /** Used when a request names no model. Absent: the first of `models`. */
+    default_model: z.string().optional(),
+    keys: z.array(key).min(1),
+    timeouts: z
+      .strictObject({
+        connect_ms: milliseconds.default(5_000),
+        first_token_ms: milliseconds.default(60_000),
+        idle_ms: milliseconds.default(30_000),
+        total_ms: milliseconds.default(600_000),
+      })
+      .prefault({}),
+  });
+
+/** Reads of a provider its identity alone, as in processes without the dialects. */
+export const routerConfig = routerConfigWith(opaqueProvider);
 
 export type RouterConfig = z.infer<typeof routerConfig>;
-export type ProviderConfig = RouterConfig['providers'][number];
 export type ModelConfig = RouterConfig['models'][number];
 export type EndpointConfig = ModelConfig['endpoints'][number];

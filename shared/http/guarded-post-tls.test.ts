@@ -8,7 +8,7 @@ import { parseAllowHosts } from './outbound-guard.ts';
 import { selfMadeCertificate } from './test-support/self-made-certificate.ts';
 
 const NAME = 'hooks.example';
-const IN_CERTIFICATE = [NAME, 'secret-neighbour.example'];
+const IN_CERTIFICATE = [NAME, 'secret-name.example'];
 
 describe('a guarded post over TLS', () => {
   const { certificate, key } = selfMadeCertificate(IN_CERTIFICATE);
@@ -81,7 +81,7 @@ describe('a guarded post over TLS', () => {
     await expect(post({ allowHosts, trusted: null })).rejects.toMatchObject(details('DEPTH_ZERO_SELF_SIGNED_CERT'));
     const error = await post({ allowHosts, host: 'other.example' }).catch((caught: unknown) => caught);
     expect(error).toMatchObject({ ...details('ERR_TLS_CERT_ALTNAME_INVALID'), message: `no connection to the receiver could be made (other.example:${port})` });
-    expect(JSON.stringify(error)).not.toContain('secret-neighbour');
+    expect(JSON.stringify(error)).not.toContain('secret-name');
     expect(seen).toEqual([]);
   });
 

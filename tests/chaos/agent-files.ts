@@ -12,7 +12,7 @@ export async function writeAgentFiles(toolPort: number, modelUrl: string, provid
     await writeFile(join(folder, path), JSON.stringify(value));
     return join(folder, path);
   };
-  await write('documents/prompts/chaos.yaml', { id: 'chaos', version: 1, title: 'Who the agent is', type: 'text', text: 'You repeat what you are told.' });
+  await write('documents/prompts/chaos.yaml', { id: 'chaos', version: 1, title: 'Role of the agent', type: 'text', text: 'You repeat the message.' });
   const text = { type: 'string' };
   await write(`documents/routines/${ROUTINE}.yaml`, {
     id: ROUTINE,

@@ -54,7 +54,7 @@ const TAKING_OVER: Round = {
     [
       { role: 'actor-host', point: 'commit.sending' },
       { role: 'actor-host', point: 'commit.stored' },
-      { role: 'actor-host', point: 'commit.told' },
+      { role: 'actor-host', point: 'commit.announced' },
       { role: 'actor-host', point: 'outbox.rendered' },
       { role: 'actor-host', point: 'outbox.published' },
     ],

@@ -154,8 +154,8 @@ describe('a PostgreSQL server that no longer responds', () => {
   /** The client's limit, the statement's timeout and five seconds; with a frozen connection nothing else ends the wait. */
   const NOTICED = new Error(`the database gave no answer within ${STATEMENT_TIMEOUT_MS + 5_000} ms`);
   /** A connection pool to a database of the test's own, over a way of its own: most of these wait for the limit, and do so at the same time. */
-  async function openHeard({ onTestFinished, task }: TestContext): Promise<{ proxy: TcpProxy; database: Database; name: string }> {
-    const name = `heard_${task.id.replaceAll(/\W/g, '_')}`;
+  async function openOwnPool({ onTestFinished, task }: TestContext): Promise<{ proxy: TcpProxy; database: Database; name: string }> {
+    const name = `own_pool_${task.id.replaceAll(/\W/g, '_')}`;
     await withShared((watcher) => watcher.query(`create database ${name}`));
     const proxy = await tcpProxy(shared.port);
     onTestFinished(() => proxy.close());
@@ -167,7 +167,7 @@ describe('a PostgreSQL server that no longer responds', () => {
   }
 
   it.concurrent('fails statements, transactions and new connections in time, and works again afterwards', async (context) => {
-    const { proxy, database } = await openHeard(context);
+    const { proxy, database } = await openOwnPool(context);
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     let resolveFrozen = () => {};
     const frozen = new Promise<void>((resolve) => {
@@ -194,7 +194,7 @@ describe('a PostgreSQL server that no longer responds', () => {
   });
 
   it.concurrent('is noticed under a statement in flight', async (context) => {
-    const { proxy, database } = await openHeard(context);
+    const { proxy, database } = await openOwnPool(context);
     const sleeping = failureOf(database.query('select pg_sleep(0.5)'));
     proxy.freeze();
 
@@ -205,7 +205,7 @@ describe('a PostgreSQL server that no longer responds', () => {
   });
 
   it.concurrent('fails what is in flight when the connection is reset, and the next statement gets another connection', async (context) => {
-    const { proxy, database, name } = await openHeard(context);
+    const { proxy, database, name } = await openOwnPool(context);
     const sleeping = Array.from({ length: 4 }, () => failureOf(database.query('select pg_sleep(0.9)')));
     await eventually(async () => (await activeSleeps(name)) === 4);
 
@@ -219,7 +219,7 @@ describe('a PostgreSQL server that no longer responds', () => {
   });
 
   it.concurrent('does not delay a close', async (context) => {
-    const { proxy, database } = await openHeard(context);
+    const { proxy, database } = await openOwnPool(context);
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     proxy.freeze();
     const inFlight = failureOf(database.query('select 1'));
@@ -233,8 +233,8 @@ describe('a PostgreSQL server that no longer responds', () => {
 });
 
 function activeSleeps(name: string): Promise<number> {
-  const sleepers = "select 1 from pg_stat_activity where wait_event = 'PgSleep' and application_name = $1";
-  return withShared(async (watcher) => (await watcher.query(sleepers, [name])).rowCount);
+  const sleepingStatements = "select 1 from pg_stat_activity where wait_event = 'PgSleep' and application_name = $1";
+  return withShared(async (watcher) => (await watcher.query(sleepingStatements, [name])).rowCount);
 }
 
 async function withShared<Result>(use: (watcher: Database) => Promise<Result>): Promise<Result> {

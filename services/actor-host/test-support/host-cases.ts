@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
+import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
@@ -99,7 +99,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.send(create(sessionId));
       await eventually(() => cluster.replies.length === 1);
       second.crash();
-      await cluster.send({ ...post(sessionId, 'anybody?'), triggersTurn: false });
+      await cluster.send({ ...post(sessionId, 'hello?'), triggersTurn: false });
       await eventually(async () => (await cluster.log(sessionId)).length === 1);
 
       expect(await ownerOf(cluster, sessionId)).toBe(first.id);
@@ -328,7 +328,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.log('ses_a')).toEqual([]);
       expect(cluster.notices.at(-1)).toMatchObject({ isDeleted: true });
       await cluster.send(completed('ses_a', callId, 'too late'));
-      await cluster.send(post('ses_a', 'anybody?'));
+      await cluster.send(post('ses_a', 'hello?'));
       await cluster.send({ ...create('ses_a'), commandId: 'again' });
       await cluster.send({ ...remove('ses_a'), commandId: 'once more' });
       await eventually(() => cluster.replies.length === 6);

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { configuredProviders } from '../providers/registry.ts';
 import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
 
 type Endpoint = RouterConfig['models'][number]['endpoints'][number];
@@ -28,7 +29,8 @@ const west = { provider: 'west' };
 const local = { provider: 'local' };
 
 function candidates(config: RouterConfig, request: Partial<ChatRequest> = {}, maxTokens: number | null = null): Candidate[] {
-  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens }, catalogueOf(config));
+  const catalogue = catalogueOf(config, configuredProviders(config));
+  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens }, catalogue);
 }
 
 const named = (list: Candidate[]) => list.map(({ model, provider }) => `${model.id}@${provider.slug}`);

@@ -1,7 +1,8 @@
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { EndpointConfig, ModelConfig, ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
+import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { ConfiguredProviders } from '../providers/registry.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
@@ -25,11 +26,10 @@ export interface Catalogue {
   defaultModel: string;
 }
 
-export function catalogueOf(config: RouterConfig): Catalogue {
+export function catalogueOf(config: Pick<RouterConfig, 'models' | 'default_model'>, providers: ConfiguredProviders): Catalogue {
   const models = new Map<string, ModelConfig>();
   for (const model of config.models) for (const alias of model.aliases) models.set(alias, model);
   for (const model of config.models) models.set(model.id, model);
-  const providers = new Map(config.providers.map((provider) => [provider.slug, provider]));
   return {
     models,
     modelEndpoints: new Map(config.models.map((model) => [model, modelEndpointsOf(model, providers)])),
@@ -37,7 +37,7 @@ export function catalogueOf(config: RouterConfig): Catalogue {
   };
 }
 
-function modelEndpointsOf(model: ModelConfig, providers: ReadonlyMap<string, ProviderConfig>): ModelEndpoint[] {
+function modelEndpointsOf(model: ModelConfig, providers: ConfiguredProviders): ModelEndpoint[] {
   return model.endpoints.flatMap((endpoint) => {
     const provider = providers.get(endpoint.provider);
     return provider === undefined ? [] : [{ model, endpoint, provider }];
@@ -62,7 +62,7 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
   return modelEndpoints.map(({ model, endpoint, provider }) => ({
     model,
     endpoint,
-    provider: { slug: provider.slug, name: provider.name ?? provider.slug },
+    provider: { slug: provider.slug, name: provider.name },
     request: requestFor(endpoint, request, maxTokens),
     hidesReasoning: hidesReasoning(request),
   }));

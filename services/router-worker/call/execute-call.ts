@@ -1,14 +1,15 @@
-import type { Retention } from '#bus/bus.ts';
+import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
+import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
+import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
-import { type Answer, type CompletionHead, finishReasonOf, toCompletion } from './accumulate.ts';
+import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
-import { errorBodyOf, type PreviousError } from './error-chunk.ts';
-import { type FrameWriter, forActors, forClients, frameWriter } from './frames.ts';
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
@@ -33,16 +34,16 @@ export type CallResult =
 
 export interface Execution {
   call: RouterCall;
+  surface: Surface;
   /** Delivery number of the work item. */
   attempt: number;
   /** Its reason is a SwitchyardError. */
   signal: CallSignal;
   /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  publish(frame: Uint8Array, retention: Retention): void;
-  flush(): void;
-  /** Whether no other call is in flight here, so that batching gains nothing. */
-  isAlone(): boolean;
+  tokens: Pick<TokenStream, 'publish'>;
+  /** Their subject. */
+  framesAt: string;
   nowMs: number;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
@@ -105,37 +106,33 @@ interface ResponseWriter {
 }
 
 /** Writes the response as the call wants it: frames, one body, or nothing. */
-function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
+function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
-  const retention = call.reply === null ? forClients : forActors;
-  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, retention, publish, flush }) : null;
-  const headOf = (candidate: Candidate | null): CompletionHead => ({
+  const headOf = (candidate: Candidate | null): AnswerHead => ({
     id: call.callId,
     created,
     model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
     provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
-  writer?.begin(headOf(null));
-  const sendWhole = (body: Uint8Array) => {
-    publish(body, retention.end);
-    if (isAlone()) flush();
-  };
+  const statesTemplate = call.surface !== undefined;
+  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, tokens, framesAt };
+  const stream = call.want === 'frames' ? new AnswerStream(target, headOf(null)) : null;
   return {
     observer: {
       // Bodies, actors' results and traces need the whole text; a stream was published already.
-      isStreamed: writer !== null,
+      isStreamed: stream !== null,
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter) {
-        writer?.begin(headOf(candidate));
+        stream?.begin(headOf(candidate));
         if (call.request.debug?.echo_upstream_body === true)
-          writer?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
+          stream?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
       },
-      parts: (parts) => writer?.parts(parts),
+      parts: (parts) => stream?.parts(parts),
       attempted,
     },
     complete(candidate, answer, usage) {
-      writer?.finish(answer, usage);
-      if (call.want === 'body') sendWhole(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))));
+      stream?.finish(answer, usage);
+      if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
       return {
         type: 'completed',
         text: answer.text,
@@ -151,16 +148,16 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
     fail(error, { candidate, partial, previousErrors }) {
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
-      writer?.fail(body);
-      if (call.want === 'body') sendWhole(failedBody(body, headOf(candidate), candidate, partial));
+      stream?.fail(body);
+      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), candidate, partial));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };
 }
 
 /** After content the error is returned beside the answer; without content it is the response. */
-function failedBody(body: RouterErrorBody, head: CompletionHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
+function failedBody(surface: Surface, body: RouterErrorBody, head: AnswerHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
   if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
   const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });
-  return bodyFrame(200, JSON.stringify(toCompletion(partial, head, usage, body.error)));
+  return bodyFrame(200, surface.wholeBody(partial, head, usage, body.error));
 }

@@ -1,10 +1,11 @@
-import type { EndpointConfig, ModelConfig, ProviderConfig } from '#shared/config/router-config.ts';
+import type { EndpointConfig, ModelConfig } from '#shared/config/router-config.ts';
+import type { ConfiguredProvider } from '../providers/dialect.ts';
 
 /** A model at a provider. */
 export interface ModelEndpoint {
   model: ModelConfig;
   endpoint: EndpointConfig;
-  provider: ProviderConfig;
+  provider: Pick<ConfiguredProvider, 'slug' | 'name' | 'dataPolicy'>;
 }
 
 /** Endpoints (`model@provider`) by the filter that excluded them, for the error when none is left. */

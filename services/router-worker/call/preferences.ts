@@ -17,25 +17,19 @@ export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEn
   const { max_price: ceiling, min_throughput: minThroughput, max_latency: maxLatency } = preferences;
   return modelEndpoints.filter((modelEndpoint) => {
     const { model, endpoint, provider } = modelEndpoint;
-    const { trains, retains } = dataPolicyOf(modelEndpoint);
+    const { trains, retains, isDistillable } = provider.dataPolicy;
     const passesFilter = (verdict: boolean, filter: string) => passes(modelEndpoint, verdict, filter, exclusions);
     return (
       passesFilter((!only || only.includes(provider.slug)) && !ignore?.includes(provider.slug), 'allowed_providers') &&
       passesFilter(collection !== 'deny' || !(trains || retains), 'data_policy:training') &&
       passesFilter(zdr !== true || !retains, 'data_policy:zdr') &&
-      passesFilter(distillable !== true || provider.kind === 'scripted' || model.distillable === true, 'distillable_text') &&
+      passesFilter(distillable !== true || isDistillable || model.distillable === true, 'distillable_text') &&
       passesFilter(!quantizations || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
       passesFilter(!ceiling || isAffordable(modelEndpoint, ceiling, request), 'max_price') &&
       passesFilter(!minThroughput || (endpoint.speed?.tokens_per_second ?? 0) >= minThroughput, 'min_throughput') &&
       passesFilter(!maxLatency || (endpoint.speed?.first_token_seconds ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency')
     );
   });
-}
-
-/** It runs in this process and retains nothing. */
-function dataPolicyOf({ provider }: ModelEndpoint): { trains: boolean; retains: boolean } {
-  if (provider.kind === 'scripted') return { trains: false, retains: false };
-  return provider.data_policy ?? { trains: true, retains: true };
 }
 
 /** Unknown prices count as too high; the configuration has none per image or audio. */

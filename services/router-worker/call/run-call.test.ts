@@ -7,7 +7,8 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
-import { candidatesFor, catalogueOf } from './candidates.ts';
+import { configuredProviders } from '../providers/registry.ts';
+import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 
 const say = (text: string): ProviderPart => ({ type: 'text-delta', text });
@@ -32,6 +33,11 @@ function configOf(endpoints: readonly string[], contexts: Record<string, number>
     })),
     keys: [{ id: 'k', key: '${KEY}' }],
   });
+}
+
+function candidatesOf(config: RouterConfig, request: Partial<ChatRequest> = {}): Candidate[] {
+  const catalogue = catalogueOf(config, configuredProviders(config));
+  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens: null }, catalogue);
 }
 
 interface Run {
@@ -80,7 +86,7 @@ async function run(
   const note = (_: unknown, message: string) => void logged.push(message);
   const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
   const models = config.models.map(({ id }) => id);
-  const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models, ...request }, maxTokens: null }, catalogueOf(config));
+  const candidates = candidatesOf(config, { models, ...request });
   const observer = {
     retainsAnswer,
     begin: () => {},
@@ -281,7 +287,7 @@ describe('an abort', () => {
         onParts([say('b')]);
       },
     };
-    const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }] }, maxTokens: null }, catalogueOf(configOf(['m/a@east'])));
+    const candidates = candidatesOf(configOf(['m/a@east']));
     const shown: (readonly ProviderPart[])[] = [];
     const quiet = () => {};
     const deps = {

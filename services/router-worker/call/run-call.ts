@@ -1,12 +1,12 @@
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Answer, addPart, emptyAnswer, hasContent } from '#shared/surfaces/answer.ts';
+import { type PreviousError, previousErrorOf } from '#shared/surfaces/error-body.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
-import { type Answer, addPart, emptyAnswer, hasContent } from './accumulate.ts';
 import type { Candidate } from './candidates.ts';
-import { type PreviousError, previousErrorOf } from './error-chunk.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
 

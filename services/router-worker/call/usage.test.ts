@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addPart, emptyAnswer } from './accumulate.ts';
+import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { costNanoUsd, usageOf } from './usage.ts';
 
 const request = { messages: [{ role: 'user' as const, content: 'x'.repeat(9) }] };

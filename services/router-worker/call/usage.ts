@@ -2,7 +2,7 @@ import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
-import type { Answer } from './accumulate.ts';
+import type { Answer } from '#shared/surfaces/answer.ts';
 
 /** Prices are per million tokens with at most nine decimals; integers keep them exact. */
 const PRICE_PLACES = 9;

@@ -36,3 +36,9 @@ export interface ProviderAdapter {
   /** What `stream` would send, without credentials. */
   upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
 }
+
+/** Connections are opened by the first calls. */
+export interface OpenedAdapter extends ProviderAdapter {
+  /** Closes all connections, also those in use. */
+  close(): Promise<void>;
+}

@@ -1,73 +1,72 @@
-import type { Clock } from '#shared/clock.ts';
+import { z } from 'zod';
+import { providerSecrets } from '#shared/config/provider-secrets.ts';
 import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { openAiCompatible } from './openai-compatible/adapter.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
+import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
+import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { ProviderAdapter } from './provider.ts';
-import { scripted } from './scripted/adapter.ts';
+import { scriptedDialect } from './scripted/dialect.ts';
 
-/** Some of its models take `max_completion_tokens` only, and all take it. */
-const OPENAI_HOST = 'api.openai.com';
+/** A new dialect is its folder and a row here. */
+const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, scriptedDialect];
+
+const [firstDialect, ...otherDialects] = dialects;
+/** Of a provider's whole block in the configuration, whatever its kind. */
+export const providerBlock = z.discriminatedUnion('kind', [firstDialect.config, ...otherDialects.map(({ config }) => config)]);
+
+const dialectOf = new Map(dialects.map((dialect) => [dialect.config.shape.kind.value, dialect]));
+
+/** By slug. @throws `config.invalid` for a kind without a dialect, ZodError for a block that `providerBlock` refuses */
+export type ConfiguredProviders = ReadonlyMap<string, ConfiguredProvider>;
+
+export function configuredProviders({ providers }: Pick<RouterConfig, 'providers'>): ConfiguredProviders {
+  return new Map(providers.map((block) => [block.slug, configured(block)]));
+}
+
+function configured(block: ProviderConfig): ConfiguredProvider {
+  const dialect = dialectOf.get(block.kind);
+  if (dialect === undefined) throw new SwitchyardError('config.invalid', `the provider ${block.slug} has no known kind`);
+  return dialect.configure(block);
+}
 
 export interface Providers {
+  configured: ConfiguredProviders;
   /** By slug. */
   adapters: ReadonlyMap<string, ProviderAdapter>;
   /** Closes all connections, also those in use. */
   close(): Promise<void>;
 }
 
-export interface ProvidersDeps {
+export interface ProvidersDeps extends Omit<AdapterSettings, 'secret' | 'connectTimeoutMs' | 'outbound'> {
   config: RouterConfig;
   environment: Environment;
-  clock: Clock;
-  /** Of the scripted model's streams; 0 is unpaced. */
-  scriptedWordsPerSecond: number;
 }
 
-interface Opened {
-  adapter: ProviderAdapter;
-  close(): Promise<void>;
-}
-
-/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
-export function openProviders({ config, environment, clock, scriptedWordsPerSecond }: ProvidersDeps): Providers {
+/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
+export function openProviders({ config, environment, ...settings }: ProvidersDeps): Providers {
+  const configured = configuredProviders(config);
   // All credentials first: nothing is opened when one is missing.
-  const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));
-  const shared = { connectTimeoutMs: config.timeouts.connect_ms, clock, scriptedWordsPerSecond };
-  const opened = config.providers.map((provider) => open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, ...shared }));
+  const secrets = new Map(config.providers.flatMap((block) => secretsOf(block, environment)));
+  const connectTimeoutMs = config.timeouts.connect_ms;
+  const outbound = openOutbound(environment);
+  const secret = (reference: string) => secrets.get(reference) ?? '';
+  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, secret, connectTimeoutMs, outbound }));
   return {
-    adapters: new Map(opened.map(({ adapter }) => [adapter.slug, adapter])),
+    configured,
+    adapters: new Map(opened.map((adapter) => [adapter.slug, adapter])),
     close: async () => {
-      await Promise.all(opened.map((provider) => provider.close()));
+      await Promise.all(opened.map((adapter) => adapter.close()));
     },
   };
 }
 
-interface ProviderSettings {
-  apiKey: string | null;
-  connectTimeoutMs: number;
-  clock: Clock;
-  scriptedWordsPerSecond: number;
-}
-
-function open(provider: ProviderConfig, { scriptedWordsPerSecond: wordsPerSecond, ...settings }: ProviderSettings): Opened {
-  const { slug, name = slug } = provider;
-  switch (provider.kind) {
-    case 'openai-compatible': {
-      const { base_url: baseUrl } = provider;
-      const maxTokensField = new URL(baseUrl).hostname === OPENAI_HOST ? 'max_completion_tokens' : 'max_tokens';
-      const adapter = openAiCompatible({ ...settings, slug, name, baseUrl, maxTokensField });
-      return { adapter, close: () => adapter.close() };
-    }
-    case 'scripted':
-      return { adapter: scripted({ slug, name, wordsPerSecond }), close: async () => {} };
-  }
-}
-
-function apiKeyOf(provider: ProviderConfig, environment: Environment): string | null {
-  if (provider.kind !== 'openai-compatible' || provider.api_key === undefined) return null;
-  // Secrets from files end in white space, which no header may carry.
-  const value = resolveSecret(provider.api_key, environment)?.trim() ?? '';
-  if (value === '') throw new SwitchyardError('config.invalid', `the provider ${provider.slug} needs the environment variable ${variableOf(provider.api_key)}`);
-  return value;
+function secretsOf(block: ProviderConfig, environment: Environment): [reference: string, value: string][] {
+  return providerSecrets(block).map(({ reference }) => {
+    // Secrets from files end in white space, which no header may carry.
+    const value = resolveSecret(reference, environment)?.trim() ?? '';
+    if (value === '') throw new SwitchyardError('config.invalid', `the provider ${block.slug} needs the environment variable ${variableOf(reference)}`);
+    return [reference, value];
+  });
 }

@@ -207,8 +207,8 @@ export function slotCases(name: string, cache: () => Cache, advance: (ms: number
 
   it(`${name}: gives a slot back to be taken by others as often as they like`, async () => {
     for (let round = 0; round < 20; round += 1) {
-      expect(await cache().acquireSlot('calls', `holder ${round} \ud800`, 1, LONG_MS)).toBe(true);
-      await cache().releaseSlot('calls', `holder ${round} \ud800`);
+      expect(await cache().acquireSlot('calls', `call ${round} \ud800`, 1, LONG_MS)).toBe(true);
+      await cache().releaseSlot('calls', `call ${round} \ud800`);
     }
   });
 

@@ -42,7 +42,7 @@ it('assigns two processes together no more slots than one, and counts for both',
   const keyPrefix = `test-${randomUUID()}:`;
   const caches = await Promise.all(Array.from({ length: 4 }, () => openRedis({ url: inject('redisUrl'), log: silentLog, keyPrefix })));
 
-  const taken = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.acquireSlot('calls', `holder-${index}`, 7, 60_000)));
+  const taken = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.acquireSlot('calls', `call-${index}`, 7, 60_000)));
   const sums = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.increment('hits', 1, 60_000)));
 
   expect(taken.filter(Boolean)).toHaveLength(7);

@@ -47,7 +47,7 @@ export function conversationCases(shared: () => SharedDeployment): void {
       await agent.postMessage(id, '!slow 20 How long is the warranty?');
       const changed = await agent.changeSession(id, { mode: 'manual', title: 'for a human', labels: { upsert: ['human'] }, metadata: { set: { team: 2 } } });
       await agent.logUntil(id, nthReady(1));
-      await agent.postMessage(id, 'Is anybody there?');
+      await agent.postMessage(id, 'Is this still open?');
       expect(changed).toMatchObject({ mode: 'manual', title: 'for a human', labels: ['human'], metadata: { team: 2 } });
 
       await agent.changeSession(id, { mode: 'auto', consumption_offsets: { client: 5 } });

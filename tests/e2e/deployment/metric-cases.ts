@@ -30,7 +30,7 @@ function sumIn(lines: readonly string[], key: MetricKey, labels: Labels = {}, su
 
 /** For a deployment that has done nothing yet. */
 export function metricCases(shared: () => SharedDeployment): void {
-  describe('what a deployment tells of itself', () => {
+  describe('the metrics of a deployment', () => {
     let deployment: DeploymentUnderTest;
     let run: RunEnvelope;
     let sessionId: string;

@@ -26,6 +26,18 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { reason: 'timeout' } });
     });
 
+    it('reports a 200 that is no answer at all, as from a proxy before the upstream', async () => {
+      const { failure, parts } = await underTest().run({ fault: 'garbage' });
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
+      expect(parts).toEqual([]);
+    });
+
+    it('bounds what it retains of an error', async () => {
+      const { failure } = await underTest().run({ refuse: { status: 400, message: 'x'.repeat(1024 * 1024) } });
+      expect(failure).toMatchObject({ code: 'router.provider_refused', details: { status: 400 } });
+      expect(JSON.stringify(failure).length).toBeLessThan(10_000);
+    });
+
     it.each([
       [400, {}, 'router.provider_refused'],
       [422, {}, 'router.provider_refused'],

@@ -46,6 +46,17 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
       },
     );
 
+    it('waits for headers that come late', async () => {
+      const { failure, text } = await underTest().run({ headersAfterMs: 100 });
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+    });
+
+    it('refuses a whole answer that is larger than its buffer', async () => {
+      const { failure, parts } = await underTest().run({ isWhole: true, text: ['x'.repeat(17 * 1024 * 1024)] });
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
+      expect(parts).toEqual([]);
+    });
+
     it('reads a piece of ten megabytes', async () => {
       const long = 'x'.repeat(10 * 1024 * 1024);
       const { failure, text } = await underTest().run({ text: [long] });

@@ -14,8 +14,8 @@ export interface UpstreamScenario {
   usage?: 'before-end' | 'after-end' | 'never';
   /** An error status instead of an answer. */
   refuse?: { status: number; code?: string; message?: string; headers?: Record<string, string>; param?: string };
-  /** Fails after `after` pieces of text; `silent` and `hang-up` don't even send headers. */
-  fault?: 'silent' | 'hang-up' | 'stall' | 'cut' | 'ends-early' | 'malformed' | 'error-event' | 'endless-line';
+  /** Fails after `after` pieces of text; `silent` and `hang-up` don't even send headers, `garbage` is a 200 in no dialect. */
+  fault?: 'silent' | 'hang-up' | 'garbage' | 'stall' | 'cut' | 'ends-early' | 'malformed' | 'error-event' | 'endless-line';
   after?: number;
   /** Of an `error-event`: a number, digits as text, or a word. */
   errorCode?: number | string;
@@ -26,6 +26,8 @@ export interface UpstreamScenario {
   newline?: '\n' | '\r\n';
   /** Per write. */
   pieceBytes?: number;
+  /** Between the request and the response's headers. */
+  headersAfterMs?: number;
   /** Before each piece of text. */
   delayMs?: number;
   /** Answers a stream request with one JSON body. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { errorIn } from './to-error.ts';
+import { errorIn } from '../http-stream/to-error.ts';
 import type { ParameterCompatibility } from './to-request.ts';
 
 /** Dropping one of these would change what is asked. */

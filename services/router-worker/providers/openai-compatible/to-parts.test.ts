@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
-import { ErrorEvent, PartReader } from './to-parts.ts';
+import { ErrorEvent } from '../http-stream/error-event.ts';
+import { PartReader } from './to-parts.ts';
 
 async function partsOf(fixture: string): Promise<ProviderPart[]> {
   const bytes = await readFile(new URL(`./__fixtures__/${fixture}.sse`, import.meta.url));

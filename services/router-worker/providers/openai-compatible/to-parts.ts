@@ -2,6 +2,8 @@ import { randomInt } from 'node:crypto';
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
+import { ErrorEvent } from '../http-stream/error-event.ts';
+import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
@@ -10,17 +12,6 @@ const MAX_TOOL_CALLS = 512;
 const MAX_BUFFERED_CHARS = 1024 * 1024;
 const CALL_ID_LENGTH = 24;
 const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-
-/** An error in place of a chunk. */
-export class ErrorEvent extends Error {
-  override readonly name = 'ErrorEvent';
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    super('the stream holds an error');
-    this.error = error;
-  }
-}
 
 interface OpenToolCall {
   index: number;
@@ -33,7 +24,7 @@ interface OpenToolCall {
 }
 
 /** Turns the events of one answer into parts. */
-export class PartReader {
+export class PartReader implements EventReader {
   /** A finish reason came: later errors don't matter. */
   finished = false;
   /** `[DONE]` came. */

@@ -120,7 +120,7 @@ async function* playFailure({ name, call, script, failure, timing, signal }: Fai
       throw new SwitchyardError('router.provider_unavailable', `${name}: it sent an error`, { details: { status: 500, raw } });
     case 'malformed':
       yield* firstWords();
-      throw new SwitchyardError('router.provider_unavailable', `${name} sent what is not a chat completion`);
+      throw new SwitchyardError('router.provider_unavailable', `${name} sent an answer that can't be read`);
     case 'cut':
       yield* firstWords();
       throw cut(name);

@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import type { Clock } from '#shared/clock.ts';
+import type { providerIdentity } from '#shared/config/router-config.ts';
+import type { Outbound } from '#shared/http/outbound.ts';
+import type { OpenedAdapter } from './provider.ts';
+
+/** What a provider does with requests and answers; not known counts as true. */
+interface DataPolicy {
+  trains: boolean;
+  retains: boolean;
+  /** True: its text may train other models, whatever the model's author permits. */
+  isDistillable: boolean;
+}
+
+/** A provider of the configuration, as its dialect describes it. */
+export interface ConfiguredProvider {
+  slug: string;
+  name: string;
+  /** Where requests go, without path and query, which may hold secrets. Null: it answers in this process. */
+  address: { address: string; port: number } | null;
+  dataPolicy: DataPolicy;
+  open(settings: AdapterSettings): OpenedAdapter;
+}
+
+export interface AdapterSettings {
+  /** The value of a `${VARIABLE}` of the block, without surrounding white space. */
+  secret(reference: string): string;
+  connectTimeoutMs: number;
+  outbound: Outbound;
+  clock: Clock;
+  /** Of the scripted model's streams; 0 is unpaced. */
+  scriptedWordsPerSecond: number;
+}
+
+type Identity = Pick<typeof providerIdentity, 'slug' | 'name'>;
+/** Of a provider's whole block. It accepts its own output. */
+type BlockSchema = z.ZodObject<Identity & { kind: z.ZodLiteral<string> }>;
+
+/** A kind of provider: a folder with such a row. */
+export interface Dialect {
+  readonly config: BlockSchema;
+  /** @throws ZodError for a block that `config` refuses */
+  configure(block: unknown): ConfiguredProvider;
+}
+
+export function dialect<Schema extends BlockSchema>(config: Schema, describe: (block: z.output<Schema>) => ConfiguredProvider): Dialect {
+  return { config, configure: (block) => describe(config.parse(block)) };
+}

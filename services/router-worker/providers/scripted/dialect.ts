@@ -1,0 +1,12 @@
+import { dialect } from '../dialect.ts';
+import { scripted } from './adapter.ts';
+import { scriptedConfig } from './config.ts';
+
+/** It runs in this process, retains nothing, and its text has no author. */
+export const scriptedDialect = dialect(scriptedConfig, ({ slug, name = slug }) => ({
+  slug,
+  name,
+  address: null,
+  dataPolicy: { trains: false, retains: false, isDistillable: true },
+  open: ({ scriptedWordsPerSecond: wordsPerSecond }) => ({ ...scripted({ slug, name, wordsPerSecond }), close: async () => {} }),
+}));
