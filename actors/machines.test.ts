@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { runMachine } from './kinds/run/machine.ts';
-import { sessionMachine } from './kinds/session/machine.ts';
-import { turnMachine } from './kinds/turn/machine.ts';
+import { actorKinds } from './kinds/registry.ts';
 
-const machines = { session: sessionMachine, turn: turnMachine, run: runMachine };
+const machines = Object.fromEntries([...actorKinds.values()].map(({ name, machine }) => [name, machine]));
 
 /** Every key of a machine's definition, however deep. */
 function keysIn(value: unknown): string[] {

@@ -32,8 +32,8 @@ export class EffectTable {
   /** A result, or its absence, as an event of an actor's machine; null when that actor awaits no such result. */
   eventOf<Scope, Event>(actor: string, command: CommandOf<ResultType | 'effect.overdue'>, scope: Scope): Event | null {
     if (command.type === 'effect.overdue') {
-      const { overdue } = this.kind(command.kind);
-      return overdue === 'report' ? null : (overdue(command, scope as never) as Event);
+      const kind = this.kind(command.kind);
+      return kind.actor !== actor || kind.overdue === 'report' ? null : (kind.overdue(command, scope as never) as Event);
     }
     const read = this.#byResult.get(`${actor} ${command.type}`)?.results[command.type];
     return read === undefined ? null : Reflect.apply(read, null, [command, scope]);

@@ -3,11 +3,13 @@ import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
+import { inputsReader } from '#actors/inputs/inputs-reader.ts';
+import { RunFactsReader } from '#actors/inputs/run-facts.ts';
+import { actorKinds } from '#actors/kinds/registry.ts';
+import { decodeSnapshot, MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
 import { CommitLoop } from '#actors/runtime/apply/commit-loop.ts';
-import { RunFactsReader } from '#actors/runtime/apply/run-facts.ts';
-import { SessionCache } from '#actors/runtime/apply/session-cache.ts';
-import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
+import { Snapshots } from '#actors/runtime/apply/snapshots.ts';
 import { Host } from '#actors/runtime/host.ts';
 import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
 import { initialisePartitions } from '#actors/runtime/partitions/initialise-partitions.ts';
@@ -108,10 +110,14 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     outbox,
     check,
     histories,
-    sessions: new SessionCache(store.sessions),
-    runFacts: new RunFactsReader({ store, bundleOf, log }),
-    settings: config,
-    greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
+    snapshots: new Snapshots(store.sessions, decodeSnapshot),
+    kinds: actorKinds,
+    readInputs: inputsReader({
+      runFacts: new RunFactsReader({ store, bundleOf, log }),
+      settings: config,
+      greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
+      log,
+    }),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, store, bus, log, loop, timers, outbox, times });

@@ -33,7 +33,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    patch: { file: 'actors/runtime/apply/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.transitionInputs.newId(),' },
+    patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',

@@ -8,14 +8,17 @@ import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import type { CommitStore } from '../../store/port/commit-store.ts';
 import type { RuntimeStore } from '../../store/runtime-store.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { actorKinds } from '../../kinds/registry.ts';
+import { decodeSnapshot } from '../../kinds/snapshots.ts';
 import { Timers } from '../partitions/timers.ts';
 import { Histories } from '../publish/histories.ts';
 import { Outbox } from '../publish/outbox.ts';
 import { commandCheck } from './command-check.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { Mailbox } from './mailbox.ts';
-import type { RunFactsReader } from './run-facts.ts';
-import { SessionCache } from './session-cache.ts';
+import { Snapshots } from './snapshots.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 const PARTITIONS = [7, 8];
 const COMMANDS = 300;
@@ -44,6 +47,11 @@ function heldStore(owned = PARTITIONS) {
   return { noted, release, store: { commits, sessions: { ...noSessions, load } } };
 }
 
+const inputs: Omit<ActorInputs, keyof TransitionInputs> = {
+  ...{ coalesceMs: 0, turnTimeoutMs: 1_000, greetingOf: () => null, runOf: () => expect.fail('there are no runs') },
+  ...{ isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+};
+
 function newOutbox(): Outbox {
   return new Outbox({
     bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
@@ -65,13 +73,12 @@ function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics
       log,
       metrics,
       check: commandCheck({ isTagged: () => false }, 0),
-      sessions: new SessionCache(sessions),
+      snapshots: new Snapshots(sessions, decodeSnapshot),
       histories: new Histories(sessions),
       timers: new Timers(systemClock, () => {}),
     },
-    runFacts: {} as RunFactsReader,
-    settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
-    greetingOf: async () => null,
+    kinds: actorKinds,
+    readInputs: async () => inputs,
   });
 }
 

@@ -1,3 +1,4 @@
+import type { SessionCommand } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -5,19 +6,21 @@ import { traceId, ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
+import type { ActorKinds } from '../../kinds/actor-kind.ts';
 import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { Timers } from '../partitions/timers.ts';
 import type { Histories } from '../publish/histories.ts';
 import type { Outbox } from '../publish/outbox.ts';
 import type { CommandCheck } from './command-check.ts';
-import type { CommitPlan, EndedWork } from './commit-plan.ts';
+import type { CommandPlan } from './command-plan.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import type { EndedWork } from './commit-rows.ts';
 import { CommitSender, type Outcome } from './commit-sender.ts';
 import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
 import { reportCommit } from './report-commit.ts';
-import { type RunFactsReader, readRunFacts } from './run-facts.ts';
-import type { SessionCache } from './session-cache.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Per statement; larger batches cost more than they save. */
@@ -30,15 +33,14 @@ export interface CommitLoopDeps {
   clock: Clock;
   log: Log;
   metrics: Metrics;
-  sessions: SessionCache;
+  snapshots: Snapshots;
   histories: Histories;
   timers: Timers;
   outbox: Outbox;
-  runFacts: RunFactsReader;
   check: CommandCheck;
-  settings: { coalesceMs: number; turnTimeoutMs: number };
-  /** Null when the bundle has no greeting. */
-  greetingOf(bundleHash: string): Promise<string | null>;
+  kinds: ActorKinds<CommandPlan>;
+  /** What the kinds need to know for a batch's transitions. Only transient errors are retried. */
+  readInputs(commands: readonly SessionCommand[], states: States): Promise<object>;
   /** Called for each committed end of a turn or run. Must not block. */
   onEnded?(ended: EndedWork): void;
 }
@@ -225,8 +227,9 @@ export class CommitLoop {
   }
 
   async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
+    const { kinds, log } = this.#deps;
     const states = await this.#loadStates(batch); // no fail point: reads (2)
-    return { states, transitionInputs: await this.#transitionInputs(batch, states), isOwned: this.isOwned, log: this.#deps.log };
+    return { kinds, states, transitionInputs: await this.#transitionInputs(batch, states), isOwned: this.isOwned, log };
   }
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
@@ -234,7 +237,7 @@ export class CommitLoop {
       // Ends: a partition given up below leaves the batch.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isOwned(entry.claim) ? [] : [command.sessionId]));
       try {
-        return await this.#sender.retryWhileTransient(() => this.#deps.sessions.load(ids)); // no fail point: reads
+        return await this.#sender.retryWhileTransient(() => this.#deps.snapshots.load(ids)); // no fail point: reads
       } catch (error) {
         // Unknown machine versions: a newer host has to own it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
@@ -244,33 +247,9 @@ export class CommitLoop {
   }
 
   async #transitionInputs(batch: readonly Parsed[], states: States): Promise<TransitionInputs> {
-    const greetings = new Map<string, string | null>();
-    for (const { command } of batch) {
-      if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
-      greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash)); // no fail point: reads
-    }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#sender.retryWhileTransient(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
-    return {
-      atMs: this.#deps.clock.nowMs(),
-      coalesceMs: this.#deps.settings.coalesceMs,
-      turnTimeoutMs: this.#deps.settings.turnTimeoutMs,
-      greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null,
-      newId: () => ulid(),
-      newTraceId: traceId,
-      chance: Math.random,
-      ...about,
-    };
-  }
-
-  /** An unreadable bundle costs the session its greeting only. */
-  async #greetingOf(bundleHash: string): Promise<string | null> {
-    try {
-      return await this.#sender.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
-    } catch (error) {
-      this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
-      return null;
-    }
+    const inputs = await this.#sender.retryWhileTransient(() => this.#deps.readInputs(commands, states)); // no fail point: reads
+    return { atMs: this.#deps.clock.nowMs(), newId: () => ulid(), newTraceId: traceId, chance: Math.random, ...inputs };
   }
 
   async #execute(plan: CommitPlan): Promise<Outcome> {
@@ -308,7 +287,7 @@ export class CommitLoop {
       claim.cursor = cursor;
       claim.cursorFingerprint = cursorFingerprint;
     }
-    this.#deps.sessions.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
+    this.#deps.snapshots.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
     for (const timer of plan.timers.values()) {
       if (!stillOwned.has(timer.partition)) continue;
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
@@ -339,7 +318,7 @@ export class CommitLoop {
 
   #forget(partition: number): void {
     this.#mailboxes.delete(partition);
-    this.#deps.sessions.forget(partition);
+    this.#deps.snapshots.forget(partition);
     this.#deps.histories.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { decodeSnapshot, encodeSnapshot, MACHINE_VERSION } from '../../kinds/snapshots.ts';
 import type { StoredSession } from '../../store/port/session-store.ts';
+import { applyTo } from '../../test-support/apply.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { applyCommand } from './interpret.ts';
-import { SessionCache } from './session-cache.ts';
-import { encodeSnapshot, MACHINE_VERSION, type SessionState } from './snapshots.ts';
-import type { TransitionInputs } from './transition-inputs.ts';
+import type { SessionState } from './session-state.ts';
+import { Snapshots } from './snapshots.ts';
 
 /** A host's cached sessions, at most. */
 const MOST = 10_000;
@@ -48,12 +49,12 @@ function session() {
   };
   return {
     apply(command: SessionCommand): CommitPlan {
-      const transitionInputs: TransitionInputs = {
+      const transitionInputs: ActorInputs = {
         ...{ atMs: nowMs, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0 },
         ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       };
       const plan = new CommitPlan();
-      applyCommand(plan, 1, state, command, transitionInputs);
+      applyTo(plan, state, command, transitionInputs);
       state = plan.sessions.get('ses_1') ?? state;
       return plan;
     },
@@ -86,10 +87,10 @@ describe('a snapshot', () => {
     ];
 
     for (const misfit of misfits) {
-      const loading = new SessionCache(storeOf(misfit).store).load(['ses_1']);
+      const loading = new Snapshots(storeOf(misfit).store, decodeSnapshot).load(['ses_1']);
       await expect(loading).rejects.toMatchObject({ code: 'storage.schema_refused', details: { partition: 1 } });
     }
-    expect((await new SessionCache(storeOf(mine).store).load(['ses_1'])).get('ses_1')?.session.value).toBe('idle');
+    expect((await new Snapshots(storeOf(mine).store, decodeSnapshot).load(['ses_1'])).get('ses_1')?.actors.session?.value).toBe('idle');
   });
 
   it('DESIGN 5: a snapshot holds no text of the conversation, and is as small after a hundred messages as after one', () => {
@@ -127,17 +128,17 @@ describe('a snapshot', () => {
 describe('the snapshots of a host', () => {
   it('DESIGN 4: a host caches the sessions that it used last, up to a limit; others cost a read, and idle ones nothing', async () => {
     const { asked, store } = storeOf(JSON.parse(encodeSnapshot(readyState())));
-    const sessions = new SessionCache(store);
-    const state = (await sessions.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
-    sessions.retain([state]);
-    await sessions.load(['ses_1']);
+    const snapshots = new Snapshots(store, decodeSnapshot);
+    const state = (await snapshots.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
+    snapshots.retain([state]);
+    await snapshots.load(['ses_1']);
     expect(asked).toHaveLength(1);
 
-    sessions.retain(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
-    await sessions.load(['ses_1']);
+    snapshots.retain(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
+    await snapshots.load(['ses_1']);
     expect(asked).toHaveLength(1);
-    sessions.retain([{ ...state, id: 'ses_last' }]);
-    await sessions.load(['ses_last', 'ses_1']);
+    snapshots.retain([{ ...state, id: 'ses_last' }]);
+    await snapshots.load(['ses_last', 'ses_1']);
     expect(asked).toEqual([['ses_1'], ['ses_1']]);
   });
 });

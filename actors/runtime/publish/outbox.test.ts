@@ -40,7 +40,7 @@ describe('the outbox', () => {
       fail: () => expect.fail('nothing has failed'),
     });
     const plan = new CommitPlan();
-    plan.openEffect(effect);
+    plan.openEffect({ ...effect, state: 'open' });
     outbox.release(plan, new Set([1]));
     await vi.advanceTimersByTimeAsync(60_000);
     expect(publish).toHaveBeenCalledExactlyOnceWith('router.turn', 'trn_1-1', '{}');
@@ -96,7 +96,7 @@ describe('an outbox whose queue was lost', () => {
     const { outbox, store, published } = outboxOn([stored('open'), stored('closed'), stored('claimed', { claimed: true })]);
     await outbox.load(store, [1], -3_600_000);
     const plan = new CommitPlan();
-    plan.effectStates.set('closed', { partition: 1, state: 'done' });
+    plan.effectStates.set('closed', { partition: 1, id: 'closed', state: 'done' });
     outbox.release(plan, new Set([1]));
 
     expect(await outbox.publishAgain(store, [1])).toBe(1);

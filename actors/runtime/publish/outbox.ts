@@ -9,7 +9,8 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 import type { EffectStore } from '../../store/port/effect-store.ts';
-import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
+import type { CommitPlan } from '../apply/commit-plan.ts';
+import type { AfterCommit } from '../apply/commit-rows.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;

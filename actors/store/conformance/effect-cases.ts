@@ -1,39 +1,39 @@
 import { describe, expect, it } from 'vitest';
 import { DELIVERY_DUE } from '../../runtime/partitions/timers.ts';
-import { AT_MS, callOf, commit, deliveryOf, planOf, roundOf } from './plans.ts';
+import { AT_MS, arm, callOf, close, commit, deliveryOf, open, planOf, roundOf } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 
 export function effectCases(underTest: UnderTest): void {
-  const open = async (partition: number) => (await underTest().store.effects.open([partition])).map(({ effect }) => effect.id);
+  const openIn = async (partition: number) => (await underTest().store.effects.open([partition])).map(({ effect }) => effect.id);
 
   describe('effects', () => {
     it('are open until a commit closes them, oldest first, and each in its partition', async () => {
       const [claim, other] = [await acquire(underTest(), nextPartition()), await acquire(underTest(), nextPartition())];
       const [younger, older, closed, elsewhere] = [unique('eff'), unique('eff'), unique('eff'), unique('eff')];
-      const before = await open(claim.partition);
+      const before = await openIn(claim.partition);
       const plan = planOf(claim, other);
-      plan.openEffect(callOf(younger, claim, AT_MS + 1));
-      plan.openEffect(callOf(older, claim));
-      plan.openEffect(callOf(closed, claim));
-      plan.closeEffect(claim.partition, closed, 'done');
-      plan.openEffect(callOf(elsewhere, other));
+      open(plan, callOf(younger, claim, AT_MS + 1));
+      open(plan, callOf(older, claim));
+      open(plan, callOf(closed, claim));
+      close(plan, claim, closed, 'done');
+      open(plan, callOf(elsewhere, other));
       await commit(underTest(), plan);
-      expect((await open(claim.partition)).filter((id) => !before.includes(id))).toEqual([older, younger]);
+      expect((await openIn(claim.partition)).filter((id) => !before.includes(id))).toEqual([older, younger]);
 
       const closing = planOf(claim, other);
-      closing.closeEffect(claim.partition, older, 'done');
+      close(closing, claim, older, 'done');
       // Of another partition: nothing changes.
-      closing.effectStates.set(elsewhere, { partition: claim.partition, state: 'done' });
+      close(closing, claim, elsewhere, 'done');
       await commit(underTest(), closing);
-      expect(await open(claim.partition)).toContain(younger);
-      expect(await open(claim.partition)).not.toContain(older);
-      expect(await open(other.partition)).toContain(elsewhere);
+      expect(await openIn(claim.partition)).toContain(younger);
+      expect(await openIn(claim.partition)).not.toContain(older);
+      expect(await openIn(other.partition)).toContain(elsewhere);
     });
 
     it('are returned whole, unpublished until a commit says otherwise, and claimed when a worker has begun them', async () => {
       const [id, claim] = [unique('eff'), await acquire(underTest(), nextPartition())];
       const plan = planOf(claim);
-      plan.openEffect(callOf(id, claim));
+      open(plan, callOf(id, claim));
       await commit(underTest(), plan);
       const found = async () => (await underTest().store.effects.open([claim.partition])).find(({ effect }) => effect.id === id);
       expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: true, isClaimed: false });
@@ -49,14 +49,14 @@ export function effectCases(underTest: UnderTest): void {
       const claim = await acquire(underTest(), nextPartition());
       const [superseded, done, still] = [unique('eff'), unique('eff'), unique('eff')];
       const plan = planOf(claim);
-      for (const id of [superseded, done, still]) plan.openEffect(callOf(id, claim));
+      for (const id of [superseded, done, still]) open(plan, callOf(id, claim));
       await commit(underTest(), plan);
       const closing = planOf(claim);
-      closing.closeEffect(claim.partition, superseded, 'superseded');
-      closing.closeEffect(claim.partition, done, 'done');
+      close(closing, claim, superseded, 'superseded');
+      close(closing, claim, done, 'done');
       await commit(underTest(), closing);
       const late = planOf(claim);
-      late.closeEffect(claim.partition, superseded, 'done');
+      close(late, claim, superseded, 'done');
       await commit(underTest(), late);
 
       expect(await underTest().store.effects.superseded([superseded, done, still, unique('eff')])).toEqual(new Set([superseded]));
@@ -71,7 +71,7 @@ export function effectCases(underTest: UnderTest): void {
       await commit(underTest(), plan);
       for (const state of ['dead', 'delivered'] as const) {
         const settling = planOf(claim);
-        settling.deliveryStates.set(id, { partition: claim.partition, state });
+        settling.deliveryStates.set(id, { partition: claim.partition, id, state });
         settling.deadLetters.push({ partition: claim.partition, id, source: 'delivery', reason: 'r', body: '' });
         await commit(underTest(), settling);
       }
@@ -86,9 +86,9 @@ export function effectCases(underTest: UnderTest): void {
       const urlOf = (id: string) => `https://${id.replace('_', '-')}.example.com/`;
       const plan = planOf(claim);
       for (const id of [inRound, waiting, settled]) plan.deliveries.set(id, deliveryOf(id, claim, urlOf(id)));
-      plan.openEffect(roundOf(`${inRound}-1`, inRound, claim));
-      plan.openEffect(roundOf(`${inRound}-2`, inRound, claim));
-      plan.armTimer(claim.partition, `${waiting}-1${DELIVERY_DUE}`, AT_MS, JSON.stringify({ deliveryId: waiting }));
+      open(plan, roundOf(`${inRound}-1`, inRound, claim));
+      open(plan, roundOf(`${inRound}-2`, inRound, claim));
+      arm(plan, claim, `${waiting}-1${DELIVERY_DUE}`, AT_MS, JSON.stringify({ deliveryId: waiting }));
       await commit(underTest(), plan);
 
       const urls = await underTest().store.effects.pendingReceivers(1_000);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import type { PartitionClaim } from '../port/partition-store.ts';
-import { AT_MS, callOf, commit, deliveryOf, messageAt, planOf, process, sessionOf } from './plans.ts';
+import { AT_MS, append, arm, callOf, commit, deliveryOf, messageAt, open, planOf, process, sessionOf, stage, write } from './plans.ts';
 import { acquire, nextPartition, type StoreUnderTest, type UnderTest, unique } from './store-under-test.ts';
 
 /** One row of every kind, under ids of its own. */
@@ -13,12 +13,12 @@ interface Names {
 function addRows(plan: CommitPlan, claim: PartitionClaim, { session, run }: Names): void {
   const { partition } = claim;
   plan.sessions.set(session, sessionOf(session, claim, { head: 1 }));
-  plan.appendEvent(partition, session, messageAt(0));
+  append(plan, claim, session, messageAt(0));
   process(plan, claim, session, 'command');
-  plan.openEffect(callOf(`${session}-call`, claim));
-  plan.armTimer(partition, `${session}-timer`, AT_MS, '{}');
-  plan.recordRun({ partition, id: run, state: 'running', output: null, error: null, startedAtMs: AT_MS, completedAtMs: null });
-  plan.stage(partition, session, run, 0, { role: 'user', content: 'hello' } as never);
+  open(plan, callOf(`${session}-call`, claim));
+  arm(plan, claim, `${session}-timer`, AT_MS, '{}');
+  write(plan, claim, { runs: [{ partition, id: run, state: 'running', output: null, error: null, startedAtMs: AT_MS, completedAtMs: null }] });
+  stage(plan, claim, { sessionId: session, runId: run, seq: 0 }, { role: 'user', content: 'hello' });
   plan.runCalls.push({ partition, runId: run, effectId: 'call', outcome: { type: 'tool_call' } as never, endedAtMs: AT_MS });
   plan.deliveries.set(`${session}-delivery`, deliveryOf(`${session}-delivery`, claim));
   plan.deadLetters.push({ partition, id: `${session}-letter`, source: 'command', reason: 'r', body: 'b' });
@@ -117,7 +117,7 @@ export function fenceCases(underTest: UnderTest): void {
       process(repeatedCommand, one, stored.session, 'command');
       const takenOffset = planOf(one, other);
       addRows(takenOffset, other, dropped);
-      takenOffset.appendEvent(one.partition, stored.session, messageAt(0));
+      append(takenOffset, one, stored.session, messageAt(0));
 
       for (const plan of [repeatedCommand, takenOffset]) expect(await commit(underTest(), plan)).toMatchObject({ kind: 'repeated' });
       expect(await rowsOf(underTest(), other, dropped)).toBe(0);
@@ -148,7 +148,7 @@ export function fenceCases(underTest: UnderTest): void {
       const odd = 'nul \0, a lone surrogate \ud800, a quote " and ü';
       const plan = planOf(claim);
       plan.sessions.set(session, sessionOf(session, claim, { head: 1 }));
-      plan.appendEvent(claim.partition, session, messageAt(0, odd));
+      append(plan, claim, session, messageAt(0, odd));
       plan.deadLetters.push({ partition: claim.partition, id: session, source: 'command', reason: 'nul \0', body: 'nul \0' });
 
       expect(await commit(underTest(), plan)).toMatchObject({ kind: 'committed' });

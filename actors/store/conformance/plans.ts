@@ -1,8 +1,10 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
-import { CommitPlan, type DeliveryRow } from '../../runtime/apply/commit-plan.ts';
-import type { SessionState } from '../../runtime/apply/snapshots.ts';
+import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
+import type { CommandRows, DeliveryRow } from '../../runtime/apply/commit-rows.ts';
+import type { SessionState } from '../../runtime/apply/session-state.ts';
+import { commandRows } from '../../test-support/command-rows.ts';
 import type { CommitResult } from '../port/commit-store.ts';
 import type { PartitionClaim } from '../port/partition-store.ts';
 import type { StoreUnderTest } from './store-under-test.ts';
@@ -30,7 +32,7 @@ export async function commit({ store }: StoreUnderTest, plan: CommitPlan): Promi
 
 export function sessionOf(id: string, { partition }: PartitionClaim, fields: Partial<SessionState> = {}): SessionState {
   const record = { id, created_at: AT, updated_at: AT, title: 'a title' } as SessionRecord;
-  return { id, partition, head: 0, record, session: { value: 'idle', context: {} as never }, turn: null, run: null, isDeleted: false, ...fields };
+  return { id, partition, head: 0, record, actors: {}, isDeleted: false, ...fields };
 }
 
 export function messageAt(offset: number, text = `message ${offset}`): ConversationEvent {
@@ -62,4 +64,29 @@ export function deliveryOf(id: string, { partition }: PartitionClaim, url = 'htt
 /** Records a command as processed. */
 export function process(plan: CommitPlan, { partition }: PartitionClaim, sessionId: string, commandId: string): void {
   plan.processed.set(`${sessionId} ${commandId}`, { partition, sessionId, commandId, reply: { ok: false, code: 'not_found', message: commandId } as never });
+}
+
+/** What a command of the claim's partition writes. */
+export function write(plan: CommitPlan, { partition }: PartitionClaim, rows: Partial<CommandRows>): void {
+  plan.merge(commandRows({ partition, ...rows }));
+}
+
+export function append(plan: CommitPlan, claim: PartitionClaim, sessionId: string, event: ConversationEvent): void {
+  write(plan, claim, { sessionId, events: [{ partition: claim.partition, sessionId, event, text: JSON.stringify(event) }] });
+}
+
+export function stage(plan: CommitPlan, claim: PartitionClaim, of: { sessionId: string; runId: string; seq: number }, message: object): void {
+  write(plan, claim, { steps: [{ partition: claim.partition, ...of, message }] });
+}
+
+export function open(plan: CommitPlan, effect: EffectRow): void {
+  plan.openEffect({ ...effect, state: 'open' });
+}
+
+export function close(plan: CommitPlan, claim: PartitionClaim, id: string, state: 'done' | 'superseded'): void {
+  write(plan, claim, { closedEffects: [{ partition: claim.partition, id, state }] });
+}
+
+export function arm(plan: CommitPlan, { partition }: PartitionClaim, key: string, dueAtMs: number, command: string): void {
+  plan.timers.set(key, { partition, key, dueAtMs, command });
 }

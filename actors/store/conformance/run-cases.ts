@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StepMessage } from '../../kinds/run/types.ts';
-import type { RunProgress } from '../../runtime/apply/commit-plan.ts';
-import { AT_MS, commit, planOf, process } from './plans.ts';
+import type { RunProgress } from '../../runtime/apply/commit-rows.ts';
+import { AT_MS, commit, planOf, process, stage, write } from './plans.ts';
 import { acquire, LONG_MS, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 
 const userSays = (content: string) => ({ role: 'user', content }) as unknown as StepMessage;
@@ -33,7 +33,7 @@ export function runCases(underTest: UnderTest): void {
       for (const progress of [running, settled, { ...settled, state: 'failed' as const, output: null, error, completedAtMs: AT_MS + 2 }]) {
         expect(await underTest().store.runs.settled([id])).toEqual(new Set(progress.error === null ? [] : [id]));
         const plan = planOf(claim);
-        plan.recordRun(progress);
+        write(plan, claim, { runs: [progress] });
         await commit(underTest(), plan);
       }
 
@@ -45,7 +45,7 @@ export function runCases(underTest: UnderTest): void {
       const [run, claim] = [unique('run'), await acquire(underTest(), nextPartition())];
       const messages = [userSays('0'), modelSays('1 \0 \ud800'), userSays('2'), modelSays('3')];
       const plan = planOf(claim);
-      for (const seq of [3, 0, 2, 1]) plan.stage(claim.partition, 'ses', run, seq, messages[seq] as StepMessage);
+      for (const seq of [3, 0, 2, 1]) stage(plan, claim, { sessionId: 'ses', runId: run, seq }, messages[seq] as StepMessage);
       await commit(underTest(), plan);
       const { runs } = underTest().store;
 
@@ -85,7 +85,7 @@ export function runCases(underTest: UnderTest): void {
       const elsewhere = await accept(nextPartition(), oldest);
       const plan = planOf(claim);
       process(plan, claim, applied.sessionId, applied.id);
-      plan.recordRun({ partition, id: running.id, state: 'running', output: null, error: null, startedAtMs: AT_MS, completedAtMs: null });
+      write(plan, claim, { runs: [{ partition, id: running.id, state: 'running', output: null, error: null, startedAtMs: AT_MS, completedAtMs: null }] });
       await commit(underTest(), plan);
       const find = (minAgeMs: number, limit = 500) => underTest().store.runs.unstarted([partition], { minAgeMs, limit });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeSnapshot } from '../../runtime/apply/snapshots.ts';
-import { AT_MS, commit, deliveryOf, messageAt, planOf, process, sessionOf, statusAt } from './plans.ts';
+import { encodeSnapshot } from '../../kinds/snapshots.ts';
+import { AT_MS, append, commit, deliveryOf, messageAt, planOf, process, sessionOf, stage, statusAt, write } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 
 export function sessionCases(underTest: UnderTest): void {
@@ -24,7 +24,7 @@ export function sessionCases(underTest: UnderTest): void {
       const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
       const plan = planOf(claim);
       const events = [messageAt(0), statusAt(1), messageAt(2), messageAt(3), messageAt(4)];
-      for (const event of events) plan.appendEvent(claim.partition, id, event);
+      for (const event of events) append(plan, claim, id, event);
       await commit(underTest(), plan);
       const offsets = async (upTo: number, limit: number) => (await underTest().store.sessions.messages(id, upTo, limit)).map(({ offset }) => offset);
 
@@ -40,15 +40,15 @@ export function sessionCases(underTest: UnderTest): void {
       await underTest().others.acceptRun({ id: run, partition, sessionId: id, createdAtMs: AT_MS });
       const plan = planOf(claim);
       plan.sessions.set(id, sessionOf(id, claim, { head: 1 }));
-      plan.appendEvent(partition, id, messageAt(0));
-      plan.stage(partition, id, run, 0, { role: 'user', content: 'hello' } as never);
+      append(plan, claim, id, messageAt(0));
+      stage(plan, claim, { sessionId: id, runId: run, seq: 0 }, { role: 'user', content: 'hello' });
       plan.deliveries.set(`${id}-delivery`, deliveryOf(`${id}-delivery`, claim));
       process(plan, claim, id, 'command');
       await commit(underTest(), plan);
 
       const deletion = planOf(claim);
       deletion.sessions.set(id, sessionOf(id, claim, { head: 1, isDeleted: true }));
-      deletion.deleteSession(partition, id);
+      write(deletion, claim, { sessionId: id, isErased: true });
       await commit(underTest(), deletion);
 
       const { store, others } = underTest();

@@ -1,4 +1,4 @@
-import type { RunProgress } from '../../runtime/apply/commit-plan.ts';
+import type { RunProgress } from '../../runtime/apply/commit-rows.ts';
 import type { PartitionClaim, StoredPartition } from '../port/partition-store.ts';
 import type { RuntimeStore } from '../runtime-store.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AT_MS, commit, planOf } from './plans.ts';
+import { AT_MS, arm, commit, planOf } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 
 export function timerCases(underTest: UnderTest): void {
@@ -10,12 +10,12 @@ export function timerCases(underTest: UnderTest): void {
       const [moved, gone] = [unique('timer'), unique('timer')];
       const ofCase = async (of: number) => (await underTest().store.timers.of([of])).filter(({ key }) => [moved, gone].includes(key));
       const arming = planOf(claim, other);
-      for (const key of [moved, gone]) arming.armTimer(partition, key, AT_MS, '{"n": 1}');
+      for (const key of [moved, gone]) arm(arming, claim, key, AT_MS, '{"n": 1}');
       await commit(underTest(), arming);
       expect((await ofCase(partition)).map(({ key }) => key).sort()).toEqual([moved, gone].sort());
 
       const moving = planOf(claim, other);
-      moving.armTimer(partition, moved, AT_MS + 5, '{"n": 2}');
+      arm(moving, claim, moved, AT_MS + 5, '{"n": 2}');
       moving.disarmTimer(partition, gone);
       moving.disarmTimer(other.partition, unique('timer'));
       await commit(underTest(), moving);

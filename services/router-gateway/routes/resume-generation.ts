@@ -4,6 +4,7 @@ import type { EventPosition } from '#bus/messages/ordered-frames.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
 import type { Admission } from '../admission.ts';
 import { type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
@@ -33,7 +34,8 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       const given = lastEventIdOf(request.headers);
       const position = given === null ? { generationId, after: null } : positionOf(given);
       if (position?.generationId !== generationId) throw nothingToResume();
-      return resumeCall(deps, position, request, reply);
+      // An id does not say its surface.
+      return resumeCall(deps, { position, surface: chatCompletions }, request, reply);
     });
   };
 }
@@ -55,10 +57,17 @@ export interface ResumePosition {
   after: EventPosition | null;
 }
 
-/** @param position null when the given id is invalid @throws `request.not_found`, always with the same message */
+interface Resumed {
+  /** Null when the given id is invalid. */
+  position: ResumePosition | null;
+  /** For errors of the gateway. */
+  surface: Surface;
+}
+
+/** @throws `request.not_found`, always with the same message */
 export async function resumeCall(
   deps: ResumeDeps,
-  position: ResumePosition | null,
+  { position, surface }: Resumed,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
@@ -68,7 +77,7 @@ export async function resumeCall(
   reply.header('x-generation-id', callId);
   const relay = relayStream(deps, {
     callId,
-    surface: chatCompletions,
+    surface,
     model: MODEL_UNKNOWN,
     deadlineAtMs: generation.atMs + deps.totalMs,
     isDetached: request.headers['x-detach'] === 'true',

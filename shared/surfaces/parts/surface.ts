@@ -1,11 +1,11 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../../contracts/router/provider-part.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
-import type { ModelRequest, PartWriter, Surface, Template } from '../surface.ts';
+import type { PartWriter, Surface, Template } from '../surface.ts';
 
 /** For actors: parts as adapters yield them. Read by `textIn` (text-in.ts); not public. */
-export const parts: Surface<ModelRequest> = {
-  toModelRequest: (body) => body,
+export const parts: Surface = {
+  request: null,
   partWriter: () => writer,
   wholeBody: (answer, _head, usage, error) => JSON.stringify({ ...endOf(answer, usage), text: answer.text, toolCalls: answer.toolCalls, error }),
   errorEvent: ({ error }: RouterErrorBody) => eventOf({ type: 'error', error }),

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import type { EffectStore } from '../../store/port/effect-store.ts';
-import type { RunStore, StoredRun } from '../../store/port/run-store.ts';
+import type { EffectStore } from '../store/port/effect-store.ts';
+import type { RunStore, StoredRun } from '../store/port/run-store.ts';
 import { RunFactsReader } from './run-facts.ts';
 
 const RUNS = 20;

@@ -3,11 +3,13 @@ import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { compileSchema } from '#shared/json-schema.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { StepMessage } from '../../kinds/run/types.ts';
-import type { EffectStore } from '../../store/port/effect-store.ts';
-import type { RunStore, StoredRun } from '../../store/port/run-store.ts';
-import type { SessionState } from './snapshots.ts';
-import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
+import { runActor } from '../kinds/run/actor.ts';
+import type { StepMessage } from '../kinds/run/types.ts';
+import { sessionActor } from '../kinds/session/actor.ts';
+import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
+import type { EffectStore } from '../store/port/effect-store.ts';
+import type { RunStore, StoredRun } from '../store/port/run-store.ts';
+import type { ActorInputs, AutonomousRoutine, RunFacts } from './actor-inputs.ts';
 
 /** Runs whose stored facts are cached, mostly those in progress. Evicting one costs a read. */
 const MAX_RUNS = 256;
@@ -122,7 +124,7 @@ export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
-): Promise<Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
+): Promise<Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
   const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.actorId] : []));
   const failed = commands.flatMap((command) => (command.type === 'delivery.reported' && command.outcome === 'failed' ? [command.callId] : []));
   const runIds = new Set(named);
@@ -131,8 +133,8 @@ export async function readRunFacts(
   for (const command of commands) {
     const state = states.get(command.sessionId) ?? null;
     if (state === null) continue;
-    for (const runId of state.session.context.queue) runIds.add(runId);
-    const context = state.run?.context ?? null;
+    for (const runId of stateIn(state, sessionActor)?.context.queue ?? []) runIds.add(runId);
+    const context = stateIn(state, runActor)?.context ?? null;
     if (context === null) continue;
     runIds.add(context.runId);
     for (const hash of Object.values(context.lists)) hashes.add(hash);
@@ -157,7 +159,7 @@ export async function readRunFacts(
   };
 }
 
-const noRuns: Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
+const noRuns: Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
   runOf: () => null,
   isSettled: () => false,
   isSuperseded: () => false,

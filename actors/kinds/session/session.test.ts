@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import { CommitPlan } from './commit-plan.ts';
-import { applyCommand, failActor } from './interpret.ts';
-import type { SessionState } from './snapshots.ts';
-import type { TransitionInputs } from './transition-inputs.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
+import type { SessionState } from '../../runtime/apply/session-state.ts';
+import { applyTo, failIn } from '../../test-support/apply.ts';
 
 const COALESCE_MS = 150;
 
@@ -58,7 +58,7 @@ describe('a session', () => {
     expect(driven.log.map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
     expect(new Set(driven.log.map((event) => event.trace_id)).size).toBe(1);
     expect(driven.log[3]).toMatchObject({ source: 'ai_agent', metadata: { model: 'scripted/assistant' } });
-    expect(driven.state?.turn).toBeNull();
+    expect(driven.state?.actors.turn).toBeNull();
   });
 
   it('replies to a post with the stored event', () => {
@@ -177,7 +177,7 @@ describe('a session', () => {
       },
     };
 
-    expect(() => applyCommand(plan, 1, driven.state, broken, driven.transitionInputs())).toThrow('broken');
+    expect(() => applyTo(plan, driven.state, broken, driven.transitionInputs())).toThrow('broken');
     expect(plan.events).toEqual([]);
     expect(plan.sessions.size).toBe(0);
   });
@@ -283,7 +283,7 @@ class DrivenSession {
     this.#nowMs += ms;
   }
 
-  transitionInputs(): TransitionInputs {
+  transitionInputs(): ActorInputs {
     return {
       atMs: this.#nowMs,
       coalesceMs: COALESCE_MS,
@@ -308,7 +308,7 @@ class DrivenSession {
 
   apply(command: SessionCommand): CommandReply | null {
     const plan = new CommitPlan();
-    const reply = applyCommand(plan, 1, this.state, command, this.transitionInputs());
+    const reply = applyTo(plan, this.state, command, this.transitionInputs());
     this.#store(plan);
     return reply;
   }
@@ -316,7 +316,7 @@ class DrivenSession {
   fail(): void {
     if (this.state === null) return;
     const plan = new CommitPlan();
-    failActor(plan, 1, this.state, post('poison'), this.transitionInputs());
+    failIn(plan, this.state, post('poison'), this.transitionInputs());
     this.#store(plan);
   }
 

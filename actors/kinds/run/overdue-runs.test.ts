@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { CommitPlan } from './commit-plan.ts';
-import { applyCommand } from './interpret.ts';
-import type { RunFacts, TransitionInputs } from './transition-inputs.ts';
+import type { ActorInputs, RunFacts } from '../../inputs/actor-inputs.ts';
+import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
+import { applyTo } from '../../test-support/apply.ts';
 
 const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, traceparent: null } as const;
 const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };
@@ -16,7 +16,7 @@ const facts: RunFacts = {
   ...{ bundle: null, routine: null, inputViolation: null, checkOutput: () => null },
 };
 
-function transitionInputs({ isSettled = false }: { isSettled?: boolean } = {}): TransitionInputs {
+function transitionInputs({ isSettled = false }: { isSettled?: boolean } = {}): ActorInputs {
   let ids = 0;
   const newId = () => {
     ids += 1;
@@ -32,7 +32,7 @@ describe('a run that is missing in its session', () => {
   it('is not changed when its row is settled', () => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, overdue, transitionInputs({ isSettled: true }));
+    applyTo(plan, null, overdue, transitionInputs({ isSettled: true }));
 
     expect([plan.runs.size, plan.deliveries.size, plan.timers.size]).toEqual([0, 0, 0]);
   });
@@ -42,9 +42,9 @@ describe('a run that is missing in its session', () => {
     const opened = { ...facts, ephemeral: true, expiresAtMs: 300_000 };
     const first = { ...transitionInputs(), runOf: () => opened };
 
-    applyCommand(plan, 1, null, start, first);
+    applyTo(plan, null, start, first);
     const [settled] = [...plan.runs.values()];
-    applyCommand(plan, 1, plan.sessions.get('ses_a') ?? null, overdue, first);
+    applyTo(plan, plan.sessions.get('ses_a') ?? null, overdue, first);
 
     expect(settled).toMatchObject({ state: 'failed', error: { code: 'engine_error' } });
     expect([...plan.runs.values()]).toEqual([settled]);
@@ -57,7 +57,7 @@ describe('a run that is missing in its session', () => {
   ])('fails for want of its session; past its time, for its time (expires at %i, applied at 200000)', (expiresAtMs, code) => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, start, { ...transitionInputs(), runOf: () => ({ ...facts, expiresAtMs }) });
+    applyTo(plan, null, start, { ...transitionInputs(), runOf: () => ({ ...facts, expiresAtMs }) });
 
     expect([...plan.runs.values()]).toMatchObject([{ state: 'failed', error: { code } }]);
   });
@@ -65,7 +65,7 @@ describe('a run that is missing in its session', () => {
   it('is settled as too late when it is not over, and calls back', () => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, overdue, transitionInputs());
+    applyTo(plan, null, overdue, transitionInputs());
 
     expect([...plan.runs.values()]).toMatchObject([{ id: 'run_a', state: 'failed', error: { code: 'timeout' }, startedAtMs: 1_000, completedAtMs: 200_000 }]);
     expect([...plan.deliveries.keys()]).toEqual(['run_a-callback']);

@@ -3,12 +3,10 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
-import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
-import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
-import { chatCompletions as surface } from '#shared/surfaces/chat-completions/surface.ts';
+import type { ModelRequest, RequestForm, Surface } from '#shared/surfaces/surface.ts';
 import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -29,10 +27,10 @@ import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
-export interface ChatCompletionsDeps {
+export interface ModelCallDeps {
   models: ModelIndex;
   /** Header value; null when nothing is ignored. */
-  ignoredIn(request: ChatRequest): string | null;
+  ignoredIn(request: ModelRequest): string | null;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
@@ -47,11 +45,15 @@ export interface ChatCompletionsDeps {
   metrics: Metrics;
 }
 
-/** Its row in `shared/surfaces/surfaces.ts`. */
-const SURFACE = 'chat-completions';
+/** An API that clients have: a row of `shared/surfaces/surfaces.ts`. */
+export interface PublicSurface {
+  name: string;
+  surface: Surface;
+  form: RequestForm;
+}
 
-/** POST /chat/completions: sends the call to a worker and relays the response. */
-export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
+/** Sends a call of the API to a worker and relays the response. */
+export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
     const refuseWork = preparedRefusal(overloaded(limits));
@@ -70,16 +72,16 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       done(excess === null ? undefined : invalid('', excess));
     });
 
-    app.setValidatorCompiler(validateUnless(isValidChatRequest));
-    app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
+    app.setValidatorCompiler(validateUnless(form.isValid));
+    app.post(form.path, { schema: { body: form.schema } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
         releaseBody(request);
         request.admitted?.bodyDone();
         // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
-        return resumeCall(deps, positionOf(lastEventId), request, reply);
+        return resumeCall(deps, { position: positionOf(lastEventId), surface }, request, reply);
       }
-      const chat = withSession(surface.toModelRequest(request.body), request.headers['x-session-id'], limits);
+      const chat = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const ignored = ignoredIn(chat);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refuseModeration(chat);
@@ -97,7 +99,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         callId,
         origin: readers.origin,
         want: chat.stream === true ? 'frames' : 'body',
-        surface: SURFACE,
+        surface: name,
         deadlineAtMs,
         createdAtMs: nowMs,
         detached: isDetached,
@@ -135,7 +137,7 @@ function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
 }
 
 /** Parent of the worker's spans; ends when the call is sent, long before the response. */
-function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: string, parent: string): Span {
+function publishSpan({ tracing = noTracing }: ModelCallDeps, callId: string, parent: string): Span {
   const attributes = {
     'messaging.system': 'nats',
     'messaging.operation.type': 'send',
@@ -146,7 +148,7 @@ function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: strin
 }
 
 /** The body's session id wins over the header's. @throws `request.invalid` when the header's is used and too long */
-function withSession(chat: ChatRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ChatRequest {
+function withSession(chat: ModelRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ModelRequest {
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
   if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id must have at most ${sessionIdLength} characters`);
   return { ...chat, session_id: header };
