@@ -15,7 +15,7 @@ import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts
 import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
-import { IGNORED_HEADER, refuseModeration } from '../ignored-fields.ts';
+import { IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
@@ -78,7 +78,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const ignored = ignoredIn(chat);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
-      if (chat.plugins !== undefined) refuseModeration(chat);
+      if (chat.plugins !== undefined) refusePlugins(chat);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
