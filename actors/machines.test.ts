@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { runMachine } from './kinds/run/machine.ts';
-import { sessionMachine } from './kinds/session/machine.ts';
-import { turnMachine } from './kinds/turn/machine.ts';
+import { actorKinds } from './kinds/registry.ts';
 
-const machines = { session: sessionMachine, turn: turnMachine, run: runMachine };
+const machines = Object.fromEntries([...actorKinds.values()].map(({ name, machine }) => [name, machine]));
 
 /** Every key of a machine's definition, however deep. */
 function keysIn(value: unknown): string[] {
@@ -42,7 +40,7 @@ describe('machines', () => {
   );
 
   it.each(Object.keys(machines))('DESIGN 5: no machine reads the time, random numbers or anything outside it: %s', (name) => {
-    const folder = new URL(`./${name}/`, import.meta.url);
+    const folder = new URL(`./kinds/${name}/`, import.meta.url);
     const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'));
     const code = sources.map((file) => readFileSync(new URL(file, folder), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');
 

@@ -1,3 +1,5 @@
+import type { workKinds } from '#shared/work-kinds.ts';
+
 /**
  * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands and work are durable once their promise resolves.
  * Notices and tokens may be lost at any moment; their readers must recover. Bodies of commands and work are well-formed text of at most 32 MiB; over 512 KiB
@@ -96,7 +98,7 @@ export interface StoredCommand {
   storedAtMs: number;
 }
 
-export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
+export type WorkKind = (typeof workKinds)[number];
 /** Their publishers keep the items and learn of their progress, so they can be dispatched. */
 export type DispatchedKind = Extract<WorkKind, 'router.call'>;
 
@@ -158,17 +160,13 @@ export interface NoticeBoard {
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
-/**
- * When a frame is stored for replay. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS`, later while the publisher is stalled or its broker away,
- * never when the publisher dies first. `no more`: neither this frame nor the subject's pending ones need be stored.
- */
-export type Retention = 'at once' | 'soon' | 'no more';
-export const RETAINED_WITHIN_MS = 1_000;
-
 /** Frames of model calls: live to subscribers, and stored for two minutes for replay. */
 export interface TokenStream {
-  /** Fire and forget; live at once, whatever the retention. Takes ownership of the bytes. */
-  publish(subject: string, frame: Uint8Array, retention?: Retention): void;
+  /**
+   * Fire and forget; live at once. The frame's kind says when it is stored and whether it waits for the end of the tick (messages/retention.ts). Takes ownership
+   * of the bytes.
+   */
+  publish(subject: string, frame: Uint8Array): void;
   /** Frames are shared between subscribers: read only. */
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /**

@@ -24,8 +24,8 @@ const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
 /** Lets tokens carry frames of any size, in parts. A lost part loses its frame. */
 export function withLargeFrames(inner: TokenStream): TokenStream {
   return {
-    publish(subject, frame, retention) {
-      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== PART_PREFIX && frame[0] !== DRIVER_PREFIX) inner.publish(subject, frame, retention);
+    publish(subject, frame) {
+      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== PART_PREFIX && frame[0] !== DRIVER_PREFIX) inner.publish(subject, frame);
       else for (const part of cutFrame(frame)) inner.publish(subject, part);
     },
     subscribe(pattern, handler) {

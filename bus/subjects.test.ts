@@ -11,13 +11,13 @@ describe('subjectOf', () => {
   it('refuses too few tokens and too many', () => {
     expect(() => subjectOf(addresses.tokens, 'gw1')).toThrow(INVALID);
     expect(() => subjectOf(addresses.tokens, 'gw1', 'call1', 'more')).toThrow(INVALID);
-    expect(() => subjectOf(addresses.turnCalls, 'more')).toThrow(INVALID);
+    expect(() => subjectOf(addresses.dispatchedCalls, 'more')).toThrow(INVALID);
   });
 
   it('fills the stars in order, with numbers too', () => {
     expect(subjectOf(addresses.tokens, 'gw-1', 'gen_1')).toBe('tok.gw-1.gen_1');
     expect(subjectOf(addresses.commands, 63)).toBe('cmd.63');
-    expect(subjectOf(addresses.clientCalls)).toBe('work.router.call');
+    expect(subjectOf(addresses.dispatchedCalls)).toBe('offer.router.call');
   });
 });
 

@@ -3,26 +3,18 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 /** Each process has its own user at the broker. `operator` is the command line that replays dead letters. */
 export type BusUser = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
 
-interface Address {
+export interface Address {
   pattern: string;
   publish: readonly BusUser[];
   read: readonly BusUser[];
 }
 
-/** All subjects. The code, the broker's permissions and the compose file derive from this table. */
+/** All subjects but those of work items (work-queues.ts). The code, the broker's permissions and the compose file derive from this table. */
 export const addresses = {
   /** `cmd.<partition>`: commands to its owner, stored in the command log. */
   commands: { pattern: 'cmd.*', publish: ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'], read: ['actor-host'] },
-  /** Model calls of turns. */
-  turnCalls: { pattern: 'work.router.turn', publish: ['actor-host'], read: ['router-worker'] },
-  /** Model calls of the router's clients. */
-  clientCalls: { pattern: 'work.router.call', publish: ['router-gateway', 'router-worker'], read: ['router-worker'] },
-  /** The same, dispatched. A worker without a free slot publishes it to the queue. */
+  /** Model calls of the router's clients, dispatched. A worker without a free slot publishes it to the queue. */
   dispatchedCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
-  /** Calls and lists of the agent's tool servers. */
-  tools: { pattern: 'work.tool', publish: ['actor-host'], read: ['effect-worker'] },
-  /** Callbacks of settled runs. */
-  deliveries: { pattern: 'work.delivery', publish: ['actor-host', 'operator'], read: ['effect-worker'] },
   /** `tok.<origin>.<call>`: stored frames of a call. The origin is a gateway's id, or a session's. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
   /** `live.<origin>._batch`: frames that are stored later or never, of all calls of an origin in one tick. */

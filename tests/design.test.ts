@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { addresses } from '../bus/subjects.ts';
+import { workQueues } from '../bus/work-queues.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const ROOMS = ['actors', 'bus', 'services', 'shared', 'tests'];
@@ -75,7 +76,7 @@ describe('docs/design.md', () => {
   });
 
   it('names no subject that the bus does not have', () => {
-    const patterns = new Set<string>(Object.values(addresses).map(({ pattern }) => pattern));
+    const patterns = new Set<string>([...Object.values(addresses), ...Object.values(workQueues)].map(({ pattern }) => pattern));
     const firstTokens = new Set([...patterns].map((pattern) => pattern.split('.')[0]));
     const subject = new RegExp(`(?<![\\w./])(?:${[...firstTokens].join('|')})(?:\\.(?:[a-z]+|_[a-z]+|<[a-z]+>|\\*))+`, 'g');
     // A placeholder, or a token that begins with an underscore, stands where the pattern has a wildcard.

@@ -1,6 +1,6 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { EffectRow } from './effects.ts';
+import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
 
 /** Address of a model call's result, with the request's epoch. */

@@ -1,5 +1,5 @@
+import { encodeSnapshot, MACHINE_VERSION } from '../kinds/snapshots.ts';
 import type { CommitPlan } from '../runtime/apply/commit-plan.ts';
-import { encodeSnapshot, MACHINE_VERSION } from '../runtime/apply/snapshots.ts';
 
 /** One kind of rows in a commit: an array parameter per column, and the SQL that writes them. */
 export interface RowSet {

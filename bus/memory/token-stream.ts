@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Listening, Retention, TokenStream } from '../bus.ts';
+import type { Listening, TokenStream } from '../bus.ts';
+import { retentionOf } from '../messages/retention.ts';
 import { PubSub } from './pub-sub.ts';
 import type { Closable, ComponentDeps } from './types.ts';
 
@@ -45,9 +46,9 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#live = live;
   }
 
-  publish(subject: string, frame: Uint8Array, retention: Retention = 'at once'): void {
+  publish(subject: string, frame: Uint8Array): void {
     if (this.#closed) return;
-    if (retention !== 'no more') this.#retain(subject, frame);
+    if (retentionOf(frame) !== 'no more') this.#retain(subject, frame);
     this.#live.publish(subject, frame);
   }
 

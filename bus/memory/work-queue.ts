@@ -5,6 +5,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
 import { assertDispatchable, Refusals } from '../refusals.ts';
+import { perWorkKind } from '../work-queues.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isBelowCapacity } from './limits.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
@@ -156,8 +157,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
 
   async depths(): Promise<Record<WorkKind, number>> {
     this.#assertOpen();
-    const of = (kind: WorkKind) => this.#kind(kind).items;
-    return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
+    return perWorkKind((kind) => this.#kind(kind).items);
   }
 
   hasCapacity(): boolean {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { behindEvents, bodyFrame, errorFrame, readFrame, sseFrame, textFrame } from './frame.ts';
+import { behindEvents, bodyFrame, errorFrame, readFrame, sseFrame, templateFrame, textFrame } from './frame.ts';
 
 const CALL = 'gen-gw1-01ARZ3NDEKTSV4RRFFQ69G5FAV-tag';
 const EVENTS = 'data: {"text":"h\u00e9\u{1f600}"}\n\n';
@@ -33,31 +33,59 @@ describe('readFrame', () => {
     ['a body without a status', 'b\n{}'],
     ['a body whose status is no number', 'bok\n{}'],
     ['a body without an end of its status', 'b200'],
+    ['a template without sizes', `s\n`],
+    ['a template of no size', `s0.3\nabcid: ${CALL}.1.1\n`],
+    ['a template that is cut off', 's9.9\nab'],
+    ['a template with other bytes behind it than the id', `s1.1\nabcid: ${CALL}.1.1\n`],
     ['an error without a body', 'e500\n'],
     ['an error whose body has no end', 'e500\n{}'],
   ])('is null for %s', (_, text) => {
     expect(readFrame(CALL, Buffer.from(text))).toBeNull();
   });
 
-  it.each(['open', 'content', 'done'] as const)(
-    'reads the attempt and the sequence of a frame that is %s, and returns the bytes for the client unchanged',
-    (kind) => {
-      const frame = readFrame(CALL, sseFrame(kind, CALL, 12, 345_678_901, EVENTS));
+  it.each([
+    ['o', 'open'],
+    ['m', 'content'],
+    ['c', 'content'],
+    ['d', 'done'],
+  ] as const)('reads the attempt and the sequence of a frame `%s`, which is %s, and returns the bytes for the client unchanged', (letter, kind) => {
+    const frame = readFrame(CALL, sseFrame(letter, { callId: CALL, attempt: 12, seq: 345_678_901 }, EVENTS));
 
-      expect(frame).toMatchObject({ kind, attempt: 12, seq: 345_678_901 });
-      expect(textOf(frame?.kind === kind ? frame.sse : undefined)).toBe(`id: ${CALL}.12.345678901\n${EVENTS}`);
-    },
-  );
+    expect(frame).toMatchObject({ kind, attempt: 12, seq: 345_678_901 });
+    expect(textOf(frame?.kind === kind ? frame.sse : undefined)).toBe(`id: ${CALL}.12.345678901\n${EVENTS}`);
+  });
 
   it('reads a text', () => {
-    const frame = readFrame(CALL, textFrame(2, 17, '"\\n.\u{1f600}"'));
+    const frame = readFrame(CALL, textFrame({ callId: CALL, attempt: 2, seq: 17 }, '"\\n.\u{1f600}"'));
     if (frame?.kind !== 'text') throw new Error('not the frame of a text');
 
-    expect([frame.attempt, frame.seq, textOf(frame.json)]).toEqual([2, 17, '"\\n.\u{1f600}"']);
+    expect([frame.attempt, frame.seq, textOf(frame.text)]).toEqual([2, 17, '"\\n.\u{1f600}"']);
+  });
+
+  it('reads the template that content states, whatever its bytes are', () => {
+    const template = { prefix: 'data: {"\n\u{1f600}', suffix: '"}\n\n' };
+    const frame = readFrame(CALL, templateFrame({ callId: CALL, attempt: 2, seq: 3 }, template, EVENTS));
+    if (frame?.kind !== 'content' || frame.template === null || frame.template === 'unstated') throw new Error('not a frame with a template');
+
+    expect([frame.attempt, frame.seq, textOf(frame.sse)]).toEqual([2, 3, `id: ${CALL}.2.3\n${EVENTS}`]);
+    expect([textOf(frame.template.prefix), textOf(frame.template.suffix)]).toEqual([template.prefix, template.suffix]);
+  });
+
+  it('reads a frame of a logged call as that of any other', () => {
+    const at = { callId: CALL, attempt: 1, seq: 2 };
+    const logged = { ...at, isLogged: true };
+    for (const make of [
+      (address: typeof at) => sseFrame('m', address, EVENTS),
+      (address: typeof at) => textFrame(address, '"a"'),
+      (address: typeof at) => errorFrame(address, 500, '{}', EVENTS),
+    ]) {
+      expect(make(logged)[0]).toBe((make(at)[0] ?? 0) - 32);
+      expect(readFrame(CALL, make(logged))).toEqual(readFrame(CALL, make(at)));
+    }
   });
 
   it('reads both forms of an error', () => {
-    const frame = readFrame(CALL, errorFrame(CALL, 1, 7, 502, '{"error":{"code":502}}', EVENTS));
+    const frame = readFrame(CALL, errorFrame({ callId: CALL, attempt: 1, seq: 7 }, 502, '{"error":{"code":502}}', EVENTS));
     if (frame?.kind !== 'error') throw new Error('not an error frame');
 
     expect(frame.status).toBe(502);
@@ -74,8 +102,8 @@ describe('readFrame', () => {
   });
 
   it('DESIGN 7: a frame is read without a copy: what is returned are views of its bytes', () => {
-    const content = sseFrame('content', CALL, 1, 1, EVENTS);
-    const error = errorFrame(CALL, 1, 2, 500, '{}', EVENTS);
+    const content = sseFrame('c', { callId: CALL, attempt: 1, seq: 1 }, EVENTS);
+    const error = errorFrame({ callId: CALL, attempt: 1, seq: 2 }, 500, '{}', EVENTS);
     const [first, second] = [readFrame(CALL, content), readFrame(CALL, error)];
     if (first?.kind !== 'content' || second?.kind !== 'error') throw new Error('not the frames that were made');
 
@@ -86,7 +114,7 @@ describe('readFrame', () => {
 });
 
 describe('behindEvents', () => {
-  const frame = readFrame(CALL, sseFrame('done', CALL, 1, 7, `${EVENTS}data: {}\n\ndata: [DONE]\n\n`));
+  const frame = readFrame(CALL, sseFrame('d', { callId: CALL, attempt: 1, seq: 7 }, `${EVENTS}data: {}\n\ndata: [DONE]\n\n`));
   if (frame?.kind !== 'done') throw new Error('not the end of a stream');
   const { sse } = frame;
 

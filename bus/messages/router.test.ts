@@ -41,6 +41,7 @@ describe('the quick check of a client call', () => {
     ['of a version that is not known', { ...call, v: 2 }],
     ['of an actor', { ...call, reply: { sessionId: 's', ...actorFields('t') } }],
     ['that wants no answer', { ...call, want: 'none' }],
+    ['whose surface has no name', { ...call, surface: 7 }],
     ['of a release that did not say whether it is detached', { ...call, detached: undefined }],
     ['with a request that is not valid', { ...call, request: { ...call.request, tools: {} } }],
   ])('is none %s', (_name, value) => {
@@ -49,6 +50,7 @@ describe('the quick check of a client call', () => {
 
   it('is the form that a gateway sends', () => {
     expect(isClientCall(call)).toBe(true);
+    expect(isClientCall({ ...call, surface: 'chat-completions' })).toBe(true);
     expect(isClientCall({ ...call, request: { ...call.request, top_p: 0.9, tools: [], newer_field: 1 } })).toBe(true);
   });
 });
@@ -60,6 +62,7 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
     callId: text,
     origin: text,
     want: fc.constantFrom('frames' as const, 'body' as const),
+    surface: text,
     deadlineAtMs: fc.double({ noDefaultInfinity: true, noNaN: true }),
     createdAtMs: fc.integer(),
     detached: fc.boolean(),

@@ -26,6 +26,11 @@ export const routerCall = z.object({
   origin: z.string(),
   /** `frames`: every chunk as it comes. `body`: one terminal frame with the whole answer. `none`: no frame, only the command to `reply`. */
   want: z.enum(['frames', 'body', 'none']),
+  /**
+   * The API whose form the answer has, a row of `shared/surfaces/surfaces.ts`; frames then state their template. Absent from older releases, which read chat
+   * completions in frames that state none.
+   */
+  surface: z.string().optional(),
   /** Epoch milliseconds after which the call is not begun, and ends with `router.timeout` if it runs. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
@@ -51,14 +56,14 @@ export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 /** Whether a message is a client's call. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
 export function isClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
-  const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } = value as Partial<
-    Record<keyof RouterCall, unknown>
-  >;
+  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } =
+    value as Partial<Record<keyof RouterCall, unknown>>;
   return (
     v === 1 &&
     typeof callId === 'string' &&
     typeof origin === 'string' &&
     (want === 'body' || want === 'frames') &&
+    (surface === undefined || typeof surface === 'string') &&
     Number.isFinite(deadlineAtMs) &&
     Number.isFinite(createdAtMs) &&
     typeof detached === 'boolean' &&
@@ -76,8 +81,8 @@ const UNESCAPED = /^[ !#-[\]-~]*$/;
 
 /** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
-  const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
-  const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"`;
+  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
+  const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"${surface === undefined ? '' : `,"surface":${quoted(surface)}`}`;
   const facts = `"deadlineAtMs":${deadlineAtMs},"createdAtMs":${createdAtMs},"detached":${detached},"republished":${republished}`;
   const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)},"maxTokens":null,"reply":null`;
   return `{${names},${facts},${caller},"request":${requestText}}`;

@@ -157,7 +157,8 @@ const effectOverdue = z.object({
   callId: z.string(),
   /** The turn, run or delivery that waits. */
   ...actorShape,
-  kind: z.enum(['tool-call', 'tool-list', 'delivery']),
+  /** Name of the kind of effect. */
+  kind: z.string(),
 });
 
 const runDeadline = z.object({ ...header, type: z.literal('run.deadline'), ...actorShape });
@@ -185,13 +186,9 @@ const anyCommand = z.discriminatedUnion('type', [
 export const sessionCommand = z.preprocess(withActorFields, anyCommand);
 export type SessionCommand = z.infer<typeof sessionCommand>;
 /** What workers report; all others are requests. */
-export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
-  'call.completed',
-  'call.failed',
-  'tools.listed',
-  'tool.completed',
-  'delivery.reported',
-]);
+const results = ['call.completed', 'call.failed', 'tools.listed', 'tool.completed', 'delivery.reported'] as const satisfies SessionCommand['type'][];
+export type ResultType = (typeof results)[number];
+export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set(results);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
 /** The id of the message that a turn's call may bring: `trn_<ulid>-1` gives `evt_<ulid>-1`. Token readers name it before it is written. */

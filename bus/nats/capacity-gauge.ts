@@ -1,7 +1,8 @@
 import { QueueingDelay, SAMPLE_INTERVAL_MS } from '#shared/admission.ts';
 import type { WorkKind } from '../bus.ts';
+import { workQueues } from '../work-queues.ts';
 import type { NatsLink } from './connection/link.ts';
-import { streams, workConsumers } from './streams.ts';
+import { streams } from './streams.ts';
 
 /** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
@@ -67,7 +68,7 @@ export class CapacityGauge {
   /** Rejects without a consumer, before the first worker. */
   async #sampleQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
     const info = await this.#link.retryWhileTransient('describe a consumer of work', SAMPLE_BUDGET_MS, () =>
-      this.#link.manager.consumers.info(streams.work.name, workConsumers[kind].name),
+      this.#link.manager.consumers.info(streams.work.name, workQueues[kind].consumer),
     );
     queueingDelay.sample({ atMs: performance.now(), waiting: info.num_pending, dequeued: info.delivered.consumer_seq });
   }

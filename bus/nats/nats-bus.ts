@@ -49,7 +49,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
   const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, log);
-  const tokens = natsTokenStream(link, budgetMs, log);
+  const tokens = natsTokenStream({ link, budgetMs, isAlone: () => work.inFlight() <= 1, log });
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
   let closing: Promise<void> | null = null;
 

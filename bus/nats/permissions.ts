@@ -1,6 +1,7 @@
-import { addresses, type BusUser } from '../subjects.ts';
+import { type Address, addresses, type BusUser } from '../subjects.ts';
+import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
-import { admittedKinds, type StreamUse, streams, workConsumers } from './streams.ts';
+import { type StreamUse, streams } from './streams.ts';
 
 /** With wildcards; all else is refused. */
 interface Permissions {
@@ -11,16 +12,16 @@ interface Permissions {
 export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'];
 
 const API = '$JS.API';
+const { commands, ...notices } = addresses;
+const queues = Object.values(workQueues);
 /** Read through consumers only, never subscribed to. */
-const storedWork = [addresses.turnCalls, addresses.clientCalls, addresses.tools, addresses.deliveries];
-const consumedOnly: readonly Address[] = [addresses.commands, ...storedWork];
-
-type Address = (typeof addresses)[keyof typeof addresses];
+const consumedOnly: readonly Address[] = [commands, ...queues];
+const all: readonly Address[] = [...consumedOnly, ...Object.values(notices)];
 
 /** A user's subjects in `subjects.ts`, and exactly those JetStream API calls that the driver makes for it. No user may delete a stream. */
 export function permissionsOf(user: BusUser): Permissions {
-  const publishes = Object.values<Address>(addresses).filter((address) => includes(address.publish, user));
-  const reads = Object.values<Address>(addresses).filter((address) => includes(address.read, user));
+  const publishes = all.filter((address) => includes(address.publish, user));
+  const reads = all.filter((address) => includes(address.read, user));
   const publish = [
     ...publishes.map((address) => address.pattern),
     ...Object.values(streams).flatMap((stream) => declaring(stream, user)),
@@ -28,8 +29,8 @@ export function permissionsOf(user: BusUser): Permissions {
     ...(reads.some(mayBeLarge) ? streams.blobs.subjects.map((subject) => `${API}.DIRECT.GET.${streams.blobs.name}.${subject}`) : []),
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
     ...(includes([...addresses.tokens.read, ...addresses.tokens.publish], user) ? readingTokens() : []),
-    ...Object.values(workConsumers).flatMap((consumer) => (reads.some(({ pattern }) => pattern === consumer.subject) ? consuming(consumer) : [])),
-    ...lookingAtQueues(user),
+    ...queues.flatMap((queue) => (includes(queue.read, user) ? consuming(queue) : [])),
+    ...queues.flatMap((queue) => (includes(queue.admits, user) ? [`${API}.CONSUMER.INFO.${streams.work.name}.${queue.consumer}`] : [])),
   ];
   const subscribe = [
     ...reads.filter((address) => !consumedOnly.includes(address)).map((address) => address.pattern),
@@ -68,7 +69,7 @@ function readingTokens(): string[] {
 }
 
 /** The consumer of a kind of work, and its acks in both forms (delivery-subject.ts). */
-function consuming({ name, subject }: { name: string; subject: string }): string[] {
+function consuming({ consumer: name, pattern: subject }: (typeof queues)[number]): string[] {
   const stream = streams.work.name;
   return [
     `${API}.CONSUMER.CREATE.${stream}.${name}.${subject}`,
@@ -76,12 +77,6 @@ function consuming({ name, subject }: { name: string; subject: string }): string
     `$JS.ACK.${stream}.${name}.>`,
     `$JS.ACK.*.*.${stream}.${name}.>`,
   ];
-}
-
-/** Queue length of the gateway's admitted kind. */
-function lookingAtQueues(user: BusUser): string[] {
-  const kind = admittedKinds[user];
-  return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];
 }
 
 /** Its bodies may be blobs. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { workKinds } from '#shared/work-kinds.ts';
 import { addresses, type BusUser } from '../subjects.ts';
+import { workQueues } from '../work-queues.ts';
 import { defaultSettings } from './settings.ts';
-import { declarationsFor, streams, workConsumers } from './streams.ts';
+import { declarationsFor, streams } from './streams.ts';
 
 function namesFor(user: BusUser | null): string[] {
   return declarationsFor(user, defaultSettings).map(({ name }) => name);
@@ -19,14 +21,13 @@ describe('streams', () => {
   });
 
   it('DESIGN 6: the queue captures every kind of work, each with its own consumer', () => {
-    const work = Object.values(addresses).filter(({ pattern }) => pattern.startsWith('work.'));
+    const queues = Object.values(workQueues);
 
-    expect(
-      Object.values(workConsumers)
-        .map(({ subject }) => subject)
-        .sort(),
-    ).toEqual(work.map(({ pattern }) => pattern).sort());
-    expect(new Set(Object.values(workConsumers).map(({ name }) => name)).size).toBe(work.length);
+    expect(Object.keys(workQueues).sort()).toEqual([...workKinds].sort());
+    for (const { pattern } of queues) expect(pattern).toMatch(/^work\.[^*>]+$/);
+    expect(new Set(queues.map(({ pattern }) => pattern)).size).toBe(workKinds.length);
+    expect(new Set(queues.map(({ consumer }) => consumer)).size).toBe(workKinds.length);
+    expect(Object.values(addresses).filter(({ pattern }) => pattern.startsWith('work.'))).toEqual([]);
     expect(streams.work.subjects).toEqual(['work.>']);
   });
 

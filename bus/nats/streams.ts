@@ -1,6 +1,6 @@
 import type { StreamConfig } from '@nats-io/jetstream';
-import type { WorkKind } from '../bus.ts';
 import { addresses, type BusUser } from '../subjects.ts';
+import { workQueues } from '../work-queues.ts';
 import type { NatsSettings } from './settings.ts';
 
 /** A stream of the broker: what it captures, and which users publish to it or read it. */
@@ -11,8 +11,8 @@ export interface StreamUse {
   users: readonly BusUser[];
 }
 
-const { commands, turnCalls, clientCalls, tools, deliveries, tokens } = addresses;
-const work = [turnCalls, clientCalls, tools, deliveries];
+const { commands, tokens } = addresses;
+const work = Object.values(workQueues);
 
 /** All streams. Declarations and the broker's permissions derive from this table. */
 export const streams = {
@@ -22,17 +22,6 @@ export const streams = {
   /** Large bodies of commands and work. */
   blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]) },
 } as const satisfies Record<string, StreamUse>;
-
-/** Durable, one per kind, shared by its workers. */
-export const workConsumers: Record<WorkKind, { name: string; subject: string }> = {
-  'router.turn': { name: 'router-turn', subject: turnCalls.pattern },
-  'router.call': { name: 'router-call', subject: clientCalls.pattern },
-  tool: { name: 'tool', subject: tools.pattern },
-  delivery: { name: 'delivery', subject: deliveries.pattern },
-};
-
-/** A gateway admits requests by the queueing delay of this kind. */
-export const admittedKinds: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
 
 /** Other fields keep the broker's defaults. */
 export type StreamDeclaration = Pick<

@@ -1,4 +1,4 @@
-import type { EndedWork } from '#actors/runtime/apply/commit-plan.ts';
+import type { EndedWork } from '#actors/runtime/apply/commit-rows.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -51,7 +51,7 @@ function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void
       [genAi.requestModel]: manifest?.agent_config.llms.default,
       [genAi.conversation]: sessionId,
       'switchyard.session.id': sessionId,
-      [kind === 'turn' ? 'switchyard.turn.id' : 'switchyard.run.id']: id,
+      [`switchyard.${kind}.id`]: id,
       'switchyard.routine.id': routineId ?? undefined,
       'switchyard.outcome': outcome,
     },

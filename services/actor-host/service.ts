@@ -1,11 +1,15 @@
-import type { EffectRow } from '#actors/effects/effects.ts';
+import { bundleReader } from '#actors/effects/bundle-reader.ts';
+import type { EffectRow } from '#actors/effects/effect-row.ts';
+import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
-import { bundleReader, renderEffect } from '#actors/effects/render-effect.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
+import { inputsReader } from '#actors/inputs/inputs-reader.ts';
+import { RunFactsReader } from '#actors/inputs/run-facts.ts';
+import { actorKinds } from '#actors/kinds/registry.ts';
+import { decodeSnapshot, MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
 import { CommitLoop } from '#actors/runtime/apply/commit-loop.ts';
-import { RunFactsReader } from '#actors/runtime/apply/run-facts.ts';
-import { MACHINE_VERSION, Snapshots } from '#actors/runtime/apply/snapshots.ts';
+import { Snapshots } from '#actors/runtime/apply/snapshots.ts';
 import { Host } from '#actors/runtime/host.ts';
 import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
@@ -89,7 +93,8 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     bus,
     clock,
     log,
-    render: (effect, republished) => renderEffect(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
+    workOf: (kind) => effects.kind(kind).work,
+    render: (effect, republished) => effects.render(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -105,10 +110,14 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     outbox,
     check,
     histories,
-    snapshots: new Snapshots(database),
-    runFacts: new RunFactsReader({ database, bundleOf, log }),
-    settings: config,
-    greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
+    snapshots: new Snapshots(database, decodeSnapshot),
+    kinds: actorKinds,
+    readInputs: inputsReader({
+      runFacts: new RunFactsReader({ database, bundleOf, log }),
+      settings: config,
+      greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
+      log,
+    }),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
@@ -141,7 +150,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
         await queueWatch.stop();
-        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
+        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
         // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logPendingCallbacks(left, { database, log });
         await purging.stop();
@@ -177,7 +186,7 @@ async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<bo
 
 /** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
-  if (effect.kind !== 'router-call' && effect.kind !== 'run-call') return;
+  if (effects.kind(effect.kind).overdue !== 'report') return;
   const command: CommandOf<'call.failed'> = {
     v: 1,
     type: 'call.failed',

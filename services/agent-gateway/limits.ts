@@ -40,8 +40,8 @@ export const limits = {
   endedReplies: 64,
   /** Past it a reply's deltas stop; the message still comes. */
   replyCharacters: 1_024 * 1_024,
-  /** While lost ones before them are fetched. */
-  bufferedFrames: 4_096,
+  /** Frames of a reply while lost ones before them are fetched. */
+  pendingBytes: 1_024 * 1_024,
 } as const;
 
 export const waits = {

@@ -4,7 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
-import { openGuardedPoster } from '#shared/http/guarded-post.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
@@ -49,7 +49,7 @@ await runProcess({
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ database, commands: bus.commands }));
-    const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
+    const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 
     const deps = { config, environment, bus, database, poster, clock: databaseClock, log, metrics, tracing };

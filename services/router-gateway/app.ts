@@ -13,6 +13,7 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { markRequests } from '#shared/http-server/mark-requests.ts';
+import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { traceIdOfRequest, traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -29,8 +30,8 @@ import { requestIdOf } from './plugins/request-id.ts';
 import { closeWaitingResponses } from './plugins/waiting-responses.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
 import type { CallReaders } from './relay/call-readers.ts';
-import { chatCompletions } from './routes/chat-completions.ts';
 import { health } from './routes/health.ts';
+import { modelCall } from './routes/model-call.ts';
 import { listModels } from './routes/models.ts';
 import { resumeGeneration } from './routes/resume-generation.ts';
 import { tracesIntake } from './routes/traces-intake.ts';
@@ -97,7 +98,8 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const api: FastifyPluginAsync = async (scope) => {
     scope.addHook('onRequest', whileOpen(admission));
     scope.addHook('onRequest', byKey);
-    await scope.register(chatCompletions({ ...deps, models, ignoredIn: ignoredFields(routerConfig), totalMs: routerConfig.timeouts.total_ms }));
+    const callDeps = { ...deps, models, ignoredIn: ignoredFields(routerConfig), totalMs: routerConfig.timeouts.total_ms };
+    for (const [name, surface] of surfaces) if (surface.request !== null) await scope.register(modelCall({ name, surface, form: surface.request }, callDeps));
     await scope.register(resumeGeneration({ ...deps, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(listModels(routerConfig));
   };

@@ -1,4 +1,4 @@
-import { RETAINED_WITHIN_MS } from '#bus/bus.ts';
+import { RETAINED_WITHIN_MS } from '#bus/messages/retention.ts';
 
 const KIB = 1_024;
 const MIB = 1_024 * KIB;

@@ -15,6 +15,8 @@ import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
+import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
@@ -30,6 +32,8 @@ import type { RunningCall, RunningCalls } from './running-calls.ts';
 
 /** What crashed five workers would crash the sixth. */
 const MAX_DELIVERIES = 5;
+/** Of calls that name none. */
+const FIRST_SURFACE = 'chat-completions';
 const GAVE_UP = `the call was given up after ${MAX_DELIVERIES} tries`;
 /** Time to deploy a worker that knows the version. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
@@ -81,6 +85,7 @@ export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: KindLim
 
 interface AddressedCall {
   call: RouterCall;
+  surface: Surface;
   framesAt: string;
 }
 
@@ -102,7 +107,7 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
 }
 
 /** Executes the call, then settles its item: frames, command, ack. After a crash between two of them redelivery repairs the rest. */
-async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
+async function settle(item: WorkItem, { call, surface, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const startedAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
@@ -113,19 +118,14 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   }
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.deliveryCount, mayBeSecond: mayBeSecond && call.reply !== null });
   const attempts = new CallAttempts();
-  let isReachable = true;
   const execution: Execution = {
     call,
+    surface,
     attempt: item.deliveryCount,
     signal: running.signal,
     mayPublish: () => running.cause !== 'lease-lost',
-    publish: (frame, retention) => {
-      // Publishes are lost while disconnected.
-      isReachable &&= bus.isReady();
-      bus.tokens.publish(framesAt, frame, retention);
-    },
-    flush: () => bus.flush(),
-    isAlone: () => deps.running.count === 1,
+    tokens: bus.tokens,
+    framesAt,
     nowMs: clock.nowMs(),
     attempted: (attempt) => {
       attempts.add(attempt);
@@ -143,6 +143,8 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     throw error;
   }
   if (result === null) return item.ack();
+  // Publishes are lost while disconnected; the terminal frame was published just now.
+  const isReachable = bus.isReady();
   failPoint('call.made');
   const cause = running.cause;
   /** As metrics and spans name it. */
@@ -246,7 +248,7 @@ function overloaded(): SwitchyardError {
 
 /**
  * Parses the call and clears the item's body, which would stay in memory for minutes.
- * @returns why it is not a call; null when its version is unknown
+ * @returns why it is not a call; null when its version or surface is unknown
  */
 function callIn(item: WorkItem): AddressedCall | string | null {
   const body = jsonIn(item.body);
@@ -261,9 +263,11 @@ function callIn(item: WorkItem): AddressedCall | string | null {
 }
 
 /** A call without a valid subject for its frames would fail in each worker, for ever. */
-function addressed(call: RouterCall): AddressedCall | string {
+function addressed(call: RouterCall): AddressedCall | string | null {
+  const surface = surfaces.get(call.surface ?? FIRST_SURFACE);
+  if (surface === undefined) return null;
   try {
-    return { call, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };
+    return { call, surface, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };
   } catch {
     return 'not a router call: its frames have no address';
   }

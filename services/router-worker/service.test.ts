@@ -388,28 +388,9 @@ describe('a turn’s call', () => {
     expect(rows).toEqual([]);
   });
 
-  it.each([
-    { what: 'flushes its first word when it is streamed', want: 'frames', flushed: 1 },
-    { what: 'flushes its answer when it is whole and the only one', want: 'body', flushed: 1 },
-    { what: 'flushes nothing when it is whole among others', want: 'body', flushed: 0, besides: '!fail stall after=1 one two' },
-  ] as const)('$what', async ({ want, flushed, ...rest }) => {
-    const flush = vi.fn();
-    await start({ bus: { ...bus, flush } });
-    if ('besides' in rest) {
-      const other = turnCall(rest.besides, { want: 'frames', origin: SESSION });
-      await publish(other);
-      await vi.waitFor(async () => expect(await framesOf(other)).toContainEqual(expect.objectContaining({ kind: 'content' })), WAIT);
-      flush.mockClear();
-    }
-    const call = turnCall('Hello!', { want, origin: SESSION });
-    await publish(call);
-    await commandsOf(call.callId);
-    expect(flush).toHaveBeenCalledTimes(flushed);
-  });
-
   it('publishes its frames first, and then its command', async () => {
     await start();
-    const call = turnCall('Hello!', { want: 'frames', origin: SESSION });
+    const call = turnCall('Hello!', { want: 'frames', surface: 'parts', origin: SESSION });
     const received: (string | undefined)[] = [];
     const listening = bus.tokens.subscribe(subjectOf(addresses.tokens, SESSION, call.callId), (_, bytes) => received.push(readFrame(call.callId, bytes)?.kind));
     await publish(call);
@@ -444,11 +425,11 @@ describe('a turn’s call', () => {
 });
 
 describe('a call whose worker died', () => {
-  const content = (call: RouterCall) => sseFrame('content', call.callId, 1, 1, 'data: {}\n\n');
+  const content = (call: RouterCall) => sseFrame('m', { callId: call.callId, attempt: 1, seq: 1 }, 'data: {}\n\n');
 
   it('DESIGN 7: a call is repeated for a client without content so far, under the number of its delivery', async () => {
     const call = callOf('Hello!');
-    await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('open', call.callId, 1, 1, 'data: {}\n\n')));
+    await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('o', { callId: call.callId, attempt: 1, seq: 1 }, 'data: {}\n\n')));
     await start();
     const frames = await framesUntilEnd(call);
     expect(frames.map((frame) => (frame.kind === 'body' ? 0 : frame.attempt)).slice(0, 3)).toEqual([1, 2, 2]);
@@ -466,7 +447,7 @@ describe('a call whose worker died', () => {
 
   it('is not repeated when only texts of it are retained: its first frames are gone', async () => {
     const call = callOf('Hello!');
-    await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame(1, 700, '"a"')));
+    await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame({ callId: call.callId, attempt: 1, seq: 700 }, '"a"')));
     await start();
     expect((await framesUntilEnd(call)).map(({ kind }) => kind)).toEqual(['text', 'error']);
   });
@@ -475,7 +456,7 @@ describe('a call whose worker died', () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => {
       bus.tokens.publish(subject, content(call));
-      bus.tokens.publish(subject, sseFrame('done', call.callId, 1, 2, 'data: [DONE]\n\n'));
+      bus.tokens.publish(subject, sseFrame('d', { callId: call.callId, attempt: 1, seq: 2 }, 'data: [DONE]\n\n'));
     });
     await start();
     await vi.waitFor(() => isGone(call), WAIT);

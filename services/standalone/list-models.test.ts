@@ -12,8 +12,8 @@ it('requests the models of an upstream when none are set, chat models first', as
     response.end(JSON.stringify({ data: [{ id: 'nomic-embed-text' }, { id: 'llama3.2:3b' }, { id: 'llama3.2:3b' }, { id: 'no name' }, { id: 'qwen/qwen3' }] }));
   });
 
-  expect((await withModels({ ...unasked, baseUrl }, 'unused')).models).toEqual(['llama3.2:3b', 'qwen/qwen3', 'nomic-embed-text']);
-  await withModels({ ...unasked, hasKey: true, baseUrl: `${baseUrl}/?version=1` }, ' sk-1\n');
+  expect((await withModels({ ...unasked, baseUrl }, { OPENAI_API_KEY: 'unused' })).models).toEqual(['llama3.2:3b', 'qwen/qwen3', 'nomic-embed-text']);
+  await withModels({ ...unasked, hasKey: true, baseUrl: `${baseUrl}/?version=1` }, { OPENAI_API_KEY: ' sk-1\n' });
   expect(asked).toEqual([
     ['/v1/models', undefined],
     ['/v1/models?version=1', 'Bearer sk-1'],
@@ -21,7 +21,7 @@ it('requests the models of an upstream when none are set, chat models first', as
 });
 
 it('sends no request when they are set', async () => {
-  expect((await withModels({ ...unasked, baseUrl: 'http://127.0.0.1:9/v1', models: ['a'] }, undefined)).models).toEqual(['a']);
+  expect((await withModels({ ...unasked, baseUrl: 'http://127.0.0.1:9/v1', models: ['a'] }, {})).models).toEqual(['a']);
 });
 
 it('reports a closed port, and what to do', async () => {
@@ -31,7 +31,7 @@ it('reports a closed port, and what to do', async () => {
   server.close();
   await once(server, 'close');
 
-  await expect(withModels({ ...unasked, baseUrl }, undefined)).rejects.toMatchObject({
+  await expect(withModels({ ...unasked, baseUrl }, {})).rejects.toMatchObject({
     code: 'config.invalid',
     message: `OPENAI_BASE_URL: ${baseUrl}/models can't be reached (ECONNREFUSED): start the server there, or list its models in OPENAI_MODELS`,
   });
@@ -47,19 +47,19 @@ it.each<[string, RequestListener, RegExp]>([
 ])('ends the start when the upstream %s', async (_, answer, message) => {
   const baseUrl = await upstream(answer);
 
-  await expect(withModels({ ...unasked, baseUrl }, undefined)).rejects.toThrow(message);
+  await expect(withModels({ ...unasked, baseUrl }, {})).rejects.toThrow(message);
 });
 
 it('reports a refused key without printing it', async () => {
   const baseUrl = await upstream((_, response) => void response.writeHead(403).end());
-  const failure = withModels({ ...unasked, hasKey: true, baseUrl }, 'sk-secret');
+  const failure = withModels({ ...unasked, hasKey: true, baseUrl }, { OPENAI_API_KEY: 'sk-secret' });
 
   await expect(failure).rejects.toThrow(/the upstream does not accept OPENAI_API_KEY/);
   await expect(failure).rejects.not.toThrow(/sk-secret/);
 });
 
 it.each(['sk-secret\nsk-other', 'sk-secret\u0001', 'sk-secret\u2019'])('reports a key that no header can carry without printing it', async (key) => {
-  const failure = withModels({ ...unasked, hasKey: true, baseUrl: 'http://127.0.0.1:9/v1' }, key);
+  const failure = withModels({ ...unasked, hasKey: true, baseUrl: 'http://127.0.0.1:9/v1' }, { OPENAI_API_KEY: key });
 
   await expect(failure).rejects.toThrow(/OPENAI_API_KEY contains a character/);
   await expect(failure).rejects.not.toThrow(/sk-/);

@@ -1,5 +1,8 @@
+import { fetch, type Response } from 'undici';
 import { z } from 'zod';
+import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import type { Upstream } from './upstream.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -15,35 +18,38 @@ const EMBEDS = /embed/i;
 const modelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 
 /** Asks `GET <base>/models` unless the models are given. @throws `config.invalid` with the reason and what to do */
-export async function withModels(upstream: Upstream, apiKey: string | undefined): Promise<Upstream & { models: readonly string[] }> {
+export async function withModels(upstream: Upstream, environment: Environment): Promise<Upstream & { models: readonly string[] }> {
   if (upstream.models !== null) return { ...upstream, models: upstream.models };
   const { origin, pathname, search } = new URL(upstream.baseUrl);
   const url = `${origin}${pathname.replace(/\/+$/, '')}/models`;
-  const names = namesIn(await fetchText(url, search, upstream.hasKey ? apiKey : undefined));
+  const names = namesIn(await fetchText(url, search, { environment, hasKey: upstream.hasKey }));
   if (names === null) throw unknownModels(`${url} does not return a list of models`);
   const usable = [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MAX_MODELS);
   if (usable.length === 0) throw unknownModels(`${url} lists no model that can be used`);
   return { ...upstream, models: [...usable.filter((name) => !EMBEDS.test(name)), ...usable.filter((name) => EMBEDS.test(name))] };
 }
 
-async function fetchText(url: string, search: string, apiKey: string | undefined): Promise<string> {
-  const key = apiKey?.trim();
+async function fetchText(url: string, search: string, { environment, hasKey }: { environment: Environment; hasKey: boolean }): Promise<string> {
+  const key = hasKey ? environment.OPENAI_API_KEY?.trim() : undefined;
   if (key !== undefined && !HEADER_TEXT.test(key)) {
     throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY contains a character that is not allowed in an HTTP header, such as a line break: remove it');
   }
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const dispatcher = openOutbound(environment).openDispatcher({ connectTimeoutMs: TIMEOUT_MS, maxConnections: 1 });
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    const response = await fetch(`${url}${search}`, { headers, signal, redirect: 'manual' });
+    const response = await fetch(`${url}${search}`, { headers, signal, redirect: 'manual', dispatcher });
     if (!response.ok) {
       await response.body?.cancel();
-      throw refusal(url, response.status, apiKey !== undefined);
+      throw refusal(url, response.status, key !== undefined);
     }
     return await readBounded(url, response);
   } catch (error) {
     if (error instanceof SwitchyardError) throw error;
     const reason = signal.aborted ? `no response within ${TIMEOUT_MS / 1_000} s` : reasonOf(error);
     throw unknownModels(`${url} can't be reached (${reason})`, { remedy: 'start the server there', cause: error });
+  } finally {
+    await dispatcher.destroy();
   }
 }
 

@@ -31,7 +31,7 @@ interface Environments {
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
   const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;
-  const upstream = openAi === null ? null : await withModels(openAi, environment.OPENAI_API_KEY);
+  const upstream = openAi === null ? null : await withModels(openAi, environment);
   const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
   const use = { secrets: 'all', provider: providerBlock } as const;
   const routerConfig =

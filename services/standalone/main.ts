@@ -7,7 +7,7 @@ import { agentApiKey } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { checkFailPoint } from '#shared/fail-points.ts';
-import { openGuardedPoster } from '#shared/http/guarded-post.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { exitOnFault } from '#shared/lifecycle/exit-on-fault.ts';
 import { setUpHeap } from '#shared/lifecycle/heap.ts';
@@ -103,7 +103,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   releasers.add('bus', () => bus.close());
   const cache = memoryCache({ clock: systemClock });
   releasers.add('cache', () => cache.close());
-  const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
+  const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });
   releasers.add('guarded poster', () => poster.close());
 
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };

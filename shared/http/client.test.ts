@@ -3,12 +3,13 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type HttpClient, type HttpExchange, openHttpClient } from './client.ts';
+import type { HttpClient, HttpExchange } from './client.ts';
+import { openOutbound } from './outbound.ts';
 
 /** For asynchronous effects of the system; the machine may be busy. */
 const WAIT = { timeout: 30_000 };
 
-describe('openHttpClient', () => {
+describe('a client of one server', () => {
   let server: Server;
   let client: HttpClient;
   let answer: (response: ServerResponse, url: string) => void;
@@ -27,7 +28,7 @@ describe('openHttpClient', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    client = openHttpClient({ baseUrl: `http://127.0.0.1:${port}/v1beta/?api-version=1`, connectTimeoutMs: 1_000, maxConnections: 1 });
+    client = openOutbound({}).openClient({ baseUrl: `http://127.0.0.1:${port}/v1beta/?api-version=1`, connectTimeoutMs: 1_000, maxConnections: 1 });
   });
 
   afterEach(async () => {
@@ -89,7 +90,7 @@ describe('openHttpClient', () => {
     const deaf = createTcpServer((socket) => sockets.push(socket.resume().on('error', () => {})));
     await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
     const { port } = deaf.address() as AddressInfo;
-    const secure = openHttpClient({ baseUrl: `https://127.0.0.1:${port}`, connectTimeoutMs: 60_000, maxConnections: 2 });
+    const secure = openOutbound({}).openClient({ baseUrl: `https://127.0.0.1:${port}`, connectTimeoutMs: 60_000, maxConnections: 2 });
     const waits = secure.post('/x', { headers: {}, body: '{}' });
     await vi.waitFor(() => expect(sockets).toHaveLength(1), WAIT);
     const leaves = secure.post('/x', { headers: {}, body: '{}' });

@@ -1,27 +1,20 @@
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher } from 'undici';
+import { type ConnectionLimits, openConnections } from './connections.ts';
 import { Exchange } from './exchange.ts';
 
 /** undici's pool retains a body up to this size until the response ends; a larger one only until it is sent. */
 const MAX_RETAINED_BYTES = 16 * 1024;
 
-export interface HttpClientOptions {
-  /** Origin, with a path and query common to all requests. */
-  baseUrl: string;
-  connectTimeoutMs: number;
-  /** Further requests wait for a free connection. */
-  maxConnections: number;
-}
-
 interface HttpRequest {
   headers: Record<string, string>;
-  body: string;
+  body: string | Uint8Array;
 }
 
 export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'read' | 'release' | 'abort'>;
 
-/** An HTTP client for one server, over a connection pool. The only timeout is on connecting: callers abort. */
+/** An HTTP client for one server, over a connection pool. The only time limit is on connecting: callers abort. */
 export interface HttpClient {
   /** @param path begins with `/`; appended to the base's path */
   post(path: string, request: HttpRequest): HttpExchange;
@@ -29,21 +22,24 @@ export interface HttpClient {
   close(): Promise<void>;
 }
 
-export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: HttpClientOptions): HttpClient {
-  const base = new URL(baseUrl);
-  const [basePath, query] = [base.pathname.replace(/\/+$/, ''), base.search];
-  const connect = buildConnector({ timeout: connectTimeoutMs });
-  const factory = (origin: URL, options: object) => connectionFor(origin, options, connect);
-  const pool = new Pool(base.origin, { connections: maxConnections, factory, headersTimeout: 0, bodyTimeout: 0 });
+/**
+ * @param base origin, with a path and query common to all requests
+ * @param proxy null: direct connections
+ */
+export function openHttpClient(base: URL, limits: ConnectionLimits, proxy: URL | null): HttpClient {
+  const { origin, search: query } = base;
+  const basePath = base.pathname.replace(/\/+$/, '');
+  const connect = buildConnector({ timeout: limits.connectTimeoutMs, ...limits.tls });
+  const connections = openConnections(base, limits, proxy, (target, options) => connectionFor(target, options, connect));
   return {
     post(path, { headers, body }) {
       const exchange = new Exchange();
       const sent = sentOnce(headers, body);
-      const request: ExchangeOptions = { method: 'POST', path: `${basePath}${path}${query}`, headers: sent.headers, body: sent.body, exchange };
-      pool.dispatch(request, exchange);
+      const request: ExchangeOptions = { origin, method: 'POST', path: `${basePath}${path}${query}`, headers: sent.headers, body: sent.body, exchange };
+      connections.dispatch(request, exchange);
       return exchange;
     },
-    close: () => pool.destroy(),
+    close: () => connections.destroy(),
   };
 }
 
@@ -52,7 +48,7 @@ interface ExchangeOptions extends Dispatcher.DispatchOptions {
   exchange: Exchange;
 }
 
-/** One connection of the pool. Its connect belongs to one request and is cancelled with it: undici would go on connecting. */
+/** One direct connection of the pool. Its connect belongs to one request and is cancelled with it: undici would go on connecting. */
 function connectionFor(origin: URL, options: object, connect: buildConnector.connector): Dispatcher {
   let exchange: Exchange | null = null;
   const client = new Client(origin, {
@@ -78,10 +74,8 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
  * Encodes the body and adds its headers. A large body is a stream, freed once it is sent: the pool retains what it was given for the whole
  * response.
  */
-function sentOnce(headers: Record<string, string>, text: string): { headers: Record<string, string>; body: Buffer | Readable } {
-  // Not from Node's buffer pool: a short text would retain 8 KiB of it until its response ends.
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
-  bytes.write(text);
+function sentOnce(headers: Record<string, string>, content: string | Uint8Array): { headers: Record<string, string>; body: Buffer | Readable } {
+  const bytes = typeof content === 'string' ? encoded(content) : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   if (bytes.byteLength <= MAX_RETAINED_BYTES) return { headers, body: bytes };
   const body = new Readable({ read: () => {} });
   // undici reports the abort to the handler; an unhandled 'error' event would end the process.
@@ -90,4 +84,11 @@ function sentOnce(headers: Record<string, string>, text: string): { headers: Rec
   body.push(null);
   // Without it a stream is sent chunked, which not all servers accept.
   return { headers: { ...headers, 'content-length': String(bytes.byteLength) }, body };
+}
+
+/** Not in Node's buffer pool: a short text would retain 8 KiB of it until its response ends. */
+function encoded(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }

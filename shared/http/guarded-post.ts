@@ -49,7 +49,7 @@ export interface GuardedPoster {
   close(): Promise<void>;
 }
 
-interface GuardedPosterOptions {
+export interface GuardedPosterOptions {
   rules: OutboundRules;
   connectTimeoutMs?: number;
   lookup?: NameLookup;

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { RouterErrorBody, Usage } from '../contracts/router/chat-completion.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import type { ProviderPart } from '../contracts/router/provider-part.ts';
@@ -34,9 +35,20 @@ export interface PartWriter {
   done(answer: Answer, usage: Usage): string;
 }
 
-/** How one API states answers. Pure. */
-export interface Surface<Body = ModelRequest> {
+/** What clients send to one API. */
+export interface RequestForm<Body = unknown> {
+  /** Of POST, below `/api/v1`. */
+  path: string;
+  schema: z.ZodType<Body>;
+  /** A quick check before the schema: false for any body that the schema would change or refuse. */
+  isValid(body: unknown): boolean;
   toModelRequest(body: Body): ModelRequest;
+}
+
+/** How one API states requests and answers. Pure. */
+export interface Surface {
+  /** Null: clients have no such API. */
+  request: RequestForm | null;
   /** Made per candidate: the head names it. */
   partWriter(head: AnswerHead): PartWriter;
   /** JSON. With `error`: the incomplete answer before it. */

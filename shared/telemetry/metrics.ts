@@ -1,3 +1,5 @@
+import { workKinds } from '../work-kinds.ts';
+
 /**
  * Every metric at `/metrics`. A test compares this table with docs/operations.md.
  *
@@ -72,10 +74,10 @@ export const metricTable = {
   logBehind: gauge('switchyard_command_log_behind', 'Positions in the command log between the lowest cursor of all partitions and its end.', {}),
   effectsOpen: gauge('switchyard_effects_open', 'Model calls, tool calls and deliveries that this host’s turns and runs wait for.', {}),
   queueDepth: gauge('switchyard_work_queue_depth', 'Work items that are stored and not settled, those in flight included.', {
-    kind: ['router.turn', 'router.call', 'tool', 'delivery'],
+    kind: workKinds,
   }),
   redeliveries: counter('switchyard_work_redeliveries_total', 'Work items that were delivered for the second time or a later one.', {
-    kind: ['router.turn', 'router.call', 'tool', 'delivery'],
+    kind: workKinds,
   }),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
   callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were due and not posted, without using up an attempt.', {

@@ -63,5 +63,5 @@ export function killedAfterEventsWithoutFence(): Promise<string> {
 
 /** A host whose machine version is one lower. */
 export function olderVersion(): Promise<string> {
-  return patchedCopy({ file: 'actors/runtime/apply/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
+  return patchedCopy({ file: 'actors/kinds/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
 }

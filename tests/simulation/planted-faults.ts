@@ -33,7 +33,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    patch: { file: 'actors/runtime/apply/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.transitionInputs.newId(),' },
+    patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',
@@ -47,8 +47,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     name: 'an outbox row deleted before its publish',
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
-      find: 'await bus.work.publish(workKinds[effect.kind], id, body);',
-      replace: 'this.#markDone(effect);\n      await bus.work.publish(workKinds[effect.kind], id, body);',
+      find: 'await bus.work.publish(workOf(effect.kind), id, body);',
+      replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
   { name: 'redelivered work begun without reading its effect', options: { busOfWorker: (bus) => withItems(bus, unmarked) } },

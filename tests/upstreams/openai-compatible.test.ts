@@ -3,10 +3,12 @@ import { adapterConformance } from '../../services/router-worker/providers/confo
 import { openAiCompatible } from '../../services/router-worker/providers/openai-compatible/adapter.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
+import { openOutbound } from '../../shared/http/outbound.ts';
 import { openOpenAiUpstream } from './openai-upstream.ts';
 
+const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, maxTokensField: 'max_tokens', clock: systemClock } as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
-  openAiCompatible({ slug: 'loopback', name: 'Loopback', baseUrl, apiKey, connectTimeoutMs: 1_000, maxTokensField: 'max_tokens', clock: systemClock });
+  openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
 
 adapterConformance('the OpenAI-compatible adapter', { openUpstream: openOpenAiUpstream, openAdapter });
 

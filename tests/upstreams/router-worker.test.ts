@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import type { Bus } from '../../bus/bus.ts';
 import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
 import type { ReadyFrame } from '../../bus/messages/frame.ts';
-import { FrameReader } from '../../bus/messages/frame-reader.ts';
 import type { RouterCall } from '../../bus/messages/router.ts';
+import { readyFrames } from '../../bus/messages/test-support/ready-frames.ts';
 import { addresses, subjectOf } from '../../bus/subjects.ts';
 import type { UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
 import { startRouterWorker } from '../../services/router-worker/service.ts';
@@ -80,11 +80,7 @@ async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] 
 
 async function framesUntil({ callId, origin }: RouterCall, isEnough: (last: ReadyFrame | undefined) => boolean): Promise<ReadyFrame[]> {
   return vi.waitFor(async () => {
-    const reader = new FrameReader(callId);
-    const frames = (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => {
-      const frame = reader.read(bytes);
-      return frame === null || frame.kind === 'headless' ? [] : [frame];
-    });
+    const frames = readyFrames(callId, await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId)));
     if (!isEnough(frames.at(-1))) throw new Error(`only ${frames.map(({ kind }) => kind)}`);
     return frames;
   }, WAIT);

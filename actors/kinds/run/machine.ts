@@ -36,7 +36,7 @@ const runSetup = setup({
     isThisRun: ({ context, event }) => event.type === 'run.deadline' && event.actorId === context.runId,
   },
   actions: {
-    // Only named here; actors/runtime executes them.
+    // Only named here; kind.ts executes them.
     started: (_, _params: RunActions['started']) => {},
     fact: (_, _params: RunActions['fact']) => {},
     stage: (_, _params: RunActions['stage']) => {},

@@ -50,7 +50,7 @@ export const sessionMachine = setup({
     isOver: ({ context }) => context.isOver,
   },
   actions: {
-    // Only named here; actors/runtime/apply/interpret.ts executes them.
+    // Only named here; kind.ts executes them.
     open: (_, _params: SessionActions['open']) => {},
     openForRun: (_, _params: SessionActions['openForRun']) => {},
     change: (_, _params: SessionActions['change']) => {},

@@ -29,7 +29,7 @@ export const turnMachine = setup({
     isThisTurn: ({ context, event }) => event.type === 'turn.deadline' && event.turnId === context.turnId,
   },
   actions: {
-    // Only named here; actors/runtime/apply/interpret.ts executes them.
+    // Only named here; kind.ts executes them.
     fact: (_, _params: TurnActions['fact']) => {},
     effect: (_, _params: TurnActions['effect']) => {},
     supersede: (_, _params: TurnActions['supersede']) => {},

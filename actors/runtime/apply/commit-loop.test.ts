@@ -7,6 +7,9 @@ import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { actorKinds } from '../../kinds/registry.ts';
+import { decodeSnapshot } from '../../kinds/snapshots.ts';
 import { isCommit } from '../../store/commit-statement.ts';
 import { Timers } from '../partitions/timers.ts';
 import { Histories } from '../publish/histories.ts';
@@ -14,8 +17,8 @@ import { Outbox } from '../publish/outbox.ts';
 import { commandCheck } from './command-check.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { Mailbox } from './mailbox.ts';
-import { RunFactsReader } from './run-facts.ts';
 import { Snapshots } from './snapshots.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 const PARTITIONS = [7, 8];
 const COMMANDS = 300;
@@ -40,11 +43,17 @@ function heldDatabase(owned = PARTITIONS) {
   return { noted, release, database: { query } as Database };
 }
 
+const inputs: Omit<ActorInputs, keyof TransitionInputs> = {
+  ...{ coalesceMs: 0, turnTimeoutMs: 1_000, greetingOf: () => null, runOf: () => expect.fail('there are no runs') },
+  ...{ isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+};
+
 function newOutbox(): Outbox {
   return new Outbox({
     bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
     clock: systemClock,
     log: silentLog,
+    workOf: () => 'router.turn',
     render: async () => '',
     onRowsDone: () => {},
     fail: () => {},
@@ -60,13 +69,12 @@ function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOu
       log,
       metrics,
       check: commandCheck({ isTagged: () => false }, 0),
-      snapshots: new Snapshots(database),
+      snapshots: new Snapshots(database, decodeSnapshot),
       histories: new Histories(database),
       timers: new Timers(systemClock, () => {}),
     },
-    runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
-    settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
-    greetingOf: async () => null,
+    kinds: actorKinds,
+    readInputs: async () => inputs,
   });
 }
 

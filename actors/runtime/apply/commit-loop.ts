@@ -1,3 +1,4 @@
+import type { SessionCommand } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -6,17 +7,19 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
+import type { ActorKinds } from '../../kinds/actor-kind.ts';
 import { CommitStore, type Outcome } from '../../store/commit-store.ts';
 import type { PartitionClaim } from '../partitions/ownership.ts';
 import type { Timers } from '../partitions/timers.ts';
 import type { Histories } from '../publish/histories.ts';
 import type { Outbox } from '../publish/outbox.ts';
 import type { CommandCheck } from './command-check.ts';
-import type { CommitPlan, EndedWork } from './commit-plan.ts';
+import type { CommandPlan } from './command-plan.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import type { EndedWork } from './commit-rows.ts';
 import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
 import { reportCommit } from './report-commit.ts';
-import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
@@ -34,11 +37,10 @@ export interface CommitLoopDeps {
   histories: Histories;
   timers: Timers;
   outbox: Outbox;
-  runFacts: RunFactsReader;
   check: CommandCheck;
-  settings: { coalesceMs: number; turnTimeoutMs: number };
-  /** Null when the bundle has no greeting. */
-  greetingOf(bundleHash: string): Promise<string | null>;
+  kinds: ActorKinds<CommandPlan>;
+  /** What the kinds need to know for a batch's transitions. Only transient errors are retried. */
+  readInputs(commands: readonly SessionCommand[], states: States): Promise<object>;
   /** Called for each committed end of a turn or run. Must not block. */
   onEnded?(ended: EndedWork): void;
 }
@@ -225,8 +227,9 @@ export class CommitLoop {
   }
 
   async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
+    const { kinds, log } = this.#deps;
     const states = await this.#loadStates(batch); // no fail point: reads (2)
-    return { states, transitionInputs: await this.#transitionInputs(batch, states), isOwned: this.isOwned, log: this.#deps.log };
+    return { kinds, states, transitionInputs: await this.#transitionInputs(batch, states), isOwned: this.isOwned, log };
   }
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
@@ -244,33 +247,9 @@ export class CommitLoop {
   }
 
   async #transitionInputs(batch: readonly Parsed[], states: States): Promise<TransitionInputs> {
-    const greetings = new Map<string, string | null>();
-    for (const { command } of batch) {
-      if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
-      greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash)); // no fail point: reads
-    }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#store.retryWhileTransient(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
-    return {
-      atMs: this.#deps.clock.nowMs(),
-      coalesceMs: this.#deps.settings.coalesceMs,
-      turnTimeoutMs: this.#deps.settings.turnTimeoutMs,
-      greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null,
-      newId: () => ulid(),
-      newTraceId: traceId,
-      chance: Math.random,
-      ...about,
-    };
-  }
-
-  /** An unreadable bundle costs the session its greeting only. */
-  async #greetingOf(bundleHash: string): Promise<string | null> {
-    try {
-      return await this.#store.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
-    } catch (error) {
-      this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
-      return null;
-    }
+    const inputs = await this.#store.retryWhileTransient(() => this.#deps.readInputs(commands, states)); // no fail point: reads
+    return { atMs: this.#deps.clock.nowMs(), newId: () => ulid(), newTraceId: traceId, chance: Math.random, ...inputs };
   }
 
   async #execute(plan: CommitPlan): Promise<Outcome> {

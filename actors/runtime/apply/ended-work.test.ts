@@ -4,11 +4,13 @@ import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
-import { CommitPlan, type EndedWork } from './commit-plan.ts';
-import { applyCommand } from './interpret.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { turnActor } from '../../kinds/turn/actor.ts';
+import { applyTo } from '../../test-support/apply.ts';
+import { CommitPlan } from './commit-plan.ts';
+import type { EndedWork } from './commit-rows.ts';
 import { reportCommit } from './report-commit.ts';
-import type { SessionState } from './snapshots.ts';
-import type { TransitionInputs } from './transition-inputs.ts';
+import { type SessionState, stateIn } from './session-state.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
@@ -27,7 +29,7 @@ const reply: CommandOf<'call.completed'> = {
   ...{ provider: 'p', toolCalls: [], finishReason: 'stop', usage: null },
 };
 
-function transitionInputsAt(atMs: number): TransitionInputs {
+function transitionInputsAt(atMs: number): ActorInputs {
   const nothing = {
     greetingOf: () => null,
     runOf: () => null,
@@ -44,7 +46,7 @@ function applyAll(commands: readonly SessionCommand[], change: (state: SessionSt
   let state: SessionState | null = null;
   return commands.map((command, index) => {
     const plan = new CommitPlan();
-    applyCommand(plan, 1, state, command, transitionInputsAt(START_MS + index * 1_000));
+    applyTo(plan, state, command, transitionInputsAt(START_MS + index * 1_000));
     state = change(plan.sessions.get('ses_1') as SessionState);
     return plan;
   });
@@ -65,9 +67,10 @@ describe('a turn in a trace', () => {
 
   it('that an older release began is reported from its end', () => {
     const withoutStart = (state: SessionState): SessionState => {
-      if (state.turn === null) return state;
-      const { startedAtMs: _, ...turn } = state.turn;
-      return { ...state, turn };
+      const begun = stateIn(state, turnActor);
+      if (begun === null) return state;
+      const { startedAtMs: _, ...turn } = begun;
+      return { ...state, actors: { ...state.actors, turn } };
     };
     const [, , plan] = applyAll([create, post, reply], withoutStart);
     expect(plan?.after.ended).toMatchObject([{ startedAtMs: START_MS + 2_000, endedAtMs: START_MS + 2_000 }]);

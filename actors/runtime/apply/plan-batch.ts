@@ -5,12 +5,14 @@ import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { ActorKinds } from '../../kinds/actor-kind.ts';
 import type { PartitionClaim } from '../partitions/ownership.ts';
+import { applyCommand, failActors } from './apply-command.ts';
 import type { CommandCheck } from './command-check.ts';
+import type { CommandPlan } from './command-plan.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
-import type { SessionState } from './snapshots.ts';
+import type { SessionState } from './session-state.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Of a dead letter's reason. */
@@ -35,6 +37,7 @@ export type States = ReadonlyMap<string, SessionState | null>;
 export type Repeats = Map<string, CommandReply | null>;
 
 export interface PlanInput {
+  kinds: ActorKinds<CommandPlan>;
   /** Before the batch; null for sessions that do not exist. */
   states: States;
   transitionInputs: TransitionInputs;
@@ -134,7 +137,7 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   const { sessionId, commandId } = command;
   let reply: CommandReply | null;
   try {
-    reply = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.transitionInputs);
+    reply = applyCommand(scopeOf(plan, partition, command, input));
   } catch (error) {
     input.log.error(
       { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
@@ -149,16 +152,16 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
 }
 
 function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {
-  const state = stateOf(plan, command.sessionId, input);
   try {
-    failActor(plan, partition, state, command, input.transitionInputs);
+    failActors(scopeOf(plan, partition, command, input));
   } catch (error) {
     input.log.error({ err: error, session_id: command.sessionId }, 'a turn or a run could not be ended as an error');
   }
 }
 
-function stateOf(plan: CommitPlan, sessionId: string, { states }: PlanInput): SessionState | null {
-  return plan.sessions.get(sessionId) ?? states.get(sessionId) ?? null;
+function scopeOf(earlier: CommitPlan, partition: number, command: SessionCommand, { kinds, states, transitionInputs: inputs }: PlanInput) {
+  const state = earlier.sessions.get(command.sessionId) ?? states.get(command.sessionId) ?? null;
+  return { kinds, partition, state, command, inputs, earlier };
 }
 
 function addDeadLetter(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {

@@ -1,6 +1,7 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { CommitPlan, EndedWork, Ending } from './commit-plan.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import type { EndedWork } from './commit-rows.ts';
 
 interface Watchers {
   log: Log;
@@ -13,14 +14,8 @@ export function reportCommit({ after, deadLetters }: CommitPlan, stillOwned: Rea
   for (const { partition, what, fields, end } of after.milestones) {
     if (!stillOwned.has(partition)) continue;
     log.info(end === null ? fields : Object.assign({}, fields, { outcome: end.outcome, duration_ms: end.durationMs }), what);
-    if (end !== null) countEnd(metrics, end);
+    end?.count(metrics);
   }
   for (const ended of after.ended) if (stillOwned.has(ended.partition)) onEnded?.(ended);
   for (const { partition, source } of deadLetters) if (stillOwned.has(partition)) metrics.add('deadLetters', { source });
-}
-
-function countEnd(metrics: Metrics, end: Ending): void {
-  if (end.of === 'run') metrics.add('runs', { outcome: end.outcome });
-  else metrics.add('turns', { outcome: end.outcome });
-  metrics.observe(end.of === 'run' ? 'runSeconds' : 'turnSeconds', {}, end.durationMs / 1_000);
 }

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import type { ActorInputs } from '../../inputs/actor-inputs.ts';
+import { decodeSnapshot, encodeSnapshot, MACHINE_VERSION } from '../../kinds/snapshots.ts';
+import { applyTo } from '../../test-support/apply.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { applyCommand } from './interpret.ts';
-import { encodeSnapshot, MACHINE_VERSION, type SessionState, Snapshots } from './snapshots.ts';
-import type { TransitionInputs } from './transition-inputs.ts';
+import type { SessionState } from './session-state.ts';
+import { Snapshots } from './snapshots.ts';
 
 /** A host's cached sessions, at most. */
 const MOST = 10_000;
@@ -47,12 +49,12 @@ function session() {
   };
   return {
     apply(command: SessionCommand): CommitPlan {
-      const transitionInputs: TransitionInputs = {
+      const transitionInputs: ActorInputs = {
         ...{ atMs: nowMs, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0 },
         ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       };
       const plan = new CommitPlan();
-      applyCommand(plan, 1, state, command, transitionInputs);
+      applyTo(plan, state, command, transitionInputs);
       state = plan.sessions.get('ses_1') ?? state;
       return plan;
     },
@@ -88,10 +90,10 @@ describe('a snapshot', () => {
     ];
 
     for (const misfit of misfits) {
-      const loading = new Snapshots(store(misfit).database).load(['ses_1']);
+      const loading = new Snapshots(store(misfit).database, decodeSnapshot).load(['ses_1']);
       await expect(loading).rejects.toMatchObject({ code: 'storage.schema_refused', details: { partition: 1 } });
     }
-    expect((await new Snapshots(store(mine).database).load(['ses_1'])).get('ses_1')?.session.value).toBe('idle');
+    expect((await new Snapshots(store(mine).database, decodeSnapshot).load(['ses_1'])).get('ses_1')?.actors.session?.value).toBe('idle');
   });
 
   it('DESIGN 5: a snapshot holds no text of the conversation, and is as small after a hundred messages as after one', () => {
@@ -129,7 +131,7 @@ describe('a snapshot', () => {
 describe('the snapshots of a host', () => {
   it('DESIGN 4: a host caches the sessions that it used last, up to a limit; others cost a read, and idle ones nothing', async () => {
     const { asked, database } = store(JSON.parse(encodeSnapshot(readyState())));
-    const snapshots = new Snapshots(database);
+    const snapshots = new Snapshots(database, decodeSnapshot);
     const state = (await snapshots.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
     snapshots.retain([state]);
     await snapshots.load(['ses_1']);

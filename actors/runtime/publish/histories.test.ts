@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import { commandRows } from '../../test-support/command-rows.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Histories } from './histories.ts';
 
@@ -28,7 +29,7 @@ function commit(text: string | null, { owned = [7], sessionId = 'ses_1' }: { own
   const about = { id: `evt_${offset}`, offset, created_at: '', source: 'customer' as const, trace_id: '', metadata: {} };
   const event: ConversationEvent =
     text === null ? { ...about, kind: 'status', status: 'ready', stage: null, error_detail: null } : { ...about, kind: 'user_message', text };
-  plan.appendEvent(7, sessionId, event);
+  plan.merge(commandRows({ sessionId, events: [{ partition: 7, sessionId, event, text: '' }] }));
   if (owned.includes(7)) stored.push(event);
   histories.release(plan, new Set(owned));
 }
@@ -64,7 +65,7 @@ describe('the history of a session', () => {
 
     commit('b');
     const deletion = new CommitPlan();
-    deletion.deleteSession(7, 'ses_1');
+    deletion.merge(commandRows({ partition: 7, isErased: true }));
     histories.release(deletion, new Set([7]));
     stored = [];
     expect(await textsUpTo(0)).toEqual([]);

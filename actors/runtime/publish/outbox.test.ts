@@ -3,7 +3,8 @@ import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import type { EffectRow } from '../../effects/effects.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
+import { effects } from '../../effects/registry.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Outbox } from './outbox.ts';
 
@@ -33,12 +34,13 @@ describe('the outbox', () => {
       bus: { work: { publish }, notices: { publish: vi.fn() } } as unknown as Bus,
       clock: systemClock,
       log: silentLog,
+      workOf: (kind) => effects.kind(kind).work,
       render: async () => '{}',
       onRowsDone,
       fail: () => expect.fail('nothing has failed'),
     });
     const plan = new CommitPlan();
-    plan.openEffect(effect);
+    plan.openEffect({ ...effect, state: 'open' });
     outbox.release(plan, new Set([1]));
     await vi.advanceTimersByTimeAsync(60_000);
     expect(publish).toHaveBeenCalledExactlyOnceWith('router.turn', 'trn_1-1', '{}');
@@ -68,6 +70,7 @@ describe('an outbox whose queue was lost', () => {
       bus: { work: { publish: async (_: string, id: string, body: string) => published.push(`${id} ${body}`) }, notices: {} } as unknown as Bus,
       clock: systemClock,
       log: silentLog,
+      workOf: () => 'router.turn',
       render: async (_, republished) => (republished ? 'again' : 'first'),
       onRowsDone: () => {},
       fail: () => expect.fail('nothing has failed'),
@@ -95,7 +98,7 @@ describe('an outbox whose queue was lost', () => {
     const { outbox, database, published } = outboxOn([row('open'), row('closed'), row('claimed', { claimed: true })]);
     await outbox.load(database, [1], -3_600_000);
     const plan = new CommitPlan();
-    plan.effectStates.set('closed', { partition: 1, state: 'done' });
+    plan.effectStates.set('closed', { partition: 1, id: 'closed', state: 'done' });
     outbox.release(plan, new Set([1]));
 
     expect(await outbox.publishAgain(database, [1])).toBe(1);

@@ -8,8 +8,9 @@ import { SlotMap } from '#shared/slot-map.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
-import type { EffectContent, EffectRow } from '../../effects/effects.ts';
-import type { AfterCommit, CommitPlan } from '../apply/commit-plan.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
+import type { CommitPlan } from '../apply/commit-plan.ts';
+import type { AfterCommit } from '../apply/commit-rows.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
@@ -22,13 +23,6 @@ const RETRY_LONGEST_MS = 5_000;
  * harmless: the queue dedupes by id, or the worker checks the effect's row.
  */
 const CLOCK_MARGIN_MS = 60_000;
-const workKinds = {
-  'router-call': 'router.turn',
-  'run-call': 'router.turn',
-  'tool-list': 'tool',
-  'tool-call': 'tool',
-  delivery: 'delivery',
-} as const satisfies Record<EffectContent['kind'], WorkKind>;
 
 interface Requested {
   effect: EffectRow;
@@ -46,6 +40,8 @@ export interface OutboxDeps {
   bus: Bus;
   clock: Clock;
   log: Log;
+  /** The queue of a kind of effect. */
+  workOf(kind: string): WorkKind;
   /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Rows of published effects wait for a commit. */
@@ -81,10 +77,10 @@ export class Outbox {
     return this.#open.size;
   }
 
-  /** Open rounds of callbacks, published or not. */
-  get openDeliveries(): number {
+  /** Open effects of a kind, published or not. */
+  openOf(kind: string): number {
     let count = 0;
-    for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
+    for (const effect of this.#open.values()) if (effect.kind === kind) count += 1;
     return count;
   }
 
@@ -210,7 +206,7 @@ export class Outbox {
   }
 
   async #publish(id: string): Promise<void> {
-    const { bus, clock, render, fail, log } = this.#deps;
+    const { bus, clock, workOf, render, fail, log } = this.#deps;
     const requested = this.#requested.get(id);
     if (requested === undefined) return;
     const { effect } = requested;
@@ -220,7 +216,7 @@ export class Outbox {
       // Superseded while it was rendered.
       if (this.#requested.get(id) !== requested) return;
       failPoint('outbox.rendered');
-      await bus.work.publish(workKinds[effect.kind], id, body);
+      await bus.work.publish(workOf(effect.kind), id, body);
       failPoint('outbox.published');
       this.#requested.delete(id);
       if (this.#open.has(id)) this.#markDone(effect);
@@ -267,8 +263,8 @@ interface OpenEffectRow {
   session_id: string;
   /** `actorId`: the column keeps its first name (ADR 37). */
   turn_id: string;
-  kind: EffectContent['kind'];
-  inputs: EffectContent['inputs'];
+  kind: string;
+  inputs: EffectRow['inputs'];
   created_at: Date;
   unpublished: boolean;
   /** A tool call that must not be repeated has begun. */
@@ -276,10 +272,8 @@ interface OpenEffectRow {
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
-  const { id, p: partition, session_id: sessionId, turn_id: actorId } = row;
-  // One commit has written both columns.
-  const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
-  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), ...content };
+  const { id, p: partition, session_id: sessionId, turn_id: actorId, kind, inputs } = row;
+  return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), kind, inputs };
 }
 
 const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,

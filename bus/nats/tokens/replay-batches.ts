@@ -1,5 +1,5 @@
-import { RETAINED_WITHIN_MS } from '../../bus.ts';
 import { DRIVER_PREFIX } from '../../large-frames.ts';
+import { RETAINED_WITHIN_MS } from '../../messages/retention.ts';
 import { type LiveAddress, liveAddressOf } from './live-batches.ts';
 
 /** Age at which a batch is published; the rest is for the broker and a busy process. */

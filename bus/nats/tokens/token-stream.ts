@@ -1,7 +1,8 @@
 import { createInbox, type Msg } from '@nats-io/transport-node';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { RETAINED_WITHIN_MS, type TokenStream } from '../../bus.ts';
+import type { TokenStream } from '../../bus.ts';
+import { beginsAnswer, isBody, RETAINED_WITHIN_MS, retentionOf } from '../../messages/retention.ts';
 import { pauseFor } from '../../pause.ts';
 import { BoundedPublisher } from '../connection/bounded-publisher.ts';
 import { isStreamMissing } from '../connection/broker-errors.ts';
@@ -21,11 +22,19 @@ const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
 /** The broker deletes the consumer of a dead reader after this. */
 const INACTIVE_MS = 30_000;
 
+interface TokenStreamDeps {
+  link: NatsLink;
+  budgetMs: number;
+  /** Whether at most one item of work is in flight here, so that batching gains nothing. */
+  isAlone(): boolean;
+  log: Log;
+}
+
 /**
  * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
  * as replay batches. Replays use the main connection.
  */
-export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { flush(): void; close(): void } {
+export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
   const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
   /** Never throws: there is no caller. */
   function sendLater(subject: string, frames: Uint8Array): void {
@@ -46,6 +55,8 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) =>
     subscriptions.subscribe(pattern, ({ subject, data }) => handler(subject, data));
   const liveReaders = new LiveReaders({ listen, log });
+
+  const flush = () => leaveNow(() => liveBatches.flush());
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
     const consumer = `t-${ulid()}`;
@@ -106,8 +117,9 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   }
 
   return {
-    publish(subject, frame, retention = 'at once') {
+    publish(subject, frame) {
       const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
+      const retention = retentionOf(frame);
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
@@ -116,6 +128,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         replayBatches.flush(subject);
         publisher.publish(subject, frame);
       }
+      if (beginsAnswer(frame) || (isBody(frame) && isAlone())) flush();
     },
     subscribe(pattern, handler) {
       const retained = listen(pattern, (subject, message) => {
@@ -141,9 +154,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         }
       });
     },
-    flush() {
-      leaveNow(() => liveBatches.flush());
-    },
+    flush,
     close() {
       liveBatches.flush();
       replayBatches.close();

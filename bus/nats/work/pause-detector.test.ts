@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
 import type { Bus, WorkItem } from '../../bus.ts';
+import { workQueues } from '../../work-queues.ts';
 import { openNatsBus } from '../nats-bus.ts';
-import { workConsumers } from '../streams.ts';
 import { PauseDetector } from './pause-detector.ts';
 
 /** Blocks this process, like a stop signal. */
@@ -48,7 +48,7 @@ describe('a worker that was paused', () => {
     });
     await bus.work.publish('tool', 'first', '{}');
     await expect.poll(() => deliveries).toEqual([1]);
-    const publisher = await otherPublisher(server.url, workConsumers.tool.subject);
+    const publisher = await otherPublisher(server.url, workQueues.tool.pattern);
 
     publisher.publish();
     // Another thread publishes it and the broker delivers it, while this thread is blocked.
@@ -66,7 +66,7 @@ describe('a worker that was paused', () => {
     await bus.work.publish('delivery', 'warm', '{}');
     await expect.poll(() => items.length).toBe(1);
     await items[0]?.ack();
-    const publisher = await otherPublisher(server.url, workConsumers.delivery.subject);
+    const publisher = await otherPublisher(server.url, workQueues.delivery.pattern);
 
     publisher.publish();
     standStill(400);

@@ -6,11 +6,12 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
 import { pauseFor } from '../../pause.ts';
+import { workQueues } from '../../work-queues.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { Pull } from '../connection/pull.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
-import { nanosOf, streams, workConsumers } from '../streams.ts';
+import { nanosOf, streams } from '../streams.ts';
 import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
 import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
@@ -65,6 +66,10 @@ export class WorkConsumer implements Subscription {
     this.#ended = this.#run();
   }
 
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.all([this.#ended, this.#stopListening()]);
@@ -102,7 +107,7 @@ export class WorkConsumer implements Subscription {
       this.#pull = new Pull({
         link,
         stream: streams.work.name,
-        consumer: workConsumers[kind].name,
+        consumer: workQueues[kind].consumer,
         log,
         session,
         onMessage: (message) => this.#onMessage(message),
@@ -119,7 +124,7 @@ export class WorkConsumer implements Subscription {
   /** Created by the first worker, updated by the last. */
   async #declare(): Promise<void> {
     const { link, kind, ackWaitMs, budgetMs } = this.#options;
-    const { name, subject } = workConsumers[kind];
+    const { consumer: name, pattern: subject } = workQueues[kind];
     const config = {
       name,
       durable_name: name,
@@ -152,7 +157,7 @@ export class WorkConsumer implements Subscription {
       if (error === null) this.#onDispatch(message);
       else log.error({ err: error, kind }, 'this process gets no more dispatched items');
     };
-    return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
+    return link.main.subscribe(subject, { queue: workQueues[kind].consumer, callback });
   }
 
   /** Resolves when everything that the broker has sent so far is handled. Never rejects. */

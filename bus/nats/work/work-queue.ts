@@ -2,9 +2,10 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
+import { perWorkKind, workQueues } from '../../work-queues.ts';
 import type { NatsLink } from '../connection/link.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
-import { streams, workConsumers } from '../streams.ts';
+import { streams } from '../streams.ts';
 import type { Closable } from '../types.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { deliveryHeaders } from './earlier-deliveries.ts';
@@ -24,14 +25,14 @@ export interface WorkQueueDeps {
 }
 
 /** A stream with work-queue retention, and a durable consumer per kind. */
-export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
+export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable & { inFlight(): number } {
   const consumers = new Set<WorkConsumer>();
   const pauseDetector = new PauseDetector();
   const dispatcher = new Dispatcher({ link, clock, log });
   const watch = new WorkStreamWatch(link, budgetMs, log);
   let stopping = false;
   const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
-    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, deliveryHeaders(earlierDeliveries));
+    const { duplicate } = await publish(workQueues[kind].pattern, messageId, body, deliveryHeaders(earlierDeliveries));
     return { duplicate };
   };
   return {
@@ -49,6 +50,11 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
         },
       };
     },
+    inFlight() {
+      let items = 0;
+      for (const consumer of consumers) items += consumer.inFlight;
+      return items;
+    },
     createdAtMs: () => watch.createdAtMs(),
     onRestart: (handler) => watch.onRestart(handler),
     async depths() {
@@ -56,8 +62,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
       const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
         link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
       );
-      const of = (kind: WorkKind) => state.subjects?.[workConsumers[kind].subject] ?? 0;
-      return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
+      return perWorkKind((kind) => state.subjects?.[workQueues[kind].pattern] ?? 0);
     },
     async stopReaders() {
       stopping = true;

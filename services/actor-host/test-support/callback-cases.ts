@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
+import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MACHINE_VERSION } from '#actors/runtime/apply/snapshots.ts';
+import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';

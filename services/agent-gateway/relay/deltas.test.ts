@@ -29,7 +29,7 @@ describe('deltas', () => {
   const publish = (sessionId: string, callId: string, seq: number, text: string) =>
     deployment.bus.tokens.publish(
       subjectOf(addresses.tokens, sessionId, callId),
-      sseFrame('content', callId, 1, seq, `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`),
+      sseFrame('m', { callId, attempt: 1, seq, isLogged: true }, `data: ${JSON.stringify({ type: 'text-delta', text })}\n\n`),
     );
   const partsOf = (client: EventClient) =>
     client.events.filter(({ id }) => id === undefined).map(({ event, data }) => ({ event, data: JSON.parse(data) as Record<string, unknown> }));

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { bodyFrame, errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { firstFrames } from '#bus/messages/test-support/first-frames.ts';
 import { ulid } from '#shared/ids.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
 import { limits } from '../limits.ts';
@@ -28,12 +29,15 @@ function parsed(sse: string) {
   return { event: event ?? '', data: JSON.parse(data ?? '{}') as Record<string, unknown> };
 }
 
+/** Content states the template of texts. */
 function content(seq: number, text: string, { call = CALL, attempt = 1 } = {}): Uint8Array {
-  return sseFrame('content', call, attempt, seq, `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`);
+  return templateFrame({ callId: call, attempt, seq, isLogged: true }, { prefix: '{', suffix: '}' }, partsOf(text));
 }
 
+const partsOf = (...texts: string[]) => texts.map((text) => `data: ${JSON.stringify({ type: 'text-delta', text })}\n\n`).join('');
+
 function opening({ call = CALL, attempt = 1 } = {}): Uint8Array {
-  return sseFrame('open', call, attempt, 1, 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n');
+  return sseFrame('o', { callId: call, attempt, seq: 1, isLogged: true }, 'data: {"type":"debug","upstreamBody":{}}\n\n');
 }
 
 function logged(fields: { kind: string; id?: string; status?: string; atMs?: number }): LoggedEvent {
@@ -51,11 +55,12 @@ describe('tokens that are not shown', () => {
     ['bytes that are no frame', Buffer.from('nonsense')],
     ['a frame of another call', content(1, 'x', { call: 'trn_other-1' })],
     ['a whole body', bodyFrame(200, '{}')],
-    ['a failure', errorFrame(CALL, 1, 1, 502, '{}', 'data: {"choices":[{"delta":{"content":"x"}}]}\n\n')],
-    ['data that is no chunk', sseFrame('content', CALL, 1, 1, 'data: {"choices": 7}\n\ndata: [DONE]\n\n')],
-    ['a text that is no JSON', textFrame(1, 1, '"x')],
-    ['a text that is none', textFrame(1, 1, '{"x":1}')],
-    ['a comment', sseFrame('content', CALL, 1, 1, ': data: nothing\n\n')],
+    ['a failure', errorFrame({ callId: CALL, attempt: 1, seq: 1 }, 502, '{}', partsOf('x'))],
+    ['data that is no part', sseFrame('m', { callId: CALL, attempt: 1, seq: 1 }, 'data: {"type": 7}\n\ndata: [DONE]\n\n')],
+    ['data that is no chunk', sseFrame('c', { callId: CALL, attempt: 1, seq: 1 }, 'data: {"choices": 7}\n\ndata: [DONE]\n\n')],
+    ['a text that is no JSON', textFrame({ callId: CALL, attempt: 1, seq: 1 }, '"x')],
+    ['a text that is none', textFrame({ callId: CALL, attempt: 1, seq: 1 }, '{"x":1}')],
+    ['a comment', sseFrame('m', { callId: CALL, attempt: 1, seq: 1 }, ': data: nothing\n\n')],
   ])('shows nothing of %s', (_case, bytes) => {
     replies.onFrame(CALL, bytes);
 
@@ -123,23 +128,31 @@ describe('a reply in progress', () => {
     replies.onFrame(CALL, opening());
     replies.onFrame(CALL, content(2, 'Hel'));
     replies.onFrame(CALL, content(3, 'lo \u{1f600}\n'));
-    replies.onFrame(CALL, sseFrame('done', CALL, 1, 4, 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'));
+    replies.onFrame(CALL, sseFrame('d', { callId: CALL, attempt: 1, seq: 4, isLogged: true }, 'data: {"type":"done","finishReason":"stop"}\n\n'));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo \u{1f600}\n')]);
   });
 
-  it('is shown the same whether its tokens came as whole chunks or as texts', () => {
+  it('is shown the same whether its tokens came as whole parts or as texts', () => {
     replies.onFrame(CALL, content(1, 'Hel'));
-    replies.onFrame(CALL, textFrame(1, 2, JSON.stringify('lo "\u{1f600}"\n')));
+    replies.onFrame(CALL, textFrame({ callId: CALL, attempt: 1, seq: 2 }, JSON.stringify('lo "\u{1f600}"\n')));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo "\u{1f600}"\n')]);
   });
 
-  it('sends all chunks of a frame together', () => {
-    const chunk = (text: string) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`;
-    replies.onFrame(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
+  it('sends all parts of a frame together', () => {
+    replies.onFrame(
+      CALL,
+      sseFrame('m', { callId: CALL, attempt: 1, seq: 1 }, `${partsOf('a')}data: {"type":"reasoning-delta","text":"hm"}\n\n${partsOf('b')}`),
+    );
 
     expect(shown).toEqual([delta(1, 'ab')]);
+  });
+
+  it('is shown the same when a worker of the release before writes public chunks', () => {
+    for (const frame of firstFrames(CALL, { created: 7, model: 'a/one', provider: 'East' }, 1, ['Hel', 'lo "\u{1f600}"\n'])) replies.onFrame(CALL, frame);
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo "\u{1f600}"\n')]);
   });
 
   it('is sent to a later reader as the text so far', () => {
@@ -201,8 +214,8 @@ describe('a reply in progress', () => {
 
 describe('lost frames', () => {
   it('are fetched, and the text is sent whole', async () => {
-    replayed = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame(1, 4, '" wor"')];
-    replies.onFrame(CALL, textFrame(1, 4, '" wor"'));
+    replayed = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame({ callId: CALL, attempt: 1, seq: 4 }, '" wor"')];
+    replies.onFrame(CALL, textFrame({ callId: CALL, attempt: 1, seq: 4 }, '" wor"'));
     replies.onFrame(CALL, content(5, 'ld'));
     await until(() => shown.length > 0, 'the text so far');
     replies.onFrame(CALL, content(6, '!'));

@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
+import { openProxyDouble } from '#shared/http/test-support/open-proxy-double.ts';
 import { openHttpDouble } from '../test-support/http-double.ts';
 import { MAX_RESPONSE_BYTES, openWatchedFetch } from './watched-fetch.ts';
 
@@ -29,4 +30,16 @@ it('DESIGN 13: a standing stream is not ended for its total size', async () => {
 
   expect(await response.text()).toBe(EVENT);
   expect(cuts).toBe(0);
+});
+
+it('reaches a tool server through the proxy of the environment', async () => {
+  const double = await openHttpDouble(async (_request, response) => void response.end('{}'));
+  closers.push(() => double.close());
+  const proxy = await openProxyDouble(double.port);
+  closers.push(() => proxy.close());
+  const fetcher = openWatchedFetch({ environment: { HTTP_PROXY: proxy.url }, nowMs: () => 0 });
+  closers.unshift(() => fetcher.close());
+
+  expect(await (await fetcher.fetch('http://tools.invalid/mcp')).text()).toBe('{}');
+  expect(proxy.tunnels).toEqual(['tools.invalid:80']);
 });

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { DecoratorHandler, type Dispatcher, EnvHttpProxyAgent, fetch as send } from 'undici';
+import { DecoratorHandler, type Dispatcher, fetch as send } from 'undici';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import { parseRetryAfter } from '#shared/http/retry-after.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import { ByteBudget } from './byte-budget.ts';
@@ -37,17 +38,8 @@ export interface WatchedFetch {
 
 export function openWatchedFetch({ environment, nowMs }: { environment: Environment; nowMs: () => number }): WatchedFetch {
   const watches = new AsyncLocalStorage<RequestWatch | null>();
-  const agent = new EnvHttpProxyAgent({
-    httpProxy: environment['HTTP_PROXY'] ?? environment['http_proxy'] ?? '',
-    httpsProxy: environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? '',
-    noProxy: environment['NO_PROXY'] ?? environment['no_proxy'] ?? '',
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    connections: MAX_CONNECTIONS,
-    // Callers have their own time limits; standing streams have none.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-  const dispatcher = agent.compose((dispatch) => (options, handler) => {
+  const connections = openOutbound(environment).openDispatcher({ connectTimeoutMs: CONNECT_TIMEOUT_MS, maxConnections: MAX_CONNECTIONS });
+  const dispatcher = connections.compose((dispatch) => (options, handler) => {
     const watch = watches.getStore();
     return dispatch(options, watch ? new SendObserver(handler, watch) : handler);
   });
@@ -87,7 +79,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
   return {
     fetch,
     watching: (watch, work) => watches.run(watch, work),
-    close: () => agent.destroy(),
+    close: () => connections.destroy(),
   };
 }
 

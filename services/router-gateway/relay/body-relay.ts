@@ -9,9 +9,9 @@ export const relayBody: OpenRelay = (deps, call) => {
   let isResponded = false;
   const response = new Promise<WholeResponse | null>((resolve, reject) => {
     feed = new FrameFeed(deps, call, {
+      onContent: () => {},
       onFrame: (frame) => {
-        // Content frames are ignored here, but a terminal frame of a stream ends the call.
-        isResponded ||= frame.kind !== 'open' && frame.kind !== 'content';
+        isResponded ||= frame.kind !== 'open';
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeResponse(frame.status, frame.body));
         else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a stream arrived for a call that asked for a whole body'));
       },

@@ -30,7 +30,7 @@ describe('CallReaders', () => {
     const taken: string[] = [];
     const held = Array.from({ length: CALLS }, (_, position) =>
       readers.subscribe(`call${position}`, {
-        onFrame: (frame) => taken.push(`${position} ${Buffer.from(frame)}`),
+        frames: { receive: (frame: Uint8Array) => taken.push(`${position} ${Buffer.from(frame)}`) },
         onBeat: () => {},
         onLoss: () => {},
         onEnd: () => {},
@@ -50,7 +50,7 @@ describe('CallReaders', () => {
     const held = ['first', 'second', 'third'].map((name) =>
       readers.subscribe(
         'call',
-        { onFrame: (frame) => taken.push(`${name} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} },
+        { frames: { receive: (frame: Uint8Array) => taken.push(`${name} ${Buffer.from(frame)}`) }, onBeat: () => {}, onLoss: () => {}, onEnd: () => {} },
         'gelse',
       ),
     );

@@ -8,7 +8,7 @@ import type { GatewayLimits } from '../limits.ts';
 
 /** Subscriber to the frames of one call. No function throws. */
 export interface CallReader {
-  onFrame(frame: Uint8Array): void;
+  readonly frames: { receive(frame: Uint8Array): void };
   /** A heartbeat of the call's worker. */
   onBeat(): void;
   /** The bus reconnected: frames and heartbeats may have been lost. */
@@ -113,7 +113,7 @@ export class CallReaders {
 
   #deliver(callId: string, reader: CallReader, frame: Uint8Array): void {
     try {
-      reader.onFrame(frame);
+      reader.frames.receive(frame);
     } catch (error) {
       this.#deps.log.error({ err: error, call_id: callId }, 'a frame could not be relayed');
       reader.onEnd(new SwitchyardError('internal', 'relaying a frame', { cause: error }));

@@ -13,8 +13,8 @@ import { CallReaders } from './call-readers.ts';
 import { type FedCall, FrameFeed } from './frame-feed.ts';
 
 const { silenceMs, resumableMs } = gatewayLimits;
-const OPEN = sseFrame('open', 'call', 1, 1, 'data: 1\n\n');
-const CONTENT = sseFrame('content', 'call', 1, 1, 'data: 1\n\n');
+const OPEN = sseFrame('o', { callId: 'call', attempt: 1, seq: 1 }, 'data: 1\n\n');
+const CONTENT = sseFrame('m', { callId: 'call', attempt: 1, seq: 1 }, 'data: 1\n\n');
 
 let database: Database;
 let bus: Bus;
@@ -67,6 +67,7 @@ function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partia
     { bus: quiet, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics },
     call,
     {
+      onContent: () => taken.push('content'),
       onFrame: (frame) => taken.push(frame.kind),
       restart: () => {},
       onNothingLeft: () => {},
@@ -124,7 +125,7 @@ describe('the replay', () => {
     const replayed = [OPEN];
     const { taken, close } = feed(replayed, { resumed: { origin: 'gother', after: null } });
     await vi.advanceTimersByTimeAsync(resumableMs / 2);
-    replayed.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
+    replayed.push(sseFrame('m', { callId: 'call', attempt: 1, seq: 2 }, 'data: 2\n\n'));
     expect(taken).toEqual(['open']);
     await vi.advanceTimersByTimeAsync(resumableMs / 2);
 
@@ -147,9 +148,9 @@ describe('the replay', () => {
     const { looks, taken, live, reconnected, close } = feed(replayed);
     live(CONTENT);
     reconnected();
-    live(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
+    live(sseFrame('m', { callId: 'call', attempt: 1, seq: 2 }, 'data: 2\n\n'));
     expect(taken).toEqual(['content', 'content']);
-    replayed.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'), sseFrame('done', 'call', 1, 3, 'data: 3\n\n'));
+    replayed.push(sseFrame('m', { callId: 'call', attempt: 1, seq: 2 }, 'data: 2\n\n'), sseFrame('d', { callId: 'call', attempt: 1, seq: 3 }, 'data: 3\n\n'));
     expect(looks).toEqual([]);
     await vi.advanceTimersByTimeAsync(resumableMs);
 

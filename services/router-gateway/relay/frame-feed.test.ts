@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { type ReadyFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
-import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
+import { sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
@@ -31,10 +30,10 @@ afterAll(async () => {
 
 /** After this silence a lost last frame or a dead worker is assumed; longer than delays of a busy machine. */
 const limits = { ...gatewayLimits, silenceMs: 150, silenceMaxMs: 150 };
-const bytesOf = (frame: ReadyFrame) => (frame.kind === 'body' ? 'body' : Buffer.from(frame.sse).toString());
-const chunk = (text: string) => `data: {"id":"a"${DELTA_START}{"content":${JSON.stringify(text)}}${DELTA_END}`;
+const template = { prefix: 'data: {"text":', suffix: '}\n\n' };
+const chunk = (text: string) => `${template.prefix}${JSON.stringify(text)}${template.suffix}`;
 /** The number of a ready frame, or of a text. */
-const MARK = /(?:^.id: [\w-]+\.|^t)(\d+\.\d+)\n/;
+const MARK = /(?:^[^t].*?id: [\w-]+\.|^t)(\d+\.\d+)\n/s;
 const markOf = (frame: Uint8Array) => MARK.exec(Buffer.from(frame).toString())?.[1] ?? '';
 
 /**
@@ -65,8 +64,9 @@ describe('FrameFeed', () => {
             { bus: faulty.bus, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics },
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
             {
+              onContent: (sse) => taken.push(Buffer.from(sse).toString()),
               onFrame: (frame) => {
-                taken.push(bytesOf(frame));
+                taken.push(frame.kind === 'body' ? 'body' : Buffer.from(frame.sse).toString());
                 if (frame.kind === 'done') resolve('done');
               },
               restart: () => {},
@@ -76,7 +76,7 @@ describe('FrameFeed', () => {
           );
         });
         // The first frame of the second delivery is never lost: late frames before it would count as the call's.
-        bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
+        bus.tokens.publish(subject, sseFrame('o', { callId, attempt: 2, seq: 1 }, 'data: 1\n\n'));
         const lost = new Set(fates.flatMap((one, position) => (one.lost ? [`2.${position + 2}`] : [])));
         faulty.faults.loses = (about, frame) => about === subject && lost.has(markOf(frame));
         const whole = ['data: 1\n\n'];
@@ -84,12 +84,14 @@ describe('FrameFeed', () => {
           const seq = position + 2;
           const events = chunk(text ?? 'whole');
           const isLast = seq === fates.length + 1;
-          // The first content frame and the last frame are whole.
+          // The first content frame states the template, and the last frame is whole.
           const isText = text !== null && position > 0 && !isLast;
-          const frame = isText ? textFrame(2, seq, JSON.stringify(text)) : sseFrame(isLast ? 'done' : 'content', callId, 2, seq, events);
+          const at = { callId, attempt: 2, seq };
+          const content = position === 0 ? templateFrame(at, template, events) : sseFrame('m', at, events);
+          const frame = isText ? textFrame(at, JSON.stringify(text)) : isLast ? sseFrame('d', at, events) : content;
           whole.push(events);
           bus.tokens.publish(subject, frame);
-          if (late) bus.tokens.publish(subject, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
+          if (late) bus.tokens.publish(subject, sseFrame('m', { callId, attempt: 1, seq }, 'data: late\n\n'));
           if (repeated) bus.tokens.publish(subject, frame);
           if (pause) await new Promise((resolve) => setImmediate(resolve));
         }
@@ -107,7 +109,8 @@ describe('FrameFeed', () => {
     faulty.faults.beforeReplay = () => new Promise(() => {});
     const readers = new CallReaders({ bus: faulty.bus, origin: 'gfull', log: silentLog, limits });
     const failed = failureOfCall({ ...gatewayLimits, pendingBytes: 1_000 }, faulty.bus, readers);
-    for (let seq = 2; seq < 50; seq += 1) bus.tokens.publish('tok.gfull.call', sseFrame('content', 'call', 1, seq, `data: ${'x'.repeat(50)}\n\n`));
+    for (let seq = 2; seq < 50; seq += 1)
+      bus.tokens.publish('tok.gfull.call', sseFrame('m', { callId: 'call', attempt: 1, seq }, `data: ${'x'.repeat(50)}\n\n`));
 
     expect(await failed).toBe('too many frames arrived during a replay');
     await readers.stop();
@@ -121,7 +124,7 @@ describe('FrameFeed', () => {
     faulty.faults.beforeReplay = beforeReplay;
     const readers = new CallReaders({ bus: faulty.bus, origin: 'gbroken', log: silentLog, limits });
     const failed = failureOfCall({ ...gatewayLimits, replayMs: 20 }, faulty.bus, readers);
-    bus.tokens.publish('tok.gbroken.call', sseFrame('content', 'call', 1, 2, 'data: x\n\n'));
+    bus.tokens.publish('tok.gbroken.call', sseFrame('m', { callId: 'call', attempt: 1, seq: 2 }, 'data: x\n\n'));
 
     expect(await failed).toBe('A part of the answer was lost in transit');
     await readers.stop();
@@ -129,7 +132,10 @@ describe('FrameFeed', () => {
 });
 
 describe('a gap', () => {
-  const [first, second] = [sseFrame('content', 'call', 1, 1, 'data: 1\n\n'), sseFrame('content', 'call', 1, 2, 'data: 2\n\n')];
+  const [first, second] = [
+    sseFrame('m', { callId: 'call', attempt: 1, seq: 1 }, 'data: 1\n\n'),
+    sseFrame('m', { callId: 'call', attempt: 1, seq: 2 }, 'data: 2\n\n'),
+  ];
 
   /** Replays of a call that lost its second live frame, which only a later replay has. */
   async function readingsOf(rest: readonly Uint8Array[], keptFrom: number): Promise<{ asked: unknown[]; end: string }> {
@@ -149,6 +155,7 @@ describe('a gap', () => {
     const end = new Promise<string>((resolve) => {
       const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
       new FrameFeed({ bus: late, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
+        onContent: () => {},
         onFrame: (frame) => {
           if (frame.kind === 'done') resolve('done');
         },
@@ -162,7 +169,10 @@ describe('a gap', () => {
     await readers.stop();
     return { asked, end: ended };
   }
-  const [third, done] = [sseFrame('content', 'call', 1, 3, 'data: 3\n\n'), sseFrame('done', 'call', 1, 4, 'data: 4\n\n')];
+  const [third, done] = [
+    sseFrame('m', { callId: 'call', attempt: 1, seq: 3 }, 'data: 3\n\n'),
+    sseFrame('d', { callId: 'call', attempt: 1, seq: 4 }, 'data: 4\n\n'),
+  ];
 
   it('is replayed at once, then when all frames are retained, and once more for a busy worker', async () => {
     expect(await readingsOf([third, done], 1)).toEqual({ asked: ['kept'], end: 'done' });
@@ -180,6 +190,7 @@ function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): 
   return new Promise((resolve) => {
     const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
     new FrameFeed({ bus: from, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics }, call, {
+      onContent: () => {},
       onFrame: () => {},
       restart: () => {},
       onNothingLeft: () => {},

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
 import type { WholeResponse } from './whole-response.ts';
 
@@ -14,6 +15,8 @@ interface Relay {
 }
 
 export interface RelayedCall extends FedCall {
+  /** For errors of the gateway. */
+  surface: Surface;
   /** For errors of the gateway. */
   model: string;
   requestId: string;

@@ -199,7 +199,7 @@ describe('after content', () => {
   it('DESIGN 7: a lost frame is replayed, and the stream is the same as without the loss', async () => {
     const { client, held } = await begin();
     // Two gaps apart, so that the second is found during the replay for the first.
-    testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
+    testBus.faults.loses = (_, frame) => /^mid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
     for (let seq = 1; seq <= 5; seq += 1) held.frame('content', seq, `part ${seq}`);
     held.frame('done', 6, '[DONE]');
     const response = await client.answer;
@@ -295,7 +295,7 @@ describe('after content', () => {
   it('bytes that are not a frame are dropped', async () => {
     const { client, held } = await begin();
     held.send(Buffer.from('nonsense'));
-    held.send(Buffer.from('cid: another-call.1.1\ndata: x\n\n'));
+    held.send(Buffer.from('mid: another-call.1.1\ndata: x\n\n'));
     held.frame('content', 1, 'Hi');
     held.frame('done', 2, '[DONE]');
     const response = await client.answer;

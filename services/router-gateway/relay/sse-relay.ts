@@ -1,9 +1,8 @@
-import type { ReadyFrame } from '#bus/messages/frame.ts';
 import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { IGNORED_HEADER } from '../ignored-fields.ts';
 import { errorEvent } from './error-event.ts';
-import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
+import { type FeedDeps, FrameFeed, type FrameSink, type OtherFrame } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
 import { SseSocket } from './sse-socket.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
@@ -60,15 +59,16 @@ class SseSink implements FrameSink {
     this.#comment = deps.deadlines.begin(deps.limits.headerDelayMs, () => this.#write(COMMENT));
   }
 
-  onFrame(frame: ReadyFrame): void {
+  onContent(sse: Uint8Array): void {
+    if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
+    this.#write(sse);
+  }
+
+  onFrame(frame: OtherFrame): void {
     switch (frame.kind) {
       case 'open':
         if (this.#state === 'waiting') this.#buffer(frame.sse);
         else this.#write(frame.sse);
-        return;
-      case 'content':
-        if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
-        this.#write(frame.sse);
         return;
       case 'done':
         this.#write(frame.sse);
@@ -107,7 +107,7 @@ class SseSink implements FrameSink {
   }
 
   fail(error: SwitchyardError): void {
-    const { callId, model, requestId } = this.#call;
+    const { callId, requestId } = this.#call;
     if (this.#state === 'waiting') {
       this.#end();
       this.#settle.reject(error);
@@ -115,7 +115,7 @@ class SseSink implements FrameSink {
     }
     // Before the headers the route logs the failure.
     this.#deps.log.warn({ err: error, call_id: callId, request_id: requestId }, 'a stream was ended with an error');
-    this.#write(errorEvent(callId, model, this.#deps.clock.nowMs(), error));
+    this.#write(errorEvent(this.#call, this.#deps.clock.nowMs(), error));
     this.#endStream();
   }
 

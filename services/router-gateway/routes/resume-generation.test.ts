@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { sseFrame, textFrame } from '#bus/messages/frame.ts';
-import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
+import { sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import { interestReply } from '#bus/messages/heartbeat.ts';
+import { firstFrames } from '#bus/messages/test-support/first-frames.ts';
 import { systemClock } from '#shared/clock.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -109,17 +109,36 @@ describe('a stream whose connection was lost', () => {
   it('DESIGN 7: a stream of texts goes on from any of its events, also when its first frames are not retained any more', async () => {
     const url = await gateway();
     const callId = oldCall();
-    const event = (text: string) => `data: {"id":"${callId}"${DELTA_START}{"content":"${text}"}${DELTA_END}`;
+    const template = { prefix: 'data: {"text":', suffix: '}\n\n' };
+    const event = (text: string) => `${template.prefix}"${text}"${template.suffix}`;
     const send = (frame: Uint8Array) => bus.tokens.publish(`tok.gold.${callId}`, frame);
-    for (const seq of [7, 8]) send(textFrame(1, seq, `"${seq}"`));
-    send(sseFrame('content', callId, 1, 9, event('9')));
-    send(sseFrame('done', callId, 1, 10, 'data: [DONE]\n\n'));
+    for (const seq of [7, 8]) send(textFrame({ callId, attempt: 1, seq }, `"${seq}"`));
+    send(templateFrame({ callId, attempt: 1, seq: 9 }, template, event('9')));
+    send(sseFrame('d', { callId, attempt: 1, seq: 10 }, 'data: [DONE]\n\n'));
 
     const events = [...[8, 9].map((seq) => `id: ${callId}.1.${seq}\n${event(String(seq))}`), `id: ${callId}.1.10\ndata: [DONE]\n\n`];
     for (const had of [7, 8, 9]) {
       const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.${had}` });
       expect(await resumed.ended).toBe(true);
       expect(resumed.text).toBe(events.slice(had - 7).join(''));
+    }
+  });
+
+  it('of a worker of the release before goes on from any of its events, without its first frame too', async () => {
+    const url = await gateway();
+    const callId = oldCall();
+    const [first, ...rest] = firstFrames(callId, { created: 7, model: 'odd","choices":[', provider: 'East' }, 1, ['a', 'b "', '\u{1f600}']);
+    const send = (frame: Uint8Array | undefined) => bus.tokens.publish(`tok.gold.${callId}`, frame ?? new Uint8Array());
+    for (const frame of [first, ...rest]) send(frame);
+    const whole = await resume(url, callId, {});
+    expect(await whole.ended).toBe(true);
+    const contents = [...whole.text.matchAll(/"delta":\{"content":(".*?")\},"finish_reason"/g)].map(([, json]) => JSON.parse(json ?? ''));
+    expect(contents).toEqual(['a', 'b "', '\u{1f600}']);
+
+    for (const had of [1, 2, 3]) {
+      const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.${had}${had === 1 ? '.2' : ''}` });
+      expect(await resumed.ended).toBe(true);
+      expect(resumed.text).toBe(whole.text.slice(whole.text.indexOf(`id: ${callId}.1.${had + 1}\n`)));
     }
   });
 
@@ -246,7 +265,7 @@ describe('what can’t be resumed', () => {
   it('DESIGN 7: a stream is answered with 404 when its beginning is not retained any more', async () => {
     const url = await gateway();
     const callId = oldCall();
-    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
+    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('m', { callId, attempt: 1, seq }, 'data: late\n\n'));
 
     for (const headers of [{}, { 'last-event-id': `${callId}.1.5` }]) {
       const resumed = await resume(url, callId, headers);
@@ -258,7 +277,7 @@ describe('what can’t be resumed', () => {
   it('is answered with 404 when no retained frame has the template of its texts', async () => {
     const url = await gateway();
     const callId = oldCall();
-    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, textFrame(1, seq, '"late"'));
+    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, textFrame({ callId, attempt: 1, seq }, '"late"'));
 
     const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.7` });
     await resumed.ended;

@@ -1,9 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { EventPosition } from '#bus/messages/ordered-frames.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
+import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
 import type { Admission } from '../admission.ts';
-import { type EventPosition, type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
+import { type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 
@@ -31,7 +34,8 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       const given = lastEventIdOf(request.headers);
       const position = given === null ? { generationId, after: null } : positionOf(given);
       if (position?.generationId !== generationId) throw nothingToResume();
-      return resumeCall(deps, position, request, reply);
+      // An id does not say its surface.
+      return resumeCall(deps, { position, surface: chatCompletions }, request, reply);
     });
   };
 }
@@ -53,10 +57,17 @@ export interface ResumePosition {
   after: EventPosition | null;
 }
 
-/** @param position null when the given id is invalid @throws `request.not_found`, always with the same message */
+interface Resumed {
+  /** Null when the given id is invalid. */
+  position: ResumePosition | null;
+  /** For errors of the gateway. */
+  surface: Surface;
+}
+
+/** @throws `request.not_found`, always with the same message */
 export async function resumeCall(
   deps: ResumeDeps,
-  position: ResumePosition | null,
+  { position, surface }: Resumed,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
@@ -66,6 +77,7 @@ export async function resumeCall(
   reply.header('x-generation-id', callId);
   const relay = relayStream(deps, {
     callId,
+    surface,
     model: MODEL_UNKNOWN,
     deadlineAtMs: generation.atMs + deps.totalMs,
     isDetached: request.headers['x-detach'] === 'true',

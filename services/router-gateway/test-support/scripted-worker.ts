@@ -6,6 +6,7 @@ import { within } from '../within.ts';
 
 /** For a call to arrive from the bus. */
 const CALL_MS = 10_000;
+const LETTERS = { open: 'o', content: 'm', done: 'd' } as const;
 
 /** A call for which the test acts as the worker, frame by frame. */
 export interface PendingCall {
@@ -68,8 +69,9 @@ function pendingCall(bus: Bus, call: RouterCall, delivery: number): PendingCall 
     delivery,
     beat: () => bus.notices.publish(subjectOf(addresses.heartbeats, call.origin), JSON.stringify({ v: 1, workerId: 'w1', question: 1, calls: [call.callId] })),
     send,
-    frame: (kind, seq, text, attempt = 1) => send(sseFrame(kind, call.callId, attempt, seq, `data: ${text}\n\n`)),
-    error: (seq, status, attempt = 1) => send(errorFrame(call.callId, attempt, seq, status, JSON.stringify({ status }), `data: error ${status}\n\n`)),
+    frame: (kind, seq, text, attempt = 1) => send(sseFrame(LETTERS[kind], { callId: call.callId, attempt, seq }, `data: ${text}\n\n`)),
+    error: (seq, status, attempt = 1) =>
+      send(errorFrame({ callId: call.callId, attempt, seq }, status, JSON.stringify({ status }), `data: error ${status}\n\n`)),
     body: (status, body) => send(bodyFrame(status, JSON.stringify(body))),
   };
 }

@@ -1,39 +1,34 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readFrame, sseFrame } from '#bus/messages/frame.ts';
-import { FrameReader } from '#bus/messages/frame-reader.ts';
+import { type ReadyFrame, readFrame, sseFrame } from '#bus/messages/frame.ts';
+import { beginsAnswer, retentionOf } from '#bus/messages/retention.ts';
+import { FirstFrameReader } from '#bus/messages/test-support/first-frames.ts';
+import { readyFrames } from '#bus/messages/test-support/ready-frames.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { toCompletion } from '#shared/surfaces/chat-completions/completion.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
-import { AnswerStream, type FrameRetention, forActors, forClients } from './answer-stream.ts';
+import { surfaces } from '#shared/surfaces/surfaces.ts';
+import { AnswerStream, type StreamTarget } from './answer-stream.ts';
 import { usageOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
-function opened() {
+function opened(about: Partial<StreamTarget> = {}, named = head) {
   const frames: Uint8Array[] = [];
-  const target = {
-    surface: chatCompletions,
-    callId: 'gen-1',
-    attempt: 2,
-    retention: forClients,
-    publish: (frame: Uint8Array) => frames.push(frame),
-    flush: () => {},
-  };
-  const writer = new AnswerStream(target, head);
-  return { writer, frames };
+  const tokens = { publish: (_: string, frame: Uint8Array) => frames.push(frame) };
+  const target = { surface: chatCompletions, callId: 'gen-1', attempt: 2, isLogged: false, statesTemplate: true, tokens, framesAt: 'tok.g.gen-1', ...about };
+  return { writer: new AnswerStream(target, named), frames };
 }
 
 /** The events of each frame as a client sees them: parsed, the end mark verbatim. */
 function eventsOf(frames: readonly Uint8Array[]): unknown[][] {
-  const reader = new FrameReader('gen-1');
-  return frames.map((bytes) => eventsIn(reader.read(bytes)));
+  return readyFrames('gen-1', frames).map(eventsIn);
 }
 
-function eventsIn(frame: ReturnType<FrameReader['read']>): unknown[] {
-  if (frame === null || frame.kind === 'body' || frame.kind === 'headless') throw new Error('not a frame of a stream');
+function eventsIn(frame: ReadyFrame): unknown[] {
+  if (frame.kind === 'body') throw new Error('not a frame of a stream');
   const events = Buffer.from(frame.sse).toString('utf8').split('\n\n');
   expect(events.pop()).toBe('');
   return events.map((event, index) => {
@@ -252,30 +247,39 @@ it('a client that accumulates the stream has the content of the whole answer, ho
 });
 
 it('DESIGN 7: the first content of an answer is retained at once, and so is its end; what is between them may be retained a little later', () => {
-  const expected = ['open at once', 'content at once', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once'];
-  expect(retainedOf(forClients)).toEqual(expected);
+  const expected = [
+    'open at once',
+    'content at once, first',
+    'content soon',
+    'text soon',
+    'text soon',
+    'content soon',
+    'content at once, first',
+    'content soon',
+    'done at once',
+  ];
+  expect(retainedOf(false)).toEqual(expected);
 });
 
 it('frames of an actor’s call may be retained a little later, and not at all once it has ended: the log has its text then', () => {
-  const expected = ['open soon', 'content soon', 'flush', 'content soon', 'text soon', 'text soon', 'content soon', 'content soon', 'done no more'];
-  expect(retainedOf(forActors)).toEqual(expected);
+  const expected = [
+    'open soon',
+    'content soon, first',
+    'content soon',
+    'text soon',
+    'text soon',
+    'content soon',
+    'content soon, first',
+    'content soon',
+    'done no more',
+  ];
+  expect(retainedOf(true)).toEqual(expected);
 });
 
-/** Retention of the frames of one answer that takes more than a minute. */
-function retainedOf(retention: FrameRetention): string[] {
+/** What drivers do with the frames of one answer that takes more than half a minute. */
+function retainedOf(isLogged: boolean): string[] {
   vi.useFakeTimers();
-  const retained: string[] = [];
-  const writer = new AnswerStream(
-    {
-      surface: chatCompletions,
-      callId: 'gen-1',
-      attempt: 1,
-      retention,
-      publish: (frame, when) => retained.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
-      flush: () => retained.push('flush'),
-    },
-    head,
-  );
+  const { writer, frames } = opened({ isLogged });
   writer.debug({});
   for (const part of [{ type: 'reasoning-delta', text: 'hm' } as const, { type: 'text-delta', text: 'a' } as const]) {
     writer.parts([part]);
@@ -284,10 +288,43 @@ function retainedOf(retention: FrameRetention): string[] {
   for (const text of ['b', 'c']) {
     vi.advanceTimersByTime(20_000);
     writer.parts([{ type: 'reasoning-delta', text }]);
+    if (text === 'c') writer.parts([{ type: 'reasoning-delta', text }]);
   }
   writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-  return retained;
+  return frames.map((frame) => `${readFrame('gen-1', frame)?.kind} ${retentionOf(frame)}${beginsAnswer(frame) ? ', first' : ''}`);
 }
+
+describe('a call of the release before', () => {
+  const texts = ['a', 'b "', '\u{1f600}'];
+
+  it('gets frames that its gateway reads: the template is that of the first chunk', () => {
+    const { writer, frames } = opened({ statesTemplate: false });
+    for (const text of texts) writer.parts([{ type: 'text-delta', text }]);
+    writer.parts([{ type: 'reasoning-delta', text: 'hm' }]);
+    writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
+    const reader = new FirstFrameReader('gen-1');
+    const read = frames.map((frame) => reader.read(frame));
+    expect(read.map((frame) => frame?.kind)).toEqual(['content', 'content', 'content', 'content', 'done']);
+    const seen = read.map((frame) => (frame !== null && 'sse' in frame ? Buffer.from(frame.sse).toString() : ''));
+    expect(seen).toEqual(readyFrames('gen-1', frames).map((frame) => ('sse' in frame ? Buffer.from(frame.sse).toString() : '')));
+    expect(eventsOf(frames).slice(1, 4).flat()).toEqual([
+      chunk({ content: texts[1] }),
+      chunk({ content: texts[2] }),
+      chunk({ reasoning: 'hm', reasoning_details: [{ type: 'reasoning.text', text: 'hm', index: 0, format: 'unknown' }] }),
+    ]);
+  });
+
+  it('shares no frame with a logged call: its readers know none of them', () => {
+    const { writer, frames } = opened({ isLogged: true, surface: surfaces.get('parts') ?? chatCompletions });
+    writer.debug({});
+    for (const text of texts) writer.parts([{ type: 'text-delta', text }]);
+    writer.parts([{ type: 'reasoning-delta', text: 'hm' }]);
+    writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
+    opened({ isLogged: true, tokens: { publish: (_, frame) => frames.push(frame) } }).writer.fail({ error: { code: 500, message: '', type: '', param: '' } });
+    expect(frames).toHaveLength(7);
+    expect(frames.map((frame) => new FirstFrameReader('gen-1').read(frame))).toEqual(frames.map(() => null));
+  });
+});
 
 it('clients receive of each frame exactly the bytes of a whole one, whatever preceded it', () => {
   const odd = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
@@ -298,22 +335,9 @@ it('clients receive of each frame exactly the bytes of a whole one, whatever pre
   const heads = fc.record({ id: fc.constant('gen-1'), created: fc.nat(), model: odd, provider: odd });
   fc.assert(
     fc.property(heads, fc.array(fc.array(part, { minLength: 1, maxLength: 2 }), { maxLength: 12 }), (named, batches) => {
-      const frames: Uint8Array[] = [];
-      const target = {
-        surface: chatCompletions,
-        callId: 'gen-1',
-        attempt: 1,
-        retention: forClients,
-        publish: (frame: Uint8Array) => frames.push(frame),
-        flush: () => {},
-      };
-      const writer = new AnswerStream(target, named);
+      const { writer, frames } = opened({ attempt: 1 }, named);
       for (const batch of batches) writer.parts(batch);
-      const reader = new FrameReader('gen-1');
-      const seen = frames.map((bytes) => {
-        const frame = reader.read(bytes);
-        return frame?.kind === 'content' ? Buffer.from(frame.sse).toString() : frame?.kind;
-      });
+      const seen = readyFrames('gen-1', frames).map((frame) => (frame.kind === 'content' ? Buffer.from(frame.sse).toString() : frame.kind));
       expect(seen).toEqual(batches.map((batch, index) => wholeFrame(named, batch, index)));
     }),
   );
@@ -331,7 +355,7 @@ function wholeFrame(named: typeof head, batch: readonly ProviderPart[], index: n
     const choices = [{ index: 0, delta, finish_reason: null, native_finish_reason: null, logprobs: null }];
     return `data: ${JSON.stringify({ ...start, choices })}\n\n`;
   });
-  return Buffer.from(sseFrame('content', 'gen-1', 1, index + 1, events.join('')))
+  return Buffer.from(sseFrame('m', { callId: 'gen-1', attempt: 1, seq: index + 1 }, events.join('')))
     .toString()
     .slice(1);
 }

@@ -1,17 +1,16 @@
-import type { Retention } from '#bus/bus.ts';
+import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
-import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
 import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { type Pipeline, pipelineFor, stagedRequest, transformedAnswer } from '../pipeline/pipeline.ts';
 import type { Stage } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
-import { AnswerStream, forActors, forClients } from './answer-stream.ts';
+import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
@@ -38,16 +37,16 @@ export type CallResult =
 
 export interface Execution {
   call: RouterCall;
+  surface: Surface;
   /** Delivery number of the work item. */
   attempt: number;
   /** Its reason is a SwitchyardError. */
   signal: CallSignal;
   /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  publish(frame: Uint8Array, retention: Retention): void;
-  flush(): void;
-  /** Whether no other call is in flight here, so that batching gains nothing. */
-  isAlone(): boolean;
+  tokens: Pick<TokenStream, 'publish'>;
+  /** Their subject. */
+  framesAt: string;
   nowMs: number;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
@@ -122,21 +121,17 @@ interface ResponseWriter {
 }
 
 /** Writes the response as the call wants it: frames, one body, or nothing. */
-function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
+function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
-  const surface = chatCompletions;
-  const retention = call.reply === null ? forClients : forActors;
   const headOf = (candidate: Candidate | null): AnswerHead => ({
     id: call.callId,
     created,
     model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
     provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
-  const stream = call.want === 'frames' ? new AnswerStream({ surface, callId: call.callId, attempt, retention, publish, flush }, headOf(null)) : null;
-  const sendWhole = (body: Uint8Array) => {
-    publish(body, retention.end);
-    if (isAlone()) flush();
-  };
+  const statesTemplate = call.surface !== undefined;
+  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, tokens, framesAt };
+  const stream = call.want === 'frames' ? new AnswerStream(target, headOf(null)) : null;
   return {
     observer: {
       // Bodies, actors' results and traces need the whole text; a stream was published already.
@@ -152,7 +147,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
     },
     complete(candidate, answer, usage) {
       stream?.finish(answer, usage);
-      if (call.want === 'body') sendWhole(bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
+      if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
       return {
         type: 'completed',
         text: answer.text,
@@ -169,7 +164,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
       stream?.fail(body);
-      if (call.want === 'body') sendWhole(failedBody(surface, body, headOf(candidate), candidate, partial));
+      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), candidate, partial));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Retention } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { catalogueOf } from '../call/candidates.ts';
 import { executeCall } from '../call/execute-call.ts';
@@ -61,11 +61,13 @@ async function execute(given: readonly Stage[], { want = 'body', fields = {} }: 
       attempt: 1,
       signal: new CallAbortController(),
       mayPublish: () => true,
-      publish: (frame: Uint8Array, _retention: Retention) => {
-        written += Buffer.from(frame).toString('utf8');
+      surface: chatCompletions,
+      tokens: {
+        publish: (_subject, frame) => {
+          written += Buffer.from(frame).toString('utf8');
+        },
       },
-      flush: quiet,
-      isAlone: () => true,
+      framesAt: 'tok.o.gen-1',
       nowMs: 0,
     },
     {

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import type { providerIdentity } from '#shared/config/router-config.ts';
+import type { Outbound } from '#shared/http/outbound.ts';
 import type { OpenedAdapter } from './provider.ts';
 
 /** What a provider does with requests and answers; not known counts as true. */
@@ -25,6 +26,7 @@ export interface AdapterSettings {
   /** The value of a `${VARIABLE}` of the block, without surrounding white space. */
   secret(reference: string): string;
   connectTimeoutMs: number;
+  outbound: Outbound;
   clock: Clock;
   /** Of the scripted model's streams; 0 is unpaced. */
   scriptedWordsPerSecond: number;

@@ -2,7 +2,8 @@ import type { Clock } from '#shared/clock.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http/client.ts';
+import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
+import type { Outbound } from '#shared/http/outbound.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { BoundedText } from './http-stream/bounded-text.ts';
 import { guardSilence, type SilenceGuard } from './http-stream/silence-guard.ts';
@@ -65,13 +66,14 @@ export interface HttpStreamOptions {
   /** Masked in errors, since upstreams quote it; null: none is sent. */
   apiKey: string | null;
   connectTimeoutMs: number;
+  outbound: Outbound;
   clock: Clock;
   dialect: HttpDialect;
 }
 
 /** An adapter over HTTP: post, read, silence, bounds and errors are the same in every dialect. */
-export function httpStream({ slug, name, baseUrl, apiKey, connectTimeoutMs, clock, dialect }: HttpStreamOptions): OpenedAdapter {
-  const client = openHttpClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
+export function httpStream({ slug, name, baseUrl, apiKey, connectTimeoutMs, outbound, clock, dialect }: HttpStreamOptions): OpenedAdapter {
+  const client = outbound.openClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
   const sender: Sender = { client, clock, deadlines: new Deadlines(), upstream: { name, apiKey, describeError: dialect.describeError }, dialect };
   return {
     slug,

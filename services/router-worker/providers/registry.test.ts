@@ -1,6 +1,10 @@
-import { expect, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
+import { openProxyDouble } from '#shared/http/test-support/open-proxy-double.ts';
 import { openProviders } from './registry.ts';
 
 const config = routerConfig.parse({
@@ -28,4 +32,25 @@ it('creates an adapter for every provider, and sends OpenAI the token limit unde
   expect(providers.adapters.get('openai')?.upstreamBody(call)).toMatchObject({ max_completion_tokens: 5 });
   expect(providers.adapters.get('local')?.upstreamBody(call)).toMatchObject({ max_tokens: 5 });
   await providers.close();
+});
+
+it('calls a provider through the proxy of the environment', async () => {
+  const upstream = createServer((_, response) => void response.writeHead(404).end()).listen(0, '127.0.0.1');
+  onTestFinished(() => void upstream.close());
+  await once(upstream, 'listening');
+  const proxy = await openProxyDouble((upstream.address() as AddressInfo).port);
+  onTestFinished(() => proxy.close());
+  const far = { slug: 'far', kind: 'openai-compatible' as const, base_url: 'http://models.invalid/v1' };
+  const providers = openProviders({
+    config: { ...config, providers: [far] },
+    environment: { HTTP_PROXY: proxy.url },
+    clock: systemClock,
+    scriptedWordsPerSecond: 0,
+  });
+  onTestFinished(() => providers.close());
+  const call = { model: 'm', request: { messages: [] }, timeouts: { connectMs: 20_000, firstTokenMs: 20_000, idleMs: 20_000 } };
+  const refused = providers.adapters.get('far')?.stream(call, new AbortController().signal, () => true);
+
+  await expect(refused).rejects.toMatchObject({ details: { status: 404 } });
+  expect(proxy.tunnels).toEqual(['models.invalid:80']);
 });

@@ -3,6 +3,7 @@ import { providerSecrets } from '#shared/config/provider-secrets.ts';
 import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
 import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { ProviderAdapter } from './provider.ts';
@@ -38,19 +39,20 @@ export interface Providers {
   close(): Promise<void>;
 }
 
-export interface ProvidersDeps extends Omit<AdapterSettings, 'secret' | 'connectTimeoutMs'> {
+export interface ProvidersDeps extends Omit<AdapterSettings, 'secret' | 'connectTimeoutMs' | 'outbound'> {
   config: RouterConfig;
   environment: Environment;
 }
 
-/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
+/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
 export function openProviders({ config, environment, ...settings }: ProvidersDeps): Providers {
   const configured = configuredProviders(config);
   // All credentials first: nothing is opened when one is missing.
   const secrets = new Map(config.providers.flatMap((block) => secretsOf(block, environment)));
   const connectTimeoutMs = config.timeouts.connect_ms;
+  const outbound = openOutbound(environment);
   const secret = (reference: string) => secrets.get(reference) ?? '';
-  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, secret, connectTimeoutMs }));
+  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, secret, connectTimeoutMs, outbound }));
   return {
     configured,
     adapters: new Map(opened.map((adapter) => [adapter.slug, adapter])),

@@ -1,11 +1,19 @@
-import type { ModelRequest, Surface } from '../surface.ts';
+import { type ChatRequest, chatRequest } from '../../contracts/router/chat-request.ts';
+import { isValidChatRequest } from '../../contracts/router/valid-chat-request.ts';
+import type { RequestForm, Surface } from '../surface.ts';
 import { toCompletion } from './completion.ts';
 import { errorChunkOf } from './error-chunk.ts';
 import { ChunkWriter } from './part-writer.ts';
 
-/** POST /chat/completions. */
-export const chatCompletions: Surface<ModelRequest> = {
+const request: RequestForm<ChatRequest> = {
+  path: '/chat/completions',
+  schema: chatRequest,
+  isValid: isValidChatRequest,
   toModelRequest: (body) => body,
+};
+
+export const chatCompletions: Surface = {
+  request,
   partWriter: (head) => new ChunkWriter(head),
   wholeBody: (answer, head, usage, error) => JSON.stringify(toCompletion(answer, head, usage, error)),
   errorEvent: (body, head) => `data: ${JSON.stringify(errorChunkOf(body, head))}\n\n`,

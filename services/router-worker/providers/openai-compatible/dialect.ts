@@ -12,8 +12,8 @@ export const openAiCompatibleDialect = dialect(openAiCompatibleConfig, ({ slug, 
   name,
   address: addressOf(baseUrl),
   dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
-  open: ({ secret, connectTimeoutMs, clock }) => {
+  open: ({ secret, ...settings }) => {
     const maxTokensField = new URL(baseUrl).hostname === OPENAI_HOST ? 'max_completion_tokens' : 'max_tokens';
-    return openAiCompatible({ slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey), connectTimeoutMs, clock, maxTokensField });
+    return openAiCompatible({ ...settings, slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey), maxTokensField });
   },
 }));

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
+import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import { composeRun } from '../engine/compose-run.ts';
+import { readRunReply } from '../engine/read-run-reply.ts';
+import { runTools } from '../engine/run-tools.ts';
+import type { RunScope } from '../kinds/run/run-scope.ts';
+import type { RunActions, RunEventBody, StepMessage } from '../kinds/run/types.ts';
+import { commonInputs, type EffectKind } from './effect-kind.ts';
+import type { EffectRow } from './effect-row.ts';
+import type { RenderDeps } from './render-deps.ts';
+import { replyTo } from './reply-to.ts';
+
+const inputs = z.object({
+  ...commonInputs,
+  /** Version of the rendering. */
+  template: z.literal('run@1'),
+  bundleHash: z.string(),
+  runId: z.string(),
+  /** The call is rendered from so many messages of the transcript. */
+  stepCount: z.number(),
+  useFallbackModel: z.boolean(),
+  /** By server: hash of the tool list at the run's start. */
+  lists: z.record(z.string(), z.string()),
+});
+
+type Request = Extract<RunActions['effect'], { kind: 'router-call' }>;
+
+/** A run's model call, on its transcript and tool lists. */
+export const runCall: EffectKind<z.infer<typeof inputs>, Request, RunScope, RunEventBody> = {
+  name: 'run-call',
+  actor: 'run',
+  request: 'router-call',
+  work: 'router.turn',
+  inputs,
+  inputsOf: ({ deadlineAtMs, stepCount, useFallbackModel, lists }, { actorId: runId, bundleHash, traceparent }) => ({
+    bundleHash,
+    deadlineAtMs,
+    traceparent,
+    template: 'run@1',
+    runId,
+    stepCount,
+    useFallbackModel,
+    lists,
+  }),
+  render,
+  results: {
+    'call.completed': (command, scope) => ({
+      type: 'call.replied',
+      callId: command.callId,
+      reply: readRunReply(command, { tools: scope.tools(), validateOutput: (value) => scope.checkOutput(value) }),
+    }),
+    'call.failed': (command) => ({ ...command, failure: command.failure as Failure }),
+  },
+  overdue: 'report',
+};
+
+async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
+  const { inputs: given, sessionId, createdAtMs } = effect;
+  const { runId, stepCount } = given;
+  const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
+  const { context, llms } = manifest.agent_config;
+  const run = await readRun(deps.database, runId);
+  const routine = documents.routines.find((one) => one.kind === 'autonomous' && one.id === run.routineId);
+  if (routine?.kind !== 'autonomous') throw new SwitchyardError('config.invalid', `the configuration lacks the autonomous routine ${run.routineId}`);
+  const promptOf = ({ id, version }: { id: string; version: number }) => {
+    const prompt = documents.prompts.find((one) => one.id === id && one.version === version);
+    if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${id} version ${version}`);
+    return prompt.text;
+  };
+  const { messages, tools, tool_choice } = composeRun({
+    runId,
+    agent: { id: manifest.id, name: manifest.name },
+    systemPrompt: promptOf(context.system_prompt),
+    routine,
+    instructions: typeof routine.instructions === 'string' ? routine.instructions : promptOf(routine.instructions),
+    input: run.input,
+    steps: await readSteps(deps.database, runId, stepCount),
+    tools: runTools({ selectors: routine.tools, lists: await readLists(deps.database, given.lists), outputSchema: routine.output_schema }),
+    nowMs: createdAtMs,
+  });
+  const [firstFallback, ...furtherFallbacks] = llms.fallback;
+  const usesFallback = given.useFallbackModel && firstFallback !== undefined;
+  const others = usesFallback ? furtherFallbacks : llms.fallback;
+  return {
+    v: 1,
+    callId: effect.id,
+    origin: sessionId,
+    want: 'none',
+    surface: 'parts',
+    deadlineAtMs: given.deadlineAtMs,
+    createdAtMs,
+    detached: false,
+    republished,
+    keyId: 'llms.api_key',
+    traceparent: given.traceparent,
+    maxTokens: deps.settings.maxTokens,
+    request: {
+      messages,
+      tools,
+      tool_choice,
+      model: usesFallback ? firstFallback : llms.default,
+      models: others.length > 0 ? others : undefined,
+      session_id: sessionId,
+    },
+    reply: replyTo(effect, deps),
+  };
+}
+
+async function readRun(database: Queryable, runId: string): Promise<{ routineId: string; input: unknown }> {
+  const { rows } = await database.query<{ routine_id: string; input: unknown }>('select routine_id, input from runs where id = $1', [runId]);
+  const [row] = rows;
+  if (row === undefined) throw new TypeError(`there is no row of run ${runId}`);
+  return { routineId: row.routine_id, input: row.input };
+}
+
+async function readSteps(database: Queryable, runId: string, count: number): Promise<StepMessage[]> {
+  const { rows } = await database.query<{ message: StepMessage }>('select message from steps where run_id = $1 and seq < $2 order by seq', [runId, count]);
+  return rows.map((row) => row.message);
+}
+
+async function readLists(database: Queryable, lists: Readonly<Record<string, string>>): Promise<Record<string, { hash: string; tools: ListedTool[] }>> {
+  const hashes = Object.values(lists);
+  if (hashes.length === 0) return {};
+  const { rows } = await database.query<{ hash: string; tools: unknown }>('select hash, tools from tool_lists where hash = any($1::text[])', [hashes]);
+  // Unreadable counts as missing, as in run-facts.ts.
+  const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data]));
+  return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
+}

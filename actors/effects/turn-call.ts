@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { composePrompt } from '../engine/compose-prompt.ts';
+import type { TurnActions, TurnEventBody } from '../kinds/turn/types.ts';
+import { commonInputs, type EffectKind } from './effect-kind.ts';
+import { replyTo } from './reply-to.ts';
+
+const inputs = z.object({
+  ...commonInputs,
+  /** Version of the rendering; raise it when the prompt's composition changes. */
+  template: z.literal('compose@1'),
+  bundleHash: z.string(),
+  /** Offset of the conversation's last event. */
+  upToOffset: z.number(),
+});
+
+/** A turn's model call, on the conversation so far. */
+export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'], null, TurnEventBody> = {
+  name: 'router-call',
+  actor: 'turn',
+  request: 'router-call',
+  work: 'router.turn',
+  inputs,
+  inputsOf: ({ deadlineAtMs }, { bundleHash, lastOffset, traceparent }) => ({
+    template: 'compose@1',
+    bundleHash,
+    upToOffset: lastOffset,
+    deadlineAtMs,
+    traceparent,
+  }),
+  async render(effect, republished, deps): Promise<RouterCall> {
+    const { inputs: given, sessionId, createdAtMs } = effect;
+    const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
+    const { context, llms } = manifest.agent_config;
+    const reference = context.system_prompt;
+    const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
+    if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
+    const messages = composePrompt({
+      agent: { id: manifest.id, name: manifest.name },
+      systemPrompt: prompt.text,
+      language: context.language,
+      history: await deps.histories.upTo(given.upToOffset, effect),
+      nowMs: createdAtMs,
+    });
+    return {
+      v: 1,
+      callId: effect.id,
+      origin: sessionId,
+      want: deps.settings.streaming ? 'frames' : 'none',
+      surface: 'parts',
+      deadlineAtMs: given.deadlineAtMs,
+      createdAtMs,
+      detached: false,
+      republished,
+      keyId: 'llms.api_key',
+      traceparent: given.traceparent,
+      maxTokens: deps.settings.maxTokens,
+      request: {
+        messages,
+        model: llms.default,
+        models: llms.fallback.length > 0 ? llms.fallback : undefined,
+        session_id: sessionId,
+      },
+      reply: replyTo(effect, deps),
+    };
+  },
+  results: {
+    'call.completed': (command) => command,
+    'call.failed': (command: CommandOf<'call.failed'>) => ({ ...command, failure: command.failure as Failure }),
+  },
+  overdue: 'report',
+};

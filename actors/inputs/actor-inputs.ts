@@ -1,0 +1,51 @@
+import type { ListedTool } from '#bus/messages/tool.ts';
+import type { BundleBody } from '#shared/config/bundle-body.ts';
+import type { Routine } from '#shared/contracts/documents/routine.ts';
+import type { Violation } from '#shared/schema/violation.ts';
+import type { StepMessage } from '../kinds/run/types.ts';
+import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
+
+/** All inputs of a transition besides state and command. */
+export interface ActorInputs extends TransitionInputs {
+  coalesceMs: number;
+  turnTimeoutMs: number;
+  /** Null when the bundle has no greeting. */
+  greetingOf(bundleHash: string): string | null;
+  /** A run that the batch refers to, also by its session; null without a row. */
+  runOf(runId: string): RunFacts | null;
+  /** Of runs that the batch starts or expires: settled before it. */
+  isSettled(runId: string): boolean;
+  /** Of effects that the batch reports as failed: superseded before it, with another opened. */
+  isSuperseded(effectId: string): boolean;
+  /** Null when the list is not stored. */
+  toolsOf(listHash: string): readonly ListedTool[] | null;
+  /** Staged messages of a run by number, at least those of its last batch. */
+  stagedOf(runId: string): ReadonlyMap<number, StepMessage>;
+}
+
+/** A run's facts, fixed at its acceptance. */
+export interface RunFacts {
+  id: string;
+  sessionId: string;
+  customerId: string;
+  ephemeral: boolean;
+  routineId: string;
+  bundleHash: string;
+  metadata: Record<string, unknown> | null;
+  callbackUrl: string | null;
+  traceId: string;
+  traceparent: string | null;
+  timeoutMs: number;
+  expiresAtMs: number;
+  createdAtMs: number;
+  /** Null when unreadable. */
+  bundle: BundleBody | null;
+  /** Null when the configuration has no such routine. */
+  routine: AutonomousRoutine | null;
+  /** Null when valid. */
+  inputViolation: Violation | null;
+  /** Null when valid. */
+  checkOutput(value: unknown): Violation | null;
+}
+
+export type AutonomousRoutine = Extract<Routine, { kind: 'autonomous' }>;

@@ -1,0 +1,42 @@
+import type { SessionCommand } from '#bus/messages/session.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { SessionState } from '../runtime/apply/session-state.ts';
+import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
+import type { ActorInputs } from './actor-inputs.ts';
+import { type RunFactsReader, readRunFacts } from './run-facts.ts';
+
+interface ReaderDeps {
+  runFacts: RunFactsReader;
+  settings: { coalesceMs: number; turnTimeoutMs: number };
+  /** Null when the bundle has no greeting. */
+  greetingOf(bundleHash: string): Promise<string | null>;
+  log: Log;
+}
+
+type Read = Omit<ActorInputs, keyof TransitionInputs>;
+
+/** Reads what the transitions of a batch need beside states and commands. Throws transient errors, to be read again. */
+export function inputsReader(deps: ReaderDeps): (commands: readonly SessionCommand[], states: ReadonlyMap<string, SessionState | null>) => Promise<Read> {
+  const { coalesceMs, turnTimeoutMs } = deps.settings;
+  return async (commands, states) => {
+    const greetings = new Map<string, string | null>();
+    for (const command of commands) {
+      if (command.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
+      greetings.set(command.bundleHash, await greetingOf(command.bundleHash, deps));
+    }
+    const facts = await readRunFacts(deps.runFacts, commands, states);
+    return { coalesceMs, turnTimeoutMs, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts };
+  };
+}
+
+/** An unreadable bundle costs the session its greeting only. */
+async function greetingOf(bundleHash: string, { greetingOf: read, log }: ReaderDeps): Promise<string | null> {
+  try {
+    return await read(bundleHash);
+  } catch (error) {
+    if (isTransientError(error)) throw error;
+    log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
+    return null;
+  }
+}

@@ -1,0 +1,12 @@
+import type { ActorName, ActorState } from '../actor-kind.ts';
+import type { DeliveryContext, DeliveryEvent } from './types.ts';
+
+export interface DeliveryState extends ActorState {
+  readonly value: 'opening' | 'posting' | 'waiting' | 'delivered' | 'dead';
+  readonly context: DeliveryContext;
+}
+
+export const deliveryActor: ActorName<DeliveryState, DeliveryEvent> = { name: 'delivery' };
+
+/** Suffix of the timers that open another round. Stored. */
+export const RETRY_SUFFIX = '-due';

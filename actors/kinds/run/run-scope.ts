@@ -1,0 +1,14 @@
+import type { Violation } from '#shared/schema/violation.ts';
+import type { RunTools } from '../../engine/run-tools.ts';
+
+/** What is known of the run in progress beside its machine's state, when a result of one of its effects comes. */
+export interface RunScope {
+  /** Tool servers of its routine. */
+  readonly servers: readonly string[];
+  tools(): RunTools;
+  /** Null when valid. */
+  checkOutput(value: unknown): Violation | null;
+  /** The tool of an unsettled call; empty for an unknown one. */
+  toolIdOf(callId: string): string;
+  isRepeatable(toolId: string): boolean;
+}

@@ -1,0 +1,60 @@
+import type { CommandOf, ResultType, SessionCommand } from '#bus/messages/session.ts';
+import { effects } from '../../effects/registry.ts';
+import type { Plan } from '../plan.ts';
+import { runActor } from '../run/actor.ts';
+import { scopeOf } from '../run/scope-of.ts';
+import type { RunEventBody } from '../run/types.ts';
+import { turnActor } from '../turn/actor.ts';
+import type { TurnEventBody } from '../turn/types.ts';
+import { patchProblem } from './patch-record.ts';
+import type { SessionEvent } from './types.ts';
+
+/** The command as an event of the session; null when there is nothing to apply. */
+export function eventOf(plan: Plan): SessionEvent | null {
+  const { command, inputs, record } = plan;
+  switch (command.type) {
+    case 'session.create':
+      return { type: command.type, command, greeting: inputs.greetingOf(command.bundleHash) };
+    case 'session.patch':
+      return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
+    case 'session.delete':
+      return { type: command.type, unlessBusy: command.unlessBusy ?? false };
+    case 'message.post': {
+      return { type: command.type, command, atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
+    }
+    case 'run.start': {
+      const facts = inputs.runOf(command.runId);
+      // A replayed dead letter starts a settled run under another command id.
+      return facts === null || inputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
+    }
+    case 'run.deadline':
+      return isSettled(plan, command.actorId) ? null : { type: 'run.expired', runId: command.actorId, event: command };
+    case 'turn.deadline':
+      return { type: 'turn.result', event: command };
+    default:
+      return isAwaited(command) ? resultOf(plan, command) : null;
+  }
+}
+
+type Awaited = CommandOf<ResultType | 'effect.overdue'>;
+
+/** Every other command brings a result, or says that it is overdue. */
+function isAwaited(command: SessionCommand): command is Awaited {
+  return 'callId' in command;
+}
+
+/** For the run in progress if it is named, else for the turn. */
+function resultOf(plan: Plan, command: Awaited): SessionEvent | null {
+  const run = plan.stateOf(runActor);
+  if (run !== null && 'actorId' in command && run.context.runId === command.actorId) {
+    const event = effects.eventOf<ReturnType<typeof scopeOf>, RunEventBody>(runActor.name, command, scopeOf(plan, run.context));
+    return event === null ? null : { type: 'run.result', event };
+  }
+  const event = effects.eventOf<null, TurnEventBody>(turnActor.name, command, null);
+  return event === null ? null : { type: 'turn.result', event };
+}
+
+/** By an earlier commit or an earlier command of this one. */
+function isSettled({ earlier, inputs }: Plan, runId: string): boolean {
+  return (earlier.runs.get(runId)?.completedAtMs ?? null) !== null || inputs.isSettled(runId);
+}

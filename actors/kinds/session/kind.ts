@@ -1,0 +1,113 @@
+import type { CommandOf } from '#bus/messages/session.ts';
+import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import { initialTransition } from '../../runtime/apply/transition.ts';
+import type { ActorKind, ActorState } from '../actor-kind.ts';
+import type { Handlers, Plan } from '../plan.ts';
+import { runActor } from '../run/actor.ts';
+import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
+import { turnActor } from '../turn/actor.ts';
+import { sessionActor } from './actor.ts';
+import { eventOf } from './event-of.ts';
+import { failCommand } from './fail-command.ts';
+import { SESSION_MACHINE_VERSION, sessionMachine } from './machine.ts';
+import { patchRecord } from './patch-record.ts';
+import type { SessionActions, SessionContext } from './types.ts';
+
+const handlers: Handlers<SessionActions> = {
+  open: (plan, { command }) => {
+    plan.record = recordOf(command, plan.at);
+  },
+  change: (plan, { command }) => {
+    if (plan.record !== null) plan.record = { ...patchRecord(plan.record, command), updated_at: plan.at };
+  },
+  openForRun: (plan, { runId }) => {
+    plan.record = recordFor(plan, runId);
+  },
+  fact: (plan, { content, source, metadata, trace }) => {
+    plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id: null });
+  },
+  beginTurn: (plan, { traceId, bundleHash, traceparent }) => plan.begin(turnActor, { traceId, bundleHash, traceparent, startedAtMs: plan.atMs }),
+  runTurn: (plan) => {
+    const { turnId } = contextOf(plan);
+    if (turnId === null) throw new TypeError('a turn was started without an id');
+    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs });
+  },
+  notifyTurn: (plan, { event }) => plan.send(turnActor, { ...event, atMs: plan.atMs }),
+  beginRun: (plan, { runId }) => beginRun(plan, runId),
+  notifyRun: (plan, { event }) => plan.send(runActor, { ...event, atMs: plan.atMs }),
+  awaitRun: (plan, { runId }) => awaitRun(plan, runId),
+  failRuns: (plan, { runIds, error }) => failUnstarted(plan, runIds, error),
+  erase,
+  reply: (plan, params) => {
+    const value = params.with === 'session' ? { session: plan.record } : params.with === 'posted-event' ? { event: plan.posted } : {};
+    plan.reply = { ok: true, value };
+  },
+  refuse: (plan, { code, message }) => {
+    plan.reply = { ok: false, code, message };
+  },
+};
+
+const absent: ActorState & { context: SessionContext } = (() => {
+  const [{ value, context }] = initialTransition(sessionMachine);
+  return { value, context };
+})();
+
+/** Receives every command that is not for another kind: a session decides what its turn and its run see. */
+export const sessionKind: ActorKind<Plan> = {
+  name: sessionActor.name,
+  machine: sessionMachine,
+  snapshot: {
+    version: SESSION_MACHINE_VERSION,
+    place: 10_000,
+    migrations: new Map([[1, withoutRuns]]),
+  },
+  initial: absent,
+  handlers,
+  receives: () => true,
+  receive(plan) {
+    const event = eventOf(plan);
+    if (event !== null) plan.send(sessionActor, event);
+  },
+  fail: failCommand,
+};
+
+/** Version 1 had no runs. */
+function withoutRuns({ value, context }: ActorState): ActorState {
+  return { value, context: { ...context, ephemeral: false, isOver: false, runId: null, queue: [], wanted: null } };
+}
+
+/** Keeps the session's row as a tombstone: no new session under its id, and late results are ignored. */
+function erase(plan: Plan): void {
+  const { record } = plan;
+  if (record === null) return;
+  plan.erase({ ...record, title: null, metadata: {}, labels: [], updated_at: plan.at }, { [sessionActor.name]: { ...absent, value: 'deleted' } });
+}
+
+function traceIdOf(plan: Plan, trace: SessionActions['fact']['trace']): string {
+  const turn = trace === 'turn' ? plan.metadataOf(turnActor) : null;
+  if (turn !== null) return turn.traceId;
+  const { wanted } = contextOf(plan);
+  return trace === 'wanted' && wanted !== null ? wanted.traceId : plan.ownTraceId();
+}
+
+function contextOf(plan: Plan): SessionContext {
+  return (plan.stateOf(sessionActor) ?? absent).context;
+}
+
+function recordOf(command: CommandOf<'session.create'>, at: string): SessionRecord {
+  return {
+    id: command.sessionId,
+    customer_id: command.customerId,
+    agent_id: command.agentId,
+    title: command.title,
+    mode: command.mode,
+    status: 'ready',
+    created_at: at,
+    updated_at: at,
+    last_offset: -1,
+    consumption_offsets: { client: -1 },
+    metadata: command.metadata,
+    labels: command.labels,
+    ephemeral: false,
+  };
+}

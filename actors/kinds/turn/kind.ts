@@ -1,0 +1,61 @@
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import type { ActorKind, ActorTransition } from '../actor-kind.ts';
+import { type Handlers, openEffect, type Plan } from '../plan.ts';
+import { sessionActor } from '../session/actor.ts';
+import { turnActor } from './actor.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
+import type { TurnActions, TurnContext } from './types.ts';
+
+const handlers: Handlers<TurnActions> = {
+  fact: (plan, { content, id, metadata }) => {
+    plan.append(content, { source: 'ai_agent', metadata, traceId: stateOf(plan).traceId, id });
+  },
+  effect: (plan, request) => {
+    const { bundleHash, traceparent, context } = stateOf(plan);
+    const { turnId: actorId } = context;
+    openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: contextBelow(traceparent, actorId) });
+  },
+  supersede: (plan, { id }) => plan.closeEffect(id, 'superseded'),
+  timer: (plan, { key, atMs }) => plan.arm(key, atMs, { type: 'turn.deadline', turnId: stateOf(plan).context.turnId }),
+  disarm: (plan, { key }) => plan.disarm(key),
+};
+
+export const turnKind: ActorKind<Plan> = {
+  name: turnActor.name,
+  machine: turnMachine,
+  snapshot: { version: TURN_MACHINE_VERSION, place: 100, migrations: new Map() },
+  initial: null,
+  handlers,
+  afterTransition,
+};
+
+function afterTransition(plan: Plan, { event, state, isDone, hasActions }: ActorTransition): void {
+  const { turnId, deadlineAtMs } = state.context as TurnContext;
+  const { traceId, bundleHash, traceparent: parent, startedAtMs = plan.atMs } = stateOf(plan);
+  if (event === null) plan.note('a turn began', { turn_id: turnId, trace_id: traceId });
+  // A result with actions was the awaited one.
+  else if (isResult(event) && hasActions) plan.closeEffect(event.callId, 'done');
+  if (!isDone) return;
+  const outcome = state.value === 'completed' || state.value === 'cancelled' ? state.value : 'failed';
+  // Only the deadline is in the turn's context.
+  const durationMs = plan.atMs - (deadlineAtMs - plan.inputs.turnTimeoutMs);
+  const count = (metrics: Metrics) => {
+    metrics.add('turns', { outcome });
+    metrics.observe('turnSeconds', {}, durationMs / 1_000);
+  };
+  plan.note('a turn ended', { turn_id: turnId, trace_id: traceId }, { outcome, durationMs, count });
+  plan.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
+  plan.end(turnActor);
+  plan.send(sessionActor, { type: 'turn.settled', turnId });
+}
+
+function isResult(event: object): event is { callId: string } {
+  return 'callId' in event;
+}
+
+function stateOf(plan: Plan) {
+  const state = plan.stateOf(turnActor);
+  if (state === null) throw new TypeError('an action outside a turn');
+  return state;
+}

@@ -1,0 +1,151 @@
+import type { CommandReply } from '#bus/messages/session.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { EffectRow } from '../../effects/effect-row.ts';
+import type { SessionState } from './session-state.ts';
+
+/** To do after the commit; can all be derived again from the rows. */
+export interface AfterCommit {
+  replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
+  /** By session: first and last new offset, and the events as JSON. */
+  notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
+  /** Superseded calls, to be aborted at their workers. */
+  aborts: { partition: number; callId: string }[];
+  milestones: Milestone[];
+  /** For traces. */
+  ended: EndedWork[];
+}
+
+/** A line for the log: ids, no content. */
+export interface Milestone {
+  partition: number;
+  what: string;
+  fields: Record<string, string>;
+  end: Ending | null;
+}
+
+/** An ended turn or run, for traces. */
+export interface EndedWork {
+  partition: number;
+  /** Name of its kind. */
+  kind: string;
+  id: string;
+  sessionId: string;
+  /** Null for a turn. */
+  routineId: string | null;
+  bundleHash: string;
+  /** `traceparent` of the request behind it. */
+  parent: string | null;
+  startedAtMs: number;
+  endedAtMs: number;
+  outcome: string;
+}
+
+export interface Ending {
+  /** One of a closed set. */
+  outcome: string;
+  durationMs: number;
+  /** Called after the commit. */
+  count(metrics: Metrics): void;
+}
+
+export interface EventRow {
+  partition: number;
+  sessionId: string;
+  event: ConversationEvent;
+  /** As JSON. */
+  text: string;
+}
+
+/** A message of a transcript. */
+export interface StepRow {
+  partition: number;
+  sessionId: string;
+  runId: string;
+  seq: number;
+  message: object;
+}
+
+export type OpenedEffect = EffectRow & { state: 'open' | 'done' | 'superseded' };
+
+export interface ClosedEffect {
+  partition: number;
+  id: string;
+  state: 'done' | 'superseded';
+}
+
+/** `dueAtMs` null: the timer is deleted. */
+export type TimerRow = { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null };
+
+/** Progress of a run, as in its row. Null: not set yet. */
+export interface RunProgress {
+  partition: number;
+  id: string;
+  state: 'running' | 'succeeded' | 'failed';
+  output: Record<string, unknown> | null;
+  error: { code: string; message: string; details: Record<string, unknown> } | null;
+  startedAtMs: number | null;
+  completedAtMs: number | null;
+}
+
+export interface RunCallRow {
+  partition: number;
+  runId: string;
+  effectId: string;
+  outcome: RunCallOutcome;
+  endedAtMs: number;
+}
+
+/** A callback to post; the body's bytes are fixed here. */
+export interface DeliveryRow {
+  partition: number;
+  id: string;
+  sessionId: string;
+  runId: string;
+  url: string;
+  hostAllowlist: readonly string[] | null;
+  bundleHash: string;
+  idempotencyKey: string;
+  traceId: string;
+  traceparent: string | null;
+  body: string;
+  createdAtMs: number;
+}
+
+export interface DeliveryEnd {
+  partition: number;
+  id: string;
+  state: 'delivered' | 'dead';
+}
+
+export interface DeadLetter {
+  partition: number;
+  id: string;
+  source: 'command' | 'delivery';
+  reason: string;
+  body: string;
+}
+
+/** What one command writes. */
+export interface CommandRows {
+  readonly partition: number;
+  readonly sessionId: string;
+  /** Null: the session is not written. */
+  readonly session: SessionState | null;
+  readonly isErased: boolean;
+  readonly events: readonly EventRow[];
+  readonly steps: readonly StepRow[];
+  readonly effects: readonly OpenedEffect[];
+  /** Effects of earlier commands. */
+  readonly closedEffects: readonly ClosedEffect[];
+  readonly timers: readonly TimerRow[];
+  readonly runs: readonly RunProgress[];
+  readonly runCalls: readonly RunCallRow[];
+  readonly deliveries: readonly DeliveryRow[];
+  readonly deliveryEnds: readonly DeliveryEnd[];
+  readonly deadLetters: readonly DeadLetter[];
+  readonly aborts: readonly { partition: number; callId: string }[];
+  readonly milestones: readonly Milestone[];
+  readonly ended: readonly EndedWork[];
+}

@@ -1,0 +1,7 @@
+import type { CommandRows } from '../runtime/apply/commit-rows.ts';
+
+/** What a command writes; by default nothing. */
+export function commandRows(given: Partial<CommandRows>): CommandRows {
+  const lists = { events: [], steps: [], effects: [], closedEffects: [], timers: [], runs: [], runCalls: [], deliveries: [], deliveryEnds: [] };
+  return { partition: 1, sessionId: 'ses_1', session: null, isErased: false, ...lists, deadLetters: [], aborts: [], milestones: [], ended: [], ...given };
+}

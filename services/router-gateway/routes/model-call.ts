@@ -1,0 +1,167 @@
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Bus } from '#bus/bus.ts';
+import type { ClientCall } from '#bus/messages/router.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Deadlines } from '#shared/deadlines.ts';
+import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { LoopBudget } from '#shared/loop-budget.ts';
+import type { ModelRequest, RequestForm, Surface } from '#shared/surfaces/surface.ts';
+import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
+import type { Admission } from '../admission.ts';
+import type { CallSender } from '../call-sender.ts';
+import { GenerationIds } from '../generation-ids.ts';
+import { IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
+import type { GatewayLimits } from '../limits.ts';
+import type { ModelIndex } from '../model-index.ts';
+import { preparedRefusal } from '../plugins/error-reply.ts';
+import { parseJsonBodies } from '../plugins/json-body.ts';
+import { validateUnless } from '../plugins/zod-validation.ts';
+import { relayBody } from '../relay/body-relay.ts';
+import type { CallReaders } from '../relay/call-readers.ts';
+import { relayStream } from '../relay/sse-relay.ts';
+import { sendWhole } from '../relay/whole-response.ts';
+import { excessOf } from '../request-bounds.ts';
+import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
+
+export interface ModelCallDeps {
+  models: ModelIndex;
+  /** Header value; null when nothing is ignored. */
+  ignoredIn(request: ModelRequest): string | null;
+  admission: Admission;
+  readers: CallReaders;
+  sender: CallSender;
+  bus: Bus;
+  houseSecret: string;
+  totalMs: number;
+  clock: Clock;
+  deadlines: Deadlines;
+  log: Log;
+  limits: GatewayLimits;
+  tracing?: Tracing;
+  metrics: Metrics;
+}
+
+/** An API that clients have: a row of `shared/surfaces/surfaces.ts`. */
+export interface PublicSurface {
+  name: string;
+  surface: Surface;
+  form: RequestForm;
+}
+
+/** Sends a call of the API to a worker and relays the response. */
+export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
+  const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
+  return async (app) => {
+    const refuseWork = preparedRefusal(overloaded(limits));
+    const loop = new LoopBudget();
+    const ids = new GenerationIds({ houseSecret, origin: readers.origin });
+    // Before the body is read, so that refused requests cost no parsing.
+    app.addHook('onRequest', (request, reply, done) => {
+      // Resumes are exempt: they start no new call.
+      if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasCapacity(bus))) return refuseWork(reply);
+      admission.enterRequest(request, reply, limits.bodyBytes);
+      done();
+    });
+    parseJsonBodies(app, limits.bodyBytes);
+    app.addHook('preValidation', ({ body }, _, done) => {
+      const excess = excessOf(body, limits);
+      done(excess === null ? undefined : invalid('', excess));
+    });
+
+    app.setValidatorCompiler(validateUnless(form.isValid));
+    app.post(form.path, { schema: { body: form.schema } }, async (request, reply) => {
+      const lastEventId = lastEventIdOf(request.headers);
+      if (lastEventId !== null) {
+        releaseBody(request);
+        request.admitted?.bodyDone();
+        // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
+        return resumeCall(deps, { position: positionOf(lastEventId), surface }, request, reply);
+      }
+      const chat = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
+      const ignored = ignoredIn(chat);
+      if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
+      if (chat.plugins !== undefined) refusePlugins(chat);
+      const model = models.firstKnown(chat);
+      if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
+
+      const nowMs = clock.nowMs();
+      const callId = ids.next(request.keyId, nowMs);
+      const deadlineAtMs = nowMs + deps.totalMs;
+      reply.header('x-generation-id', callId);
+      const isDetached = request.headers['x-detach'] === 'true';
+      const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
+      const call: ClientCall = {
+        v: 1,
+        callId,
+        origin: readers.origin,
+        want: chat.stream === true ? 'frames' : 'body',
+        surface: name,
+        deadlineAtMs,
+        createdAtMs: nowMs,
+        detached: isDetached,
+        republished: false,
+        keyId: request.keyId,
+        traceparent: publishing.traceparent,
+      };
+      const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
+      releaseBody(request);
+      // The reader first: a worker's frames may arrive before the bus confirms the publish.
+      const openRelay = call.want === 'frames' ? relayStream : relayBody;
+      const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
+      const fail = (error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
+      outgoing.send(fail).then(
+        () => publishing.end(),
+        (error: unknown) => {
+          publishing.end(failureOf(error).code);
+          fail(error);
+        },
+      );
+      return sendWhole(reply, await relay.response, limits);
+    });
+  };
+}
+
+/** The rest of the capacity is for results of admitted calls. An unreachable bus is reported with its own error. */
+function hasCapacity(bus: Bus): boolean {
+  return !bus.isReady() || bus.hasCapacity('router.call');
+}
+
+/** The request would retain it until the response ends. */
+function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
+  request.body = undefined;
+  request.bodyText = '';
+}
+
+/** Parent of the worker's spans; ends when the call is sent, long before the response. */
+function publishSpan({ tracing = noTracing }: ModelCallDeps, callId: string, parent: string): Span {
+  const attributes = {
+    'messaging.system': 'nats',
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': 'router.call',
+    'messaging.message.id': callId,
+  };
+  return tracing.begin('publish router.call', { kind: 'producer', scope: 'switchyard.messaging', parent, attributes });
+}
+
+/** The body's session id wins over the header's. @throws `request.invalid` when the header's is used and too long */
+function withSession(chat: ModelRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ModelRequest {
+  if (chat.session_id !== undefined || typeof header !== 'string') return chat;
+  if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id must have at most ${sessionIdLength} characters`);
+  return { ...chat, session_id: header };
+}
+
+function invalid(param: string, message: string): SwitchyardError {
+  return new SwitchyardError('request.invalid', message, { details: { param } });
+}
+
+function overloaded({ retryAfterMs }: GatewayLimits): SwitchyardError {
+  return new SwitchyardError('service.overloaded', 'too many calls are waiting', { details: { retryAfterMs } });
+}
+
+function unavailable(message: string, { retryAfterMs }: GatewayLimits, cause?: unknown): SwitchyardError {
+  return new SwitchyardError('service.not_ready', message, { cause, details: { retryAfterMs } });
+}
