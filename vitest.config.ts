@@ -1,19 +1,27 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { tier } from './tests/helpers/tier.ts';
-import { deepOnly, needOwnProcess, needServers, serial, slow } from './tests/test-projects.ts';
+import { LongestFirst } from './tests/longest-first.ts';
+import { alone, deepOnly, needOwnProcess, needServers, slow, timed } from './tests/test-projects.ts';
 
 const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
 /** A process for each file takes more CPU than most files do. */
 const sharedProcesses = { isolate: false };
 /** None of them takes long by itself; on a machine that is busy all of them may. */
 const limitsOfUnits = { testTimeout: 60_000, hookTimeout: 120_000 };
+/** An act takes half a minute; each await inside has a bound of its own, and the machine may be busy. */
+const wholeDeployments = {
+  globalSetup: ['./tests/database-template.ts', './tests/chaos/setup.ts'],
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
+};
 
 export default defineConfig({
   // Without this row NODE_ENV=production would test an old dist/ instead of the sources. The workers get these as node's own conditions:
   // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
   ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
+    sequence: { sequencer: LongestFirst },
     // They wait for timers and for processes that they have started, a third of the time and more.
     maxWorkers: 2 * availableParallelism(),
     // V8 never optimises PGlite's WebAssembly then: that costs more CPU than a test file wins back.
@@ -48,9 +56,7 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: needServers,
-          exclude: [...neverTests, ...serial],
-          // Behind the units, which need all of the CPU.
-          sequence: { groupOrder: 1 },
+          exclude: [...neverTests, ...timed, ...alone],
           globalSetup: ['./tests/database-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
@@ -60,14 +66,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'chaos',
-          include: serial,
+          name: 'timed',
+          include: timed,
           exclude: neverTests,
-          globalSetup: ['./tests/database-template.ts', './tests/chaos/setup.ts'],
-          // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.
-          testTimeout: 240_000,
-          hookTimeout: 240_000,
-          // Behind all others.
+          ...wholeDeployments,
+          sequence: { groupOrder: 1 },
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'alone',
+          include: alone,
+          exclude: neverTests,
+          ...wholeDeployments,
           sequence: { groupOrder: 2 },
           maxWorkers: 1,
         },

@@ -71,7 +71,7 @@ async function pass(seed, signal) {
   const vitest = join(CLONE, 'node_modules', 'vitest', 'vitest.mjs');
   const startedAtMs = Date.now();
   try {
-    const { code, output } = await runChild(process.execPath, [vitest, 'run', '--project', 'chaos', 'tests/chaos/chaos.test.ts', '--reporter', 'verbose'], {
+    const { code, output } = await runChild(process.execPath, [vitest, 'run', '--project', 'timed', 'tests/chaos/chaos.test.ts', '--reporter', 'verbose'], {
       cwd: CLONE,
       env: { ...process.env, CHAOS_SEED: String(seed), CHAOS_FIGURES: path, NO_COLOR: '1' },
       signal,

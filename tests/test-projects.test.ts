@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { needOwnProcess, needServers, serial, slow } from './test-projects.ts';
+import { alone, longest, needOwnProcess, needServers, slow, timed } from './test-projects.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const files = ['actors', 'bench', 'bus', 'scripts', 'services', 'shared', 'tests']
@@ -18,8 +18,17 @@ it('a test file that replaces timers, a module, a global or the environment has 
   expect(found.length).toBeGreaterThan(15);
 });
 
+it('a test file that uses a server or the built program is listed as one', () => {
+  const found = filesThat(
+    /^import .* from '[^']*(?:servers\/test-services\.mjs|helpers\/(?:deployment-under-test|start-cluster|start-standalone)\.ts)'|^[^'`]*inject\('\w+Url'\)/m,
+  );
+
+  expect(found.filter((file) => !isIn(file, needServers))).toEqual([]);
+  expect(found.length).toBeGreaterThan(30);
+});
+
 it('every list names existing files', () => {
-  const globs = [...needServers, ...serial, ...needOwnProcess, ...slow];
+  const globs = [...needServers, ...timed, ...alone, ...needOwnProcess, ...slow, ...longest];
 
   expect(globs.filter((glob) => !files.some((file) => matchesGlob(file, glob)))).toEqual([]);
 });

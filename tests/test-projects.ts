@@ -5,13 +5,19 @@ import type { Tier } from './helpers/tier.ts';
 export const needServers = [
   'tests/e2e/**/*.test.ts',
   'tests/chaos/**/*.test.ts',
-  'bus/nats/**/*.test.ts',
-  'shared/storage/{postgres,redis}/**/*.test.ts',
+  'bus/nats/{broker-loss,nats-bus,opening,permissions}.test.ts',
+  'bus/nats/tokens/{token-connection,token-stream}.test.ts',
+  'bus/nats/work/pause-detector.test.ts',
+  'shared/storage/postgres/{migrate,open-postgres}.test.ts',
+  'shared/storage/redis/open-redis.test.ts',
   'services/**/*.servers.test.ts',
 ];
 
-/** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
-export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge-overload,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
+/** Assert times, with bounds of three times the promise and more: two at a time, behind all others. They wait most of their time. */
+export const timed = ['tests/chaos/{chaos,edge-drain,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
+
+/** Takes all of the CPU, and compares rates: behind all others, alone. */
+export const alone = ['tests/chaos/edge-overload.test.ts'];
 
 /**
  * Change the state of their whole process: timers, a module, a global, the heap, the event loop. Other units share processes. Timers that are
@@ -20,6 +26,7 @@ export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge
 export const needOwnProcess = [
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
+  'bus/nats/tokens/replay-batches.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
@@ -44,6 +51,37 @@ export const slow = [
   'services/actor-host/crashes.property.test.ts',
   'scripts/servers/start-cluster.test.ts',
   'tests/simulation/model-database.test.ts',
+];
+
+/** Take longest, longest first. A run begins with them: one that begins last leaves the other cores without work. */
+export const longest = [
+  'tests/e2e/start-and-stop.test.ts',
+  'tests/simulation/schedules-first.test.ts',
+  'tests/e2e/two-commands.test.ts',
+  'tests/e2e/service-processes.test.ts',
+  'tests/simulation/schedules-second.test.ts',
+  'tests/e2e/data-folder-and-settings.test.ts',
+  'tests/e2e/actor-host-on-servers.test.ts',
+  'tests/simulation/planted-faults.test.ts',
+  'tests/chaos/edge-disk.test.ts',
+  'services/actor-host/service.servers.test.ts',
+  'tests/e2e/cluster.test.ts',
+  'tests/e2e/deployment-in-one-process.test.ts',
+  'tests/e2e/streams-cluster.test.ts',
+  'tests/simulation/model-database.test.ts',
+  'tests/e2e/deployment-as-cluster.test.ts',
+  'tests/e2e/streams.test.ts',
+  'tests/chaos/fail-points.test.ts',
+  'tests/e2e/membership.test.ts',
+  'services/actor-host/crashes.property.test.ts',
+  'tests/chaos/edge-drain-standalone.test.ts',
+  'tests/chaos/postgres.test.ts',
+  'tests/e2e/stores-away.test.ts',
+  'tests/chaos/redis.test.ts',
+  'tests/chaos/chaos.test.ts',
+  'tests/chaos/edge-stores.test.ts',
+  'tests/e2e/leaving.test.ts',
+  'tests/chaos/edge-drain.test.ts',
 ];
 
 /** Run in the deep tier only. */

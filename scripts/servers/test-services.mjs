@@ -1,6 +1,6 @@
 import { isProgram, runScript } from '../run-script.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
-import { ensureTestPrograms } from './test-programs.mjs';
+import { ensureTestPrograms, testProgram } from './test-programs.mjs';
 import { closeRun, openRun } from './test-run.mjs';
 
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
@@ -34,7 +34,7 @@ export async function startTestServices() {
  * @returns {Promise<NatsServer>} started
  */
 export async function startNatsServer(options = {}) {
-  const { nats: program } = await ensureTestPrograms();
+  const program = await testProgram('nats');
   const server = await withOwnRun((run) => openNats(run, { program, ...options }));
   return Object.assign(server, { stop: () => server.end('SIGTERM') });
 }
@@ -46,7 +46,7 @@ export async function startNatsServer(options = {}) {
  * @returns {Promise<TestPostgres>} started
  */
 export async function startTestPostgres(options = {}) {
-  const { postgresBin: bin } = await ensureTestPrograms();
+  const bin = await testProgram('postgresBin');
   return withOwnRun((run) => openPostgres(run, { bin, ...options }));
 }
 
@@ -57,7 +57,7 @@ export async function startTestPostgres(options = {}) {
  * @returns {Promise<TestRedis>}
  */
 export async function startTestRedis(options = {}) {
-  const { redis: program } = await ensureTestPrograms();
+  const program = await testProgram('redis');
   const server = await withOwnRun((run) => openRedis(run, { program, ...options }));
   const { close } = server;
   const thaw = () => server.signal('SIGCONT');

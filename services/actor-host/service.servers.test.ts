@@ -22,7 +22,7 @@ import { calledTools, completed, create, post } from './test-support/commands.ts
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
-import { eventually, openTestCluster, type Stores, type TestCluster } from './test-support/test-cluster.ts';
+import { eventually, openTestCluster, quickTimes, type Stores, type TestCluster } from './test-support/test-cluster.ts';
 
 /** The same cases as on the embedded drivers, each host with its own connections. */
 let fresh: FreshDatabase;
@@ -262,16 +262,19 @@ describe('hosts that start together', () => {
 });
 
 describe('two brokers on one database', () => {
+  /** A live host stays so although a busy machine delays its heartbeats. */
+  const unhurried = { times: { ...quickTimes, expiresAfterMs: 60_000, dropAfterMs: 50_000 } };
+
   it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and accepted once they have ended', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
-    const host = await cluster.host();
+    const host = await cluster.host(unhurried);
     const owned = () => cluster.rows('select p, owner, epoch from parts order by p');
     const before = await owned();
     const { created } = await cluster.bus.commands.state();
     await stores.loseBus();
-    await expect(cluster.host()).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
+    await expect(cluster.host(unhurried)).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
     expect(await owned()).toEqual(before);
     expect(await cluster.rows('select id from hosts')).toEqual([{ id: host.id }]);
     host.crash();
@@ -291,10 +294,10 @@ describe('two brokers on one database', () => {
       asked += 1;
     };
     // Neither has looked for other hosts yet.
-    const first = cluster.host({}, { stalled: { until: both, onAsked } });
+    const first = cluster.host(unhurried, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 1);
     await stores.loseBus();
-    const second = cluster.host({}, { stalled: { until: both, onAsked } });
+    const second = cluster.host(unhurried, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 2);
     goOn();
     const outcomes = await Promise.allSettled([first, second]);
@@ -320,10 +323,10 @@ describe('two brokers on one database', () => {
       const onAsked = () => {
         asked += 1;
       };
-      const first = cluster.host({}, { stalled: { until: both, onAsked } });
+      const first = cluster.host(unhurried, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 1);
       await stores.loseBus();
-      const second = cluster.host({}, { stalled: { until: both, onAsked } });
+      const second = cluster.host(unhurried, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 2);
       const held = cluster.database.transaction(async (handle) => {
         await handle.query(`select pg_advisory_xact_lock(${HELD})`);

@@ -7,7 +7,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { runProgram } from '../helpers/run-program.ts';
-import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { builtProgram, fewerWasmTiers, type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 import { copyOf, damages, forbidWriting } from './edge-disk-damage.ts';
 import { type Disk, diskThatFills } from './edge-disk-disk.ts';
@@ -24,8 +24,8 @@ const REFUSALS = 4;
 /** A program that is expected to refuse to start: its exit code and its output. */
 async function startOn(dataDir: string): Promise<{ code: number | null; said: string }> {
   const ready = join(await freeFolder('ready'), 'ready.json');
-  const env = { ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataDir, SWITCHYARD_READY_FILE: ready };
-  const program = runProgram([process.execPath, 'dist/services/standalone/main.js'], { env });
+  const env = { ...fewerWasmTiers, ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataDir, SWITCHYARD_READY_FILE: ready };
+  const program = runProgram(builtProgram, { env });
   await eventually(() => program.hasExited() || existsSync(ready), TIMEOUT);
   const wasReady = existsSync(ready);
   program.signal('SIGKILL');

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { z } from 'zod';
 import { eventually } from './eventually.ts';
 import { freeFolder } from './free-folder.ts';
-import { type Exit, type ProgramOptions, type RunningProgram, runProgram } from './run-program.ts';
+import { type Exit, type ProgramOptions, type RunningProgram, root, runProgram } from './run-program.ts';
 
 export interface Standalone {
   routerUrl: string;
@@ -42,13 +43,10 @@ const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.ur
 /** Without keys that the environment sets. */
 const keyFile = z.object({ router_key: z.string().default(''), agent_key: z.string().default('') });
 
-/**
- * The embedded database is WebAssembly. With V8's own budget half of a start's CPU optimizes functions of it that run for a second or two; with
- * 50 times that budget only those of a long test are optimized.
- */
-const V8_ARGUMENTS = ['--wasm-tiering-budget=90000000'];
+export const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
 
-export const builtProgram = [process.execPath, ...V8_ARGUMENTS, 'dist/services/standalone/main.js'];
+/** For programs with the embedded database, `npm start` included. */
+export const fewerWasmTiers = { NODE_OPTIONS: `--import=${pathToFileURL(`${root}tests/helpers/fewer-wasm-tiers.mjs`)}` };
 
 /**
  * Starts every service in one process, on free ports and the scripted model, and waits until it is ready. What is still running when the
@@ -60,7 +58,8 @@ export async function startStandalone({ dataDir, command = builtProgram, cwd, en
   const folder = env.DATA_DIR ?? dataDir ?? join(await freeFolder('data'), 'data');
   if (!isFirstStart) await fillNewFolder(folder);
   const readyPath = join(await freeFolder('ready'), 'ready.json');
-  const settings = { ROUTER_PORT: '0', AGENT_PORT: '0', SWITCHYARD_READY_FILE: readyPath, SCRIPTED_WORDS_PER_SECOND: '0', ...env, DATA_DIR: folder };
+  const ports = { ROUTER_PORT: '0', AGENT_PORT: '0' };
+  const settings = { ...fewerWasmTiers, ...ports, SWITCHYARD_READY_FILE: readyPath, SCRIPTED_WORDS_PER_SECOND: '0', ...env, DATA_DIR: folder };
   const program = runProgram(command, { ...(cwd === undefined ? {} : { cwd }), env: settings });
 
   const ready = await eventually(

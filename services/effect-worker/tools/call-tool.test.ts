@@ -184,8 +184,12 @@ describe('a call that may have been executed', () => {
 
   it('ends at its item’s deadline, whatever the tool’s own limit', async () => {
     const server = await handMade(calls(() => undefined));
-    const { outcome } = await call(server.port, { deadlineInMs: 400 });
-    expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    // On a busy machine a deadline may pass before the call is sent: the next one is later.
+    for (let deadlineInMs = 400; server.messages('tools/call').length === 0; deadlineInMs *= 2) {
+      const { outcome } = await call(server.port, { deadlineInMs });
+      const isSent = server.messages('tools/call').length > 0;
+      expect(outcome).toMatchObject({ type: 'failed', reason: isSent ? 'outcome_unknown' : expect.stringMatching(/^(?:timeout|outcome_unknown)$/) });
+    }
   });
 });
 
