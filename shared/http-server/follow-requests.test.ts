@@ -1,14 +1,14 @@
 import fastify from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
-import { openMetrics } from '#shared/telemetry/open-metrics.ts';
-import { seriesOf } from '#shared/telemetry/series-of.ts';
-import { countRequests } from './count-requests.ts';
+import { openMetrics } from '../telemetry/open-metrics.ts';
+import { seriesOf } from '../telemetry/series-of.ts';
+import { followRequests } from './follow-requests.ts';
 
 it('DESIGN 12: counts requests by the pattern of their route, one for all unknown paths, and no probes', async () => {
   const metrics = openMetrics();
   const app = fastify();
   onTestFinished(() => app.close());
-  countRequests(app, metrics);
+  followRequests(app, { server: 'agent', metrics });
   app.get('/sessions/:session_id', async () => ({}));
   app.get('/health', { config: { isPublic: true } }, async () => ({}));
   for (const url of ['/sessions/ses_1', '/sessions/ses_2', '/health', '/a', '/b?c=d']) await app.inject(url);
