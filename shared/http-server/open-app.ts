@@ -130,13 +130,11 @@ export interface RouteGroup {
 
 export function addRoutes(app: FastifyInstance, groups: readonly RouteGroup[]): void {
   for (const { prefix = '', checks = [], routes } of groups) {
-    app.register(
-      async (scope) => {
-        for (const check of checks) scope.addHook('onRequest', check);
-        // A plugin that is typed by its schemas takes any instance.
-        for (const route of routes) await scope.register(route as FastifyPluginAsync);
-      },
-      { prefix },
-    );
+    const group: FastifyPluginAsync = async (scope) => {
+      for (const check of checks) scope.addHook('onRequest', check);
+      // A plugin that is typed by its schemas takes any instance.
+      for (const route of routes) await scope.register(route as FastifyPluginAsync);
+    };
+    app.register(group, { prefix });
   }
 }
