@@ -18,9 +18,9 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/ownership.ts',
   'actors/store/run-starts.ts',
   'actors/runtime/partitions/timers.ts',
-  'services/effect-worker/consume-items.ts',
-  'services/effect-worker/report-result.ts',
-  'services/router-worker/consume-calls.ts',
+  'services/work/consume-kind.ts',
+  'services/work/report-result.ts',
+  'services/router-worker/call-items.ts',
   'services/router-worker/report-result.ts',
 ];
 const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];

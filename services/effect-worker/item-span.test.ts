@@ -11,7 +11,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
-import { itemSpan } from './item-span.ts';
+import { itemSpan } from '#services/work/item-span.ts';
 import { openHttpDouble } from './test-support/http-double.ts';
 import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
 import { callItem, deliveryItem, WorkerDeployment } from './test-support/worker-deployment.ts';

@@ -9,7 +9,7 @@ import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { BodyBudget } from './body-budget.ts';
+import { BodyBudget } from '#services/work/item-budget.ts';
 import { startRouterWorker } from './service.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 

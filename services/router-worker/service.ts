@@ -10,9 +10,9 @@ import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { catalogueOf } from './call/candidates.ts';
 import { upstreamsOf } from './call-span.ts';
-import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
+import { type ConsumeDeps, consumeCalls } from './call-items.ts';
 import { openProviders } from './providers/registry.ts';
-import { RunningCalls } from './running-calls.ts';
+import { RunningCalls } from './call-watch.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };

@@ -6,7 +6,7 @@ import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Bundles } from '../bundles.ts';
-import { type ItemExecution, idsOf } from '../consume-items.ts';
+import { type ItemExecution, idsOf } from '#services/work/consume-kind.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
 import { callResponse, errorResult, resultOf, type ToolOutcome } from './result-data.ts';

@@ -3,7 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
-import { RunningCalls } from './running-calls.ts';
+import { RunningCalls } from './call-watch.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
 describe('RunningCalls', () => {

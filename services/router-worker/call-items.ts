@@ -22,13 +22,13 @@ import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
-import { BodyBudget } from './body-budget.ts';
+import { BodyBudget } from '#services/work/item-budget.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import { CallAttempts, callLine } from './call-line.ts';
 import { abortSignalOf } from './call-signal.ts';
 import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
-import type { RunningCall, RunningCalls } from './running-calls.ts';
+import type { RunningCall, RunningCalls } from './call-watch.ts';
 
 /** What crashed five workers would crash the sixth. */
 const MAX_DELIVERIES = 5;
