@@ -7,7 +7,7 @@ import { reasons, scanAwaits } from './helpers/scan-awaits.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Folders: every file of them is scanned, also one that is added later. */
-const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools'];
+const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools', 'services/work'];
 /** Files with awaits. */
 const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
@@ -18,10 +18,8 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/ownership.ts',
   'actors/store/run-starts.ts',
   'actors/runtime/partitions/timers.ts',
-  'services/work/consume-kind.ts',
-  'services/work/report-result.ts',
   'services/router-worker/call-items.ts',
-  'services/router-worker/report-result.ts',
+  'services/router-worker/published-frames.ts',
 ];
 const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];
 

@@ -3,12 +3,13 @@ import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
-import { RunningCalls } from './call-watch.ts';
+import { RunningItem } from '#services/work/running-items.ts';
+import { CallWatch } from './call-watch.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
-describe('RunningCalls', () => {
+describe('CallWatch', () => {
   let board: ReturnType<typeof testNoticeBoard>;
-  let running: RunningCalls;
+  let watch: CallWatch;
   let reconnect: () => void;
   /** The origin's replies; null: it is silent. */
   let held: readonly string[] | null;
@@ -31,10 +32,10 @@ describe('RunningCalls', () => {
         return { stop: async () => {} };
       },
     };
-    running = new RunningCalls({ bus, clock: { nowMs: () => Date.now() } });
+    watch = new CallWatch({ bus, clock: { nowMs: () => Date.now() } });
   });
   afterEach(async () => {
-    await running.stop();
+    await watch.stop();
     vi.useRealTimers();
   });
 
@@ -53,7 +54,12 @@ describe('RunningCalls', () => {
       reply: null,
       ...fields,
     });
-  const begin = (callId: string, fields: Partial<RouterCall> = {}, queuedMs = 0) => running.begin(callOf(callId, fields), Date.now() - queuedMs);
+  const begin = async (callId: string, fields: Partial<RouterCall> = {}, queuedMs = 0) => {
+    const running = new RunningItem(1);
+    const following = watch.follow(callOf(callId, fields), running, Date.now() - queuedMs);
+    if (following !== undefined) await following;
+    return running;
+  };
   const abort = (callId: string) => board.publish(`ctl.${callId}`, '{"abort":true}');
   const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
@@ -63,37 +69,16 @@ describe('RunningCalls', () => {
     expect(call.cause).toBeNull();
   });
 
-  it('ends an actor’s call by the clock of actors, and a client’s by its own', async () => {
-    const actorClock = { nowMs: () => Date.now() - 3_600_000 };
-    const both = new RunningCalls({
-      bus: { notices: board, isReady: () => true, onReconnect: () => ({ stop: async () => {} }) },
-      clock: { nowMs: () => Date.now() },
-      actorClock,
-    });
-    const reply = { sessionId: 'ses_1', ...actorFields('trn_1'), epoch: 1 };
-    const actors = await both.begin(callOf('a', { reply, deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
-    const clients = await both.begin(callOf('b', { deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
-    expect([actors.cause, clients.cause]).toEqual([null, 'deadline']);
-
-    await vi.advanceTimersByTimeAsync(2_000);
-
-    expect(actors.cause).toBe('deadline');
-    actors.release();
-    clients.release();
-    await both.stop();
-  });
-
   it('aborts the named call, and no other', async () => {
     const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');
     expect([one.cause, two.cause]).toEqual(['cancelled', null]);
-    expect(one.signal.reason).toMatchObject({ code: 'router.cancelled' });
   });
 
   it('DESIGN 7: a call that was aborted while it waited is not begun', async () => {
     abort('gen-1');
     vi.advanceTimersByTime(59_000);
-    expect((await begin('gen-1', {}, 59_000)).signal.aborted).toBe(true);
+    expect((await begin('gen-1', {}, 59_000)).cause).toBe('cancelled');
   });
 
   it('has nothing to abort once a call is over', async () => {
@@ -101,23 +86,6 @@ describe('RunningCalls', () => {
     call.release();
     abort('gen-1');
     expect(call.cause).toBeNull();
-  });
-
-  it('ends a call at its deadline, and one that begins after it at once', async () => {
-    const call = await begin('gen-1', { deadlineAtMs: Date.now() + 10_000 });
-    vi.advanceTimersByTime(9_999);
-    expect(call.cause).toBeNull();
-    vi.advanceTimersByTime(1);
-    expect(call.cause).toBe('deadline');
-    expect(call.signal.reason).toMatchObject({ code: 'router.timeout' });
-    expect((await begin('gen-2', { deadlineAtMs: Date.now() })).cause).toBe('deadline');
-  });
-
-  it('retains the first cause', async () => {
-    const call = await begin('gen-1');
-    running.loseAllLeases();
-    abort('gen-1');
-    expect(call.cause).toBe('lease-lost');
   });
 
   it('aborts both when the same call runs twice for a moment', async () => {

@@ -1,5 +1,5 @@
-/** Byte budget of the request bodies in flight for one kind of call. */
-export class BodyBudget {
+/** Byte budget of the items' bodies in flight, for one kind. */
+export class ItemBudget {
   readonly #maxBytes: number;
   #bytes = 0;
 

@@ -1,28 +1,27 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CommandLog } from '#bus/bus.ts';
-import type { CommandOf } from '#bus/messages/session.ts';
+import type { CommandOf, ResultType } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
+import { type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { ItemHeader, ResultCommand } from './item-kind.ts';
+import type { RunningItem } from './running-items.ts';
 
-/** Long retries: the result may be of a call that must not happen twice. */
+/** Long retries: the result cost a model call, or may be of a call that must not happen twice. */
 const RETRY_MS = 500;
 const MAX_TRIES = 60;
 
-type Result = 'tool.completed' | 'tools.listed' | 'delivery.reported';
-type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'callId';
-
-/** A result command without its header. */
-export type Report = { [Type in Result]: Omit<CommandOf<Type>, Header> }[Result];
-
 interface Reported {
-  effectId: string;
+  header: ItemHeader;
   sessionId: string;
-  traceparent: string | null;
+  command: ResultCommand;
+  /** The command in place of one that exceeds the largest body; null: there is none. */
+  whenTooLarge(failure: Failure): ResultCommand | null;
 }
 
-export interface ReportDeps {
+interface ReportDeps {
   commands: CommandLog;
   clock: Clock;
   log: Log;
@@ -30,25 +29,29 @@ export interface ReportDeps {
 
 /**
  * Appends a result to the command log. Its command id is the effect's: the log's dedupe window and the session's processed commands
- * refuse the result of a redelivered item.
+ * refuse the result of a redelivered item. The retries end when the lease is lost, since another worker may have the item by then.
  *
- * @param leaseLost ends the retries: another worker may have the item by now
  * @throws the log's last error
  */
-export async function reportResult(work: Reported, report: Report, leaseLost: AbortSignal, { commands, clock, log }: ReportDeps): Promise<void> {
-  const { effectId, sessionId, traceparent } = work;
-  const header = { v: 1 as const, sessionId, commandId: effectId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, callId: effectId };
-  const command = { ...header, ...report } satisfies CommandOf<Result>;
-  const body = JSON.stringify(command);
+export async function reportResult({ header, sessionId, command, whenTooLarge }: Reported, running: RunningItem, deps: ReportDeps): Promise<void> {
+  const { id, traceparent } = header;
+  const textOf = (result: ResultCommand) => {
+    const commandHeader = { v: 1 as const, sessionId, commandId: id, sentAtMs: deps.clock.nowMs(), answerTo: null, traceparent, callId: id };
+    return JSON.stringify({ ...commandHeader, ...result } satisfies CommandOf<ResultType>);
+  };
+  let body = textOf(command);
   for (let tries = 1; ; tries += 1) {
     try {
-      await commands.append(partitionOf(sessionId), effectId, body);
+      await deps.commands.append(partitionOf(sessionId), id, body);
       failPoint('item.reported');
       return;
     } catch (error) {
-      if (tries >= MAX_TRIES || leaseLost.aborted) throw error;
-      log.warn({ err: error, effect_id: effectId }, 'the result of an effect could not be stored yet');
-      await pause(RETRY_MS, undefined, { signal: leaseLost }).catch(() => {}); // no fail point: pauses
+      if (tries >= MAX_TRIES || running.isLeaseLost) throw error;
+      const failure = failureOf(error);
+      const shorter = failure.code === 'bus.body_too_large' ? whenTooLarge(failure) : null;
+      if (shorter !== null) body = textOf(shorter);
+      deps.log.warn({ err: error, message_id: id }, 'the result of a work item could not be stored yet');
+      await pause(RETRY_MS, undefined, { signal: running.leaseLost }).catch(() => {}); // no fail point: pauses
     }
   }
 }

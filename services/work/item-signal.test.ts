@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { abortSignalOf, CallAbortController, type CallSignal } from './call-signal.ts';
+import { abortSignalOf, ItemAbortController, type ItemSignal } from './item-signal.ts';
 
 const left = new Error('left');
 
-describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
+describe.each<[string, () => ItemSignal & { end(reason: unknown): void }]>([
   [
-    'CallEnding',
+    'ItemAbortController',
     () => {
-      const ending = new CallAbortController();
+      const ending = new ItemAbortController();
       return Object.assign(ending, { end: (reason: unknown) => ending.abort(reason) });
     },
   ],
@@ -44,8 +44,8 @@ describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
 });
 
 describe('abortSignalOf', () => {
-  it('aborts with the call, or at once', () => {
-    const ending = new CallAbortController();
+  it('aborts with the item, or at once', () => {
+    const ending = new ItemAbortController();
     const before = abortSignalOf(ending);
     expect(before.aborted).toBe(false);
     ending.abort(left);
