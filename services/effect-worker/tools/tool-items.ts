@@ -2,7 +2,7 @@ import { actorFields } from '#bus/messages/actor-fields.ts';
 import { TOOL_WORK_VERSION, type ToolWork, toolWork } from '#bus/messages/tool.ts';
 import type { ReceivedAborts } from '#bus/received-aborts.ts';
 import type { LeaseTimes } from '#bus/renew-lease.ts';
-import type { ItemKind, Refusal, ResultCommand } from '#services/work/item-kind.ts';
+import type { ItemKind, Refusal } from '#services/work/item-kind.ts';
 import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -13,12 +13,9 @@ import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool
 import { isClaimed } from './claims.ts';
 import type { ToolOutcome } from './result-data.ts';
 import type { Listing } from './tool-lists.ts';
-import { endToolSpan, toolTrace } from './tool-trace.ts';
+import { endToolSpan, type ToolReport, toolTrace } from './tool-trace.ts';
 
 type ListWork = Extract<ToolWork, { type: 'list' }>;
-
-/** What the owner gets. */
-export type ToolReport = Extract<ResultCommand, { type: 'tool.completed' | 'tools.listed' }>;
 
 interface ToolItemsDeps extends CallToolDeps {
   aborts: ReceivedAborts;

@@ -1,10 +1,13 @@
 import type { ToolWork } from '#bus/messages/tool.ts';
+import type { ResultCommand } from '#services/work/item-kind.ts';
 import type { ItemTrace } from '#services/work/item-span.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import type { Attributes, ContentCapture } from '#shared/telemetry/tracing.ts';
-import type { ToolReport } from './tool-items.ts';
+
+/** What the owner gets. */
+export type ToolReport = Extract<ResultCommand, { type: 'tool.completed' | 'tools.listed' }>;
 
 /** `execute_tool {tool}` or `tools/list`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | null {
