@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RouterCall } from '#bus/messages/router.ts';
+import { ItemAbortController } from '#services/work/item-signal.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
@@ -8,7 +9,6 @@ import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { catalogueOf } from '../call/candidates.ts';
 import { executeCall } from '../call/execute-call.ts';
-import { CallAbortController } from '../call-signal.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
 import { pipelineFor } from './pipeline.ts';
@@ -59,7 +59,7 @@ async function execute(given: readonly Stage[], { want = 'body', fields = {} }: 
         reply: null,
       },
       attempt: 1,
-      signal: new CallAbortController(),
+      signal: new ItemAbortController(),
       mayPublish: () => true,
       surface: chatCompletions,
       tokens: {
