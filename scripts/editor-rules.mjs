@@ -43,8 +43,13 @@ function pattern(group, message) {
 function forbiddenRooms({ files, mayImport, never = [] }, rooms) {
   const [own] = files.split('/');
   const forbidden = rooms.filter((room) => room !== own && !mayImport.some((prefix) => prefix.startsWith(`${room}/`)));
-  const otherServices = own === 'services' && !mayImport.includes('services/') ? ['#services/**'] : [];
+  const otherServices = own === 'services' && !mayImport.includes('services/') ? ['#services/**', ...allowedServices(files, mayImport)] : [];
   return [...forbidden.map((room) => `#${room}/**`), ...otherServices, ...never.map((path) => (path.endsWith('/') ? `#${path}**` : `#${path}`))];
+}
+
+/** Exceptions, which stand behind what they are exceptions from. @param {string} files @param {readonly string[]} mayImport */
+function allowedServices(files, mayImport) {
+  return mayImport.filter((prefix) => prefix.startsWith('services/') && prefix !== files).map((prefix) => `!#${prefix}**`);
 }
 
 /** @param {string} folder */

@@ -62,7 +62,18 @@ export const importRules = {
       packages: ['xstate', 'zod'],
       because: 'behaviour is tested without a network, and the SQL of the runtime is in actors/store/sql',
     },
-    { files: 'services/standalone/', mayImport: ['services/', 'actors/', 'bus/', 'shared/'], because: 'it starts the other services' },
+    {
+      files: 'services/standalone/',
+      mayImport: ['services/', 'actors/', 'bus/', 'shared/'],
+      never: ['services/work/'],
+      because: 'it starts the other services, and executes no work itself',
+    },
+    { files: 'services/work/', mayImport: ['services/work/', 'bus/', 'shared/'], because: 'the skeleton of every worker knows no kind of work' },
+    ...['router-worker', 'effect-worker'].map((worker) => ({
+      files: `services/${worker}/`,
+      mayImport: [`services/${worker}/`, 'services/work/', 'actors/', 'bus/', 'shared/'],
+      because: 'services meet on the bus, not in memory; workers share services/work',
+    })),
     { files: 'services/*/', mayImport: ['services/*/', 'actors/', 'bus/', 'shared/'], because: 'services meet on the bus, not in memory' },
   ],
   drivers: {

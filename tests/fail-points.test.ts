@@ -7,7 +7,7 @@ import { reasons, scanAwaits } from './helpers/scan-awaits.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Folders: every file of them is scanned, also one that is added later. */
-const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools'];
+const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools', 'services/work'];
 /** Files with awaits. */
 const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
@@ -17,10 +17,8 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/initialise-partitions.ts',
   'actors/runtime/partitions/unstarted-runs.ts',
   'actors/runtime/partitions/timers.ts',
-  'services/effect-worker/consume-items.ts',
-  'services/effect-worker/report-result.ts',
-  'services/router-worker/consume-calls.ts',
-  'services/router-worker/report-result.ts',
+  'services/router-worker/call-items.ts',
+  'services/router-worker/published-frames.ts',
 ];
 const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];
 

@@ -1,25 +1,17 @@
-import fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify';
-import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { markRequests } from '#shared/http-server/mark-requests.ts';
-import { traceRequests } from '#shared/telemetry/http-server-spans.ts';
+import type { FastifyInstance, FastifyServerFactory } from 'fastify';
+import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { assemble, type Components } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
-import { boundBodies } from './plugins/bounded-bodies.ts';
-import { respondToBrokenRequest } from './plugins/broken-request.ts';
-import { countRequests } from './plugins/count-requests.ts';
-import { errorReply } from './plugins/error-reply.ts';
-import { acceptJsonOnly } from './plugins/json-body.ts';
+import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
+import { agentErrors, unknownSessionFirst } from './plugins/error-reply.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
-import { requestIdOf, returnRequestId } from './plugins/request-id.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
-import { closeWaitingResponses } from './plugins/waiting-responses.ts';
-import { validateWithZod } from './plugins/zod-validation.ts';
 import { health } from './routes/health.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
@@ -29,6 +21,7 @@ import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
 import { triggerableRoutines } from './routines.ts';
+import { agentRules } from './rules.ts';
 
 /**
  * The agent's HTTP API. Components open when the app becomes ready (`listen` or the first `inject`) and close with it. Order of refusals: 401, 503, 404, 400,
@@ -37,60 +30,39 @@ import { triggerableRoutines } from './routines.ts';
  * @throws `config.invalid` for a routine that can't be triggered as configured
  */
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
-  const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
-  const { commandReplies, runRows, runStepRows, sessionLog, waits } = components;
+  const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
+  const { commandReplies, gate, runRows, runStepRows, sessionLog, waits } = components;
   const hasKey = bearerCheck(agent.apiKey);
-  const app = fastify({
+  const isKnownSession = knownSessions(components, log);
+  const app = openApp(agentRules, {
+    log,
+    metrics,
+    tracing,
+    requestMs: limits.requestMs,
     ...(serverFactory && { serverFactory }),
-    logger: false,
-    bodyLimit: limits.bodyBytes,
-    requestTimeout: limits.requestTimeoutMs,
-    routerOptions: { maxParamLength: limits.idCharacters },
-    exposeHeadRoutes: false,
-    // During close our own refusal, not the framework's.
-    return503OnClosing: false,
-    clientErrorHandler: respondToBrokenRequest,
-    genReqId: requestIdOf,
-    frameworkErrors: unroutable({ hasKey, gate: components.gate, log }),
+    precedence: unknownSessionFirst(isKnownSession),
+    onUnroutable: unroutable({ hasKey, gate, errors: agentErrors, log }),
   });
-  app.setValidatorCompiler(validateWithZod);
+  // Of the whole app, so that an unknown address is refused like a known one.
+  requireAgentKey(app, hasKey);
+  requireReady(app, { gate, bus });
+  boundBodies(app);
   acceptJsonOnly(app);
 
-  const isKnownSession = async (sessionId: string) => {
-    if (!isSessionId(sessionId)) return false;
-    try {
-      return (await sessionLog.heads([sessionId])).has(sessionId);
-    } catch (error) {
-      log.warn({ err: error, session_id: sessionId }, 'a session could not be looked up');
-      return null;
-    }
+  const commands = { agent, commandReplies, sessionLog, clock, waits, isKnownSession };
+  const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
+  const triggers = {
+    routines: triggerableRoutines(bundle, config.runs),
+    checkCallbackUrl,
+    maxTimeoutMs: config.runs.maxTimeoutMs,
+    bundleHash: agent.bundleHash,
   };
-  app.setErrorHandler(errorReply({ log, isKnownSession }));
-  app.setNotFoundHandler(async () => {
-    throw new SwitchyardError('request.not_found', 'there is nothing at this address');
-  });
-  // Before all other hooks, while the connection is certainly open.
-  closeWaitingResponses(app);
-  markRequests(app);
-  returnRequestId(app);
-  traceRequests(app, deps.tracing ?? noTracing);
-  countRequests(app, metrics);
-  requireAgentKey(app, hasKey);
-  requireReady(app, { gate: components.gate, bus });
-  boundBodies(app);
-
-  const routes = app.withTypeProvider<ZodTypeProvider>();
-  routes.register(health({ gate: components.gate }));
-  routes.register(sessions({ agent, commandReplies, sessionLog, clock, waits, isKnownSession }));
-  routes.register(patchSession({ commandReplies, clock, waits, isKnownSession }));
-  routes.register(postEvent({ agent, commandReplies, isKnownSession, clock, waits }));
-  routes.register(readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log }));
-  const { checkCallbackUrl } = deps;
-  const traced = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
-  const routines = triggerableRoutines(bundle, config.runs);
-  const { maxTimeoutMs } = config.runs;
-  routes.register(triggerRoutine({ ...traced, routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, waits, log }));
-  routes.register(runs({ runRows, runStepRows }));
+  addRoutes(app, [
+    { routes: [health({ gate })] },
+    { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
+    { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
+    { routes: [triggerRoutine({ ...traces, ...triggers, runRows, sessionLog, bus, waits, log }), runs({ runRows, runStepRows })] },
+  ]);
 
   const unwatch = metrics.watch('streamsOpen', () => [
     { labels: { kind: 'agent_stream' }, value: components.streams.size },
@@ -102,4 +74,17 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     await components.close();
   });
   return app;
+}
+
+/** Null: unknown right now. */
+function knownSessions({ sessionLog }: Components, log: Log): (sessionId: string) => Promise<boolean | null> {
+  return async (sessionId) => {
+    if (!isSessionId(sessionId)) return false;
+    try {
+      return (await sessionLog.heads([sessionId])).has(sessionId);
+    } catch (error) {
+      log.warn({ err: error, session_id: sessionId }, 'a session could not be looked up');
+      return null;
+    }
+  };
 }

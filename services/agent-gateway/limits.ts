@@ -5,12 +5,14 @@ export const limits = {
   /** 64 of the largest bodies, partial ones included. Parsed they take several times the memory. */
   bufferedBodyBytes: 64 * 1_024 * 1_024,
   /** A slow sender holds only a socket. */
-  requestTimeoutMs: 30_000,
+  requestMs: 30_000,
   /** As long as a subject token may be. */
   idCharacters: 128,
   idempotencyKeyCharacters: 256,
   /** Incomplete ones. Clients have one; more are pipelined, each possibly a page of events. */
   requestsPerConnection: 100,
+  /** From the end of a drain until connections are cut. */
+  cutAfterMs: 10,
   /** Listen backlog. Past it connections are reset or hang, so a refused burst must fit. */
   connectionsToAccept: 4_096,
   /** A closure and a timer each; includes commands after their request timed out. */

@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 import fastify from 'fastify';
 import { expect, it } from 'vitest';
-import { closeWaitingResponses } from './plugins/waiting-responses.ts';
+import { closeWaitingResponses } from '#shared/http-server/waiting-responses.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 import { until } from './test-support/until.ts';
 
 it('does not count a client that disconnected while another hook was busy', async () => {
   const app = fastify();
-  closeWaitingResponses(app);
+  closeWaitingResponses(app, null);
   let admit = () => {};
   const busy = new Promise<void>((resolve) => {
     admit = resolve;
@@ -17,7 +17,8 @@ it('does not count a client that disconnected while another hook was busy', asyn
     come += 1;
     await busy;
   });
-  const inFlight = new RequestsInFlight(app);
+  const inFlight = new RequestsInFlight();
+  inFlight.follow(app);
   let served = 0;
   app.get('/', async (_request, reply) => {
     served += 1;

@@ -3,11 +3,13 @@ import { type AddressInfo, connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { closeApp } from '#shared/http-server/serve.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from './app.ts';
 import { assemble } from './components.ts';
-import { closeAtOnce, startAgentGateway } from './service.ts';
+import { limits } from './limits.ts';
+import { startAgentGateway } from './service.ts';
 import { gatewaysOf } from './test-support/gateways.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
@@ -90,7 +92,7 @@ it('frees the slots of a poll and of a stream whose clients disconnect', async (
 
   await expect(poll).rejects.toThrow();
   await until(() => components.polls.size === 0 && components.streams.size === 0, 'both places');
-  await closeAtOnce(app);
+  await closeApp(app, limits.cutAfterMs);
 });
 
 describe('stop', () => {

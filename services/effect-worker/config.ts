@@ -7,10 +7,9 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { readSettings, settings } from '#shared/config/settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
+import { type EffectKind, effectKinds } from './effect-kinds.ts';
 
-const KINDS = ['tool', 'delivery'] as const;
-
-type EffectKind = (typeof KINDS)[number];
+const KINDS = effectKinds.map(({ name }) => name);
 
 const shape = {
   ...processSettings,

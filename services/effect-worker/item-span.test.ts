@@ -10,11 +10,10 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
-import { noTracing } from '#shared/telemetry/tracing.ts';
-import { itemSpan } from './item-span.ts';
 import { openHttpDouble } from './test-support/http-double.ts';
 import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
 import { callItem, deliveryItem, WorkerDeployment } from './test-support/worker-deployment.ts';
+import { toolTrace } from './tools/tool-trace.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const meta = z.looseObject({ params: z.looseObject({ _meta: z.looseObject({ traceparent: z.string() }) }) });
@@ -103,8 +102,8 @@ describe('the span of a callback', () => {
   });
 });
 
-it('is none without tracing, and none for an item without a context', () => {
-  const trace = { name: 'x', kind: 'client', scope: 'switchyard', attributes: {} } as const;
-  expect(itemSpan(noTracing, trace, { id: 'e', number: 1, mayBeSecond: false, parent: PARENT })).toBeNull();
-  expect(itemSpan(recordingTracing(), trace, { id: 'e', number: 1, mayBeSecond: false, parent: null })).toBeNull();
+it('is none for an item without a context', () => {
+  const item = callItem('hash', 'list', 'shop:a');
+  expect(toolTrace(item, 'off')).toBeNull();
+  expect(toolTrace({ ...item, traceparent: PARENT }, 'off')).not.toBeNull();
 });

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { BodyBudget } from '#shared/http-server/body-budget.ts';
+import { InFlight } from '#shared/http-server/in-flight.ts';
 import type { GatewayLimits } from './limits.ts';
 
 declare module 'fastify' {
@@ -24,8 +25,7 @@ export class Admission {
   /** Made once: under overload nearly every request throws one, and a new Error costs a stack trace. */
   readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError };
   readonly #bodies: BodyBudget;
-  readonly #emptied: (() => void)[] = [];
-  #openCalls = 0;
+  readonly #openCalls = new InFlight();
   #closing = false;
 
   constructor(limits: GatewayLimits) {
@@ -56,16 +56,15 @@ export class Admission {
    */
   enter(announcedBytes: number): AdmittedCall {
     this.assertOpen();
-    if (this.#openCalls >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
+    if (this.#openCalls.count >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
     const body = this.#bodies.open(announcedBytes);
-    this.#openCalls += 1;
+    const leaveOnce = this.#openCalls.enter();
     let open = true;
     const leave = () => {
       if (!open) return;
       open = false;
       body.close();
-      this.#openCalls -= 1;
-      if (this.#openCalls === 0) for (const emptied of this.#emptied.splice(0)) emptied();
+      leaveOnce();
     };
     return { bodyGrew: body.grew, bodyDone: body.release, leave };
   }
@@ -82,15 +81,7 @@ export class Admission {
   }
 
   /** False after `timeoutMs` with calls still open. */
-  async drained(timeoutMs: number): Promise<boolean> {
-    if (this.#openCalls === 0) return true;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), timeoutMs);
-    });
-    const emptied = new Promise<boolean>((resolve) => this.#emptied.push(() => resolve(true)));
-    const result = await Promise.race([emptied, late]);
-    clearTimeout(timer);
-    return result;
+  drained(timeoutMs: number): Promise<boolean> {
+    return this.#openCalls.whenIdle(timeoutMs);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
-import { ignoredFields, refuseModeration } from './ignored-fields.ts';
+import { ignoredFields, refusePlugins } from './ignored-fields.ts';
 import { testConfig } from './test-support/harness.ts';
 
 const hello = { messages: [{ role: 'user', content: 'Hello' }] };
@@ -10,7 +10,11 @@ const mark = { cache_control: { type: 'ephemeral' } };
 
 describe('unsupported fields of a request', () => {
   it.each<[string, Record<string, unknown>, string]>([
-    ['plugins that are asked for', { plugins: [{ id: 'web' }, { id: 'file-parser', enabled: false }, { id: 'new-one' }] }, 'plugins[0], plugins[2]'],
+    [
+      'each plugin without a stage that is asked for, with its id',
+      { plugins: [{ id: 'web' }, { id: 'file-parser', enabled: false }, { id: 'new one' }, { id: 'response-healing' }, { id: 'web', max_results: 1 }] },
+      'plugins[0]=web, plugins[2]=new%20one, plugins[3]=response-healing, plugins[4]=web',
+    ],
     ['unknown parameters', { temprature: 0, 'x.y,\r\n': 1 }, 'temprature, x.y%2C%0D%0A'],
     [
       'unknown preferences',
@@ -66,18 +70,18 @@ describe('unsupported fields of a request', () => {
     expect(ignored(Object.fromEntries(odd.map((name) => [name, 1])))).toMatch(/^[\x21-\x7e]+(, [\x21-\x7e]+)*$/);
     const many = ignored({ plugins: Array.from({ length: 500 }, () => ({ id: 'web' })), ...Object.fromEntries(odd.map((name) => [name, 1])) });
     expect(many?.length).toBeLessThanOrEqual(1_024);
-    expect(many).toMatch(/^plugins\[0\], .*, \.\.\.$/);
+    expect(many).toMatch(/^plugins\[0\]=web, .*, \.\.\.$/);
   });
 });
 
 describe('a request that asks for moderation', () => {
   it('is refused, with the path of the plugin', () => {
     const request = chatRequest.parse({ ...hello, plugins: [{ id: 'web' }, { id: 'moderation' }] });
-    expect(() => refuseModeration(request)).toThrow(expect.objectContaining({ code: 'request.invalid', details: { param: 'plugins[1]' } }));
-    expect(ignoredIn(request)).toBe('plugins[0]');
+    expect(() => refusePlugins(request)).toThrow(expect.objectContaining({ code: 'request.invalid', details: { param: 'plugins[1]' } }));
+    expect(ignoredIn(request)).toBe('plugins[0]=web');
   });
 
   it('is accepted when it switches moderation off', () => {
-    expect(() => refuseModeration(chatRequest.parse({ ...hello, plugins: [{ id: 'moderation', enabled: false }] }))).not.toThrow();
+    expect(() => refusePlugins(chatRequest.parse({ ...hello, plugins: [{ id: 'moderation', enabled: false }] }))).not.toThrow();
   });
 });

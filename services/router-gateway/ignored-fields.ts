@@ -1,5 +1,6 @@
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** Proxies refuse responses with more than 4 to 8 KiB of headers. */
@@ -8,9 +9,7 @@ const MORE = ', ...';
 const MAX_NAME_CHARS = 64;
 const PLAIN_NAME = /^[\w$-]{1,64}$/;
 
-const MODERATION = 'moderation';
-
-/** Response header with the parts of a request that had no effect. */
+/** Response header with the parts of a request that had no effect; a plugin as its place and its id, `plugins[0]=web`. */
 export const IGNORED_HEADER = 'x-switchyard-ignored';
 
 /**
@@ -114,7 +113,7 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
       if (field === 'messages') addCacheControlsOfMessages(request.messages, name);
-      else if (field === 'plugins') for (const [at, plugin] of (request.plugins ?? []).entries()) isIgnored(plugin) && name(`plugins[${at}]`);
+      else if (field === 'plugins') addIgnoredPlugins(request.plugins ?? [], name);
       else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheControl(tool) && name(`tools[${at}].cache_control`);
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
@@ -122,24 +121,21 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
   };
 }
 
-/** @throws `request.invalid` for a moderation plugin: it must not be ignored, as the caller relies on it */
-export function refuseModeration({ plugins }: ChatRequest): void {
-  const at = plugins?.findIndex((plugin) => plugin.id === MODERATION && isEnabled(plugin)) ?? -1;
-  if (at < 0) return;
-  const param = `plugins[${at}]`;
-  throw new SwitchyardError('request.invalid', `${param} requests moderation, which this router does not support yet; send the request without it`, {
-    details: { param },
-  });
+/** @throws `request.invalid` for a plugin that must not be ignored, as the caller relies on it */
+export function refusePlugins({ plugins = [] }: ChatRequest): void {
+  for (const [at, plugin] of plugins.entries()) {
+    if (supportOfPlugin(plugin) !== 'refused') continue;
+    const param = `plugins[${at}]`;
+    throw new SwitchyardError('request.invalid', `${param} requests ${plugin.id}, which this router does not support yet; send the request without it`, {
+      details: { param },
+    });
+  }
 }
 
-type Plugin = NonNullable<ChatRequest['plugins']>[number];
-
-function isEnabled(plugin: Plugin): boolean {
-  return plugin.enabled !== false;
-}
-
-function isIgnored(plugin: Plugin): boolean {
-  return isEnabled(plugin) && plugin.id !== MODERATION;
+function addIgnoredPlugins(plugins: NonNullable<ChatRequest['plugins']>, name: (path: string) => boolean): void {
+  for (const [at, plugin] of plugins.entries()) {
+    if (supportOfPlugin(plugin) === 'ignored' && !name(`plugins[${at}]=${encodedName(plugin.id)}`)) return;
+  }
 }
 
 /** Adds the ignored paths below a field. `name` returns false when the header is full; so does this function. */

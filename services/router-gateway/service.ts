@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { FastifyInstance } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
@@ -8,6 +7,7 @@ import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
+import { type Serving, serve } from '#shared/http-server/serve.ts';
 import { readCollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -44,19 +44,12 @@ interface RouterGatewayDeps {
   tracing?: Tracing;
 }
 
-interface RouterGateway {
-  /** With the actual port. */
-  url: string;
-  /** Drains, then ends open calls with an error. The bus stays open. */
-  stop(): Promise<void>;
-}
-
 /**
  * Starts the HTTP front of the model router.
  * @param opened the port to use, closed if the start fails; absent: a port is opened
  * @throws `service.port_taken`, `config.invalid`
  */
-export async function startRouterGateway(deps: RouterGatewayDeps, opened?: PublicPort): Promise<RouterGateway> {
+export async function startRouterGateway(deps: RouterGatewayDeps, opened?: PublicPort): Promise<Serving> {
   const { bus, config, limits = gatewayLimits, log, metrics = noMetrics } = deps;
   const { host, port } = config;
   const publicPort = opened ?? (await openRouterPort({ host, port }, undefined, limits));
@@ -64,40 +57,31 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
   // Starts with a letter: elsewhere a numeric token means a partition. Letters and digits only, so that ids can be parsed.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   const sender = new CallSender({ bus, log, limits });
-  let app: FastifyInstance | null = null;
-  try {
-    const traceForwarder = forwarderTo(config.tracing, log, metrics);
-    app = buildApp({
-      ...deps,
-      readers,
-      sender,
-      admission,
-      limits,
-      metrics,
-      deadlines: new Deadlines(),
-      traceForwarder,
-      serverFactory: publicPort.serverFactory,
-      platformKeys: config.platformKeys ?? null,
-    });
-    app.addHook('onClose', async () => traceForwarder?.stop());
-    await app.listen({ host, port, backlog: limits.connectionsToAccept });
-    let stopped: Promise<void> | null = null;
-    const gateway = { app, admission, readers, sender, limits, log, drainTimeoutMs: config.drainTimeoutMs };
-    const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
-    return {
-      url: publicPort.url,
-      stop: () => {
-        unwatch();
-        stopped ??= stopGateway(gateway);
-        return stopped;
-      },
-    };
-  } catch (error) {
-    await app?.close();
-    await publicPort.close();
-    await Promise.all([readers.stop(), sender.stop()]);
-    throw error;
-  }
+  const serving = await serve(publicPort, {
+    host,
+    port,
+    backlog: limits.connectionsToAccept,
+    build: (serverFactory) => {
+      const traceForwarder = forwarderTo(config.tracing, log, metrics);
+      const parts = { readers, sender, admission, limits, metrics, traceForwarder, serverFactory, platformKeys: config.platformKeys ?? null };
+      const app = buildApp({ ...deps, ...parts, deadlines: new Deadlines() });
+      app.addHook('onClose', async () => traceForwarder?.stop());
+      return app;
+    },
+    drain: () => drainCalls({ admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs }),
+    cutAfterMs: limits.stopFlushMs,
+    release: async () => {
+      await Promise.all([readers.stop(), sender.stop()]);
+    },
+  });
+  const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
+  return {
+    url: serving.url,
+    stop: () => {
+      unwatch();
+      return serving.stop();
+    },
+  };
 }
 
 /** Null: there is no collector. */
@@ -114,26 +98,18 @@ function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metr
 }
 
 interface Running {
-  app: FastifyInstance;
   admission: Admission;
   readers: CallReaders;
-  sender: CallSender;
   limits: GatewayLimits;
   log: Log;
   drainTimeoutMs: number;
 }
 
-async function stopGateway({ app, admission, readers, sender, limits, log, drainTimeoutMs }: Running): Promise<void> {
+/** Then ends open calls with an error. */
+async function drainCalls({ admission, readers, limits, log, drainTimeoutMs }: Running): Promise<void> {
   admission.close();
-  // The port stays open meanwhile: load balancers see the readiness probe fail.
-  if (!(await admission.drained(drainTimeoutMs))) {
-    log.warn({ drain_timeout_ms: drainTimeoutMs }, 'the drain has timed out: open calls are ended with an error');
-    readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
-    await admission.drained(limits.stopFlushMs);
-  }
-  const closed = app.close();
-  const cut = setTimeout(() => app.server.closeAllConnections(), limits.stopFlushMs);
-  await closed;
-  clearTimeout(cut);
-  await Promise.all([readers.stop(), sender.stop()]);
+  if (await admission.drained(drainTimeoutMs)) return;
+  log.warn({ drain_timeout_ms: drainTimeoutMs }, 'the drain has timed out: open calls are ended with an error');
+  readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
+  await admission.drained(limits.stopFlushMs);
 }

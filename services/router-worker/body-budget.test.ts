@@ -9,7 +9,6 @@ import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { BodyBudget } from './body-budget.ts';
 import { startRouterWorker } from './service.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
@@ -17,27 +16,6 @@ const MIB = 1024 * 1024;
 const WAIT = { timeout: 30_000, interval: 5 };
 const quiet = () => {};
 const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
-
-describe('BodyBudget', () => {
-  it('reserves no more than its limit, and again what was released', () => {
-    const budget = new BodyBudget(100);
-    const leave = budget.acquire(60);
-    budget.acquire(40);
-    expect(budget.acquire(1)).toBeNull();
-    leave?.();
-    expect(budget.acquire(61)).toBeNull();
-    expect(budget.acquire(60)).not.toBeNull();
-  });
-
-  it('accepts one body of any size when it holds no other', () => {
-    const budget = new BodyBudget(100);
-    const leave = budget.acquire(1_000);
-    expect(leave).not.toBeNull();
-    expect(budget.acquire(1)).toBeNull();
-    leave?.();
-    expect(budget.acquire(1)).not.toBeNull();
-  });
-});
 
 describe('a worker with delivered calls', () => {
   let isReady = true;

@@ -1,51 +1,8 @@
-/** The part of AbortSignal that calls use. An AbortSignal per call, and its listeners, would cost more than everything else kept of the call. */
+/** What providers need of a call's abort signal. An AbortSignal has it, too. */
 export interface CallSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
   throwIfAborted(): void;
   addEventListener(type: 'abort', listener: () => void): void;
   removeEventListener(type: 'abort', listener: () => void): void;
-}
-
-/** Controller and signal of one call. Listeners run once, in order, and are dropped. */
-export class CallAbortController implements CallSignal {
-  #end: { reason: unknown } | null = null;
-  #listeners: (() => void)[] = [];
-
-  get aborted(): boolean {
-    return this.#end !== null;
-  }
-
-  get reason(): unknown {
-    return this.#end?.reason;
-  }
-
-  throwIfAborted(): void {
-    if (this.#end !== null) throw this.#end.reason;
-  }
-
-  addEventListener(_: 'abort', listener: () => void): void {
-    this.#listeners.push(listener);
-  }
-
-  removeEventListener(_: 'abort', listener: () => void): void {
-    this.#listeners = this.#listeners.filter((other) => other !== listener);
-  }
-
-  abort(reason: unknown): void {
-    if (this.#end !== null) return;
-    this.#end = { reason };
-    const listeners = this.#listeners;
-    this.#listeners = [];
-    for (const listener of listeners) listener();
-  }
-}
-
-/** For APIs that need an AbortSignal. */
-export function abortSignalOf(signal: CallSignal): AbortSignal {
-  const controller = new AbortController();
-  const abort = () => controller.abort(signal.reason);
-  if (signal.aborted) abort();
-  else signal.addEventListener('abort', abort);
-  return controller.signal;
 }

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import { itemSpan } from '#services/work/item-span.ts';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
@@ -12,8 +13,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf, spanReferenceIn } from '#shared/telemetry/trace-context.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
-import { callSpan, upstreamsOf } from './call-span.ts';
-import { configuredProviders } from './providers/registry.ts';
+import { callTrace } from './call-span.ts';
 import { startRouterWorker } from './service.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
@@ -120,7 +120,8 @@ describe('the spans of a call', () => {
 describe('a later delivery of a call', () => {
   const link = (delivery: number, mayBeSecond: boolean) => {
     const tracing = recordingTracing();
-    callSpan(tracing, upstreamsOf(configuredProviders(config)), { call: callOf('x', { callId: 'gen-1' }), delivery, mayBeSecond }).end(null);
+    const call = callOf('x', { callId: 'gen-1' });
+    itemSpan(tracing, callTrace(call, delivery, 'off'), { id: call.callId, number: delivery, mayBeSecond, parent: PARENT })?.end();
     return tracing.spans[0];
   };
 

@@ -1,11 +1,11 @@
 import type { RouterCall } from '#bus/messages/router.ts';
+import type { ItemTrace } from '#services/work/item-span.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
-import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
-import { type Attributes, type ContentCapture, noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
+import type { Attributes, ContentCapture, Span, Tracing } from '#shared/telemetry/tracing.ts';
 import type { Attempted } from './call/run-call.ts';
 import type { ConfiguredProviders } from './providers/registry.ts';
 
@@ -16,37 +16,13 @@ export function upstreamsOf(providers: ConfiguredProviders): Upstreams {
   return new Map([...providers].flatMap(([slug, { address }]) => (address === null ? [] : [[slug, address]])));
 }
 
-interface Delivery {
-  call: RouterCall;
-  /** From 1. */
-  delivery: number;
-  /** Whether an earlier item of the call may have been executed. */
-  mayBeSecond: boolean;
-}
-
-/** Span of one delivery, with a child per attempt. */
-export interface CallSpan {
-  attempted(attempt: Attempted): void;
-  /** @param errorType a stable code; null when the answer is complete */
-  end(errorType: string | null): void;
-}
-
-const silentSpan: CallSpan = { attempted() {}, end() {} };
-
-/** Begins `chat {model}`. The id derives from call and delivery, so that a later delivery in any process can link to it. */
-export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, delivery, mayBeSecond }: Delivery): CallSpan {
-  if (tracing === noTracing) return silentSpan;
-  const { callId, request, reply, traceparent: parent } = call;
-  const nameOf = (number: number) => `${callId}#${number}`;
-  const former = delivery > 1 ? contextBelow(parent, nameOf(delivery - 1)) : mayBeSecond ? contextBelow(parent, nameOf(1)) : null;
+/** `chat {model}`, the span of one delivery. */
+export function callTrace({ callId, request, reply }: RouterCall, delivery: number, content: ContentCapture): ItemTrace {
   const requestedModel = request.model ?? request.models?.[0];
-  const span = tracing.begin(requestedModel === undefined ? 'chat' : `chat ${requestedModel}`, {
+  return {
+    name: requestedModel === undefined ? 'chat' : `chat ${requestedModel}`,
     kind: 'client',
     scope: 'switchyard.gen_ai',
-    parent,
-    // How often an earlier item was delivered is unknown, so a derived id might repeat.
-    ...(delivery === 1 && mayBeSecond ? {} : { spanId: spanIdOf(nameOf(delivery)) }),
-    links: former === null ? [] : [former],
     attributes: {
       [genAi.operation]: 'chat',
       [genAi.requestModel]: requestedModel,
@@ -55,19 +31,30 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
       [genAi.requestStream]: request.stream === true || undefined,
       [genAi.conversation]: reply?.sessionId,
       [genAi.responseId]: callId,
-      [genAi.inputMessages]: inputOf(request, tracing.content),
+      [genAi.inputMessages]: inputOf(request, content),
       'switchyard.delivery': delivery,
     },
-  });
-  let attempts = 0;
-  return {
-    attempted(attempt) {
-      attempts += 1;
-      recordAttempt(tracing, upstreams, span, attempt, attempts);
-      span.set({ 'switchyard.attempts': attempts, ...answerAttributes(attempt, tracing.content) });
-    },
-    end: (errorType) => span.end(errorType),
   };
+}
+
+/** Records the attempts of a call, each as a span below that of its delivery. */
+export class CallSpan {
+  readonly #span: Span;
+  readonly #tracing: Tracing;
+  readonly #upstreams: Upstreams;
+  #attempts = 0;
+
+  constructor(span: Span, { tracing, upstreams }: { tracing: Tracing; upstreams: Upstreams }) {
+    this.#span = span;
+    this.#tracing = tracing;
+    this.#upstreams = upstreams;
+  }
+
+  attempted(attempt: Attempted): void {
+    this.#attempts += 1;
+    recordAttempt(this.#tracing, this.#upstreams, this.#span, attempt, this.#attempts);
+    this.#span.set({ 'switchyard.attempts': this.#attempts, ...answerAttributes(attempt, this.#tracing.content) });
+  }
 }
 
 function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, attempt: Attempted, number: number): void {

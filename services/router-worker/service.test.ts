@@ -480,7 +480,7 @@ describe('a call whose worker died', () => {
       expect.objectContaining({ type: 'call.failed', failure: expect.objectContaining({ code: 'router.provider_unavailable' }) }),
     ]);
     expect(await deadLettersOf(call)).toEqual([
-      { source: 'call', p: partitionOf(SESSION), reason: 'the call was given up after 5 tries', body: expect.stringContaining('Hello!') },
+      { source: 'call', p: partitionOf(SESSION), reason: 'its worker died 5 times', body: expect.stringContaining('Hello!') },
     ]);
   });
 

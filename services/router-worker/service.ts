@@ -1,18 +1,19 @@
 import type { Bus } from '#bus/bus.ts';
+import { RunningItems } from '#services/work/running-items.ts';
+import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { Deadlines } from '#shared/deadlines.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { catalogueOf } from './call/candidates.ts';
+import { type CallItemsDeps, callItems } from './call-items.ts';
 import { upstreamsOf } from './call-span.ts';
-import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
+import { CallWatch } from './call-watch.ts';
 import { openProviders } from './providers/registry.ts';
-import { RunningCalls } from './running-calls.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
@@ -42,40 +43,45 @@ export interface RouterWorkerDeps {
 
 /** Executes router calls of clients and of actors. @throws `config.invalid` naming the variable of a missing credential */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
-  const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
-  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;
-  const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
-  const running = new RunningCalls({ bus, clock, actorClock: deps.actorClock ?? clock });
-  const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
-  const consume: ConsumeDeps = {
+  const {
+    config,
+    environment,
     bus,
     database,
+    log,
     clock,
-    deadlines: new Deadlines(),
+    actorClock = clock,
+    drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS,
+    metrics = noMetrics,
+    tracing = noTracing,
+  } = deps;
+  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;
+  const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
+  const running = new RunningItems();
+  const watch = new CallWatch({ bus, clock });
+  const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
+  const calls: CallItemsDeps = {
+    bus,
+    clock,
+    actorClock,
     log,
     metrics,
     tracing,
+    watch,
     upstreams: upstreamsOf(providers.configured),
-    running,
     adapters: providers.adapters,
     timeouts: { connectMs, firstTokenMs, idleMs },
     catalogue: catalogueOf(config, providers.configured),
   };
-  const consumers = [
-    consumeCalls('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, consume),
-    consumeCalls('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, consume),
+  const kinds = [
+    callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),
+    callItems('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, calls),
   ];
-  const unwatch = metrics.watch('queueDepth', async () => {
-    const depths = await bus.work.depths();
-    return (['router.call', 'router.turn'] as const).map((kind) => ({ labels: { kind }, value: depths[kind] }));
-  });
+  const worker = startWorker(kinds, { bus, database, clock, log, metrics, tracing, running, drainTimeoutMs });
   return {
-    async stop(withinMs = drainTimeoutMs) {
-      unwatch();
-      const drainTimer = setTimeout(() => running.loseAllLeases(), withinMs);
-      await Promise.all(consumers.map((consumer) => consumer.stop()));
-      clearTimeout(drainTimer);
-      await running.stop();
+    async stop(withinMs) {
+      await worker.stop(withinMs);
+      await watch.stop();
       await providers.close();
     },
   };

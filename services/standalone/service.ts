@@ -6,6 +6,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
+import { effectKinds } from '#services/effect-worker/effect-kinds.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
 import { openRouterPort } from '#services/router-gateway/open-router-port.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
@@ -81,7 +82,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   });
   releasers.add('router worker', () => worker.stop(drainLeftMs()));
   const { maxDeliveryAttempts } = config;
-  const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
+  const effectConfig = { kinds: effectKinds.map(({ name }) => name), maxDeliveryAttempts, drainTimeoutMs };
   const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
   releasers.add('effect worker', () => effectWorker.stop(drainLeftMs()));
   // Tagged as in a cluster, so that both behave alike.

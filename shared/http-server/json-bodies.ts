@@ -1,9 +1,53 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { markRequest } from './mark-requests.ts';
+import { readBody } from './read-body.ts';
 
-/** Treats a body without Content-Type as JSON, the only type accepted. An explicit type still has to match. */
-export function readUntypedBodiesAsJson(app: FastifyInstance): void {
+export interface JsonBodyRules {
+  limitBytes: number;
+  /** Counts arriving bytes. @throws when there is no capacity for them */
+  grew(request: FastifyRequest, bytes: number): void;
+  /** Runs `handle` at once, or later for a large body; absent: at once. */
+  schedule?(sizeBytes: number, handle: () => void): void;
+  /** Whether an empty body counts as none; else it is invalid JSON. */
+  mayBeEmpty: boolean;
+  /** Called with the text before it is parsed. */
+  onText?(request: FastifyRequest, text: string): void;
+  /** An error for a value that no route may get; null: none. */
+  refuse?(value: unknown): Error | null;
+}
+
+const BYTE_ORDER_MARK = '\uFEFF';
+
+/** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused as invalid JSON. */
+export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onText, refuse }: JsonBodyRules): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  readUntypedBodiesAsJson(app);
+  app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+    refuseEncodedBody(request.headers);
+    const handle = (body: Buffer) => {
+      markRequest(request);
+      if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
+      const text = withoutMark(body.toString());
+      onText?.(request, text);
+      void parse(request, text, (error, value: unknown) => done(error ?? refuse?.(value) ?? null, value));
+    };
+    readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {
+      if (error !== null) return done(error);
+      if (schedule === undefined) handle(body);
+      else schedule(body.byteLength, () => handle(body));
+    });
+  });
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
+
+/** Treats a body without Content-Type as JSON. An explicit type still has to match. */
+function readUntypedBodiesAsJson(app: FastifyInstance): void {
   app.addHook('onRequest', ({ headers }, _reply, done) => {
     if (headers['content-type'] === undefined && bodyIsAnnounced(headers)) headers['content-type'] = 'application/json';
     done();
@@ -19,7 +63,7 @@ export function bodyIsAnnounced(headers: IncomingHttpHeaders): boolean {
  * Refuses compressed bodies: a few kilobytes may expand to gigabytes, and limits count bytes as received.
  * @throws `request.unsupported_media` for any encoding but `identity`
  */
-export function refuseEncodedBody(headers: IncomingHttpHeaders): void {
+function refuseEncodedBody(headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
   throw new SwitchyardError('request.unsupported_media', 'the request has a Content-Encoding: send the body uncompressed, without this header');

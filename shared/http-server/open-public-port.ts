@@ -16,7 +16,7 @@ interface Fixed {
 }
 
 /** Responses until the app takes over. */
-interface WhileBooting {
+export interface WhileBooting {
   /** Responses to GET and HEAD, by path. */
   probes: Readonly<Record<string, Fixed>>;
   /** Response to all other requests. */

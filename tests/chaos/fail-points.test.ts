@@ -71,10 +71,10 @@ const BOOKING: Round = {
   tool: 'book',
   groups: [
     [
-      { role: 'router-worker', point: 'call.taken' },
-      { role: 'router-worker', point: 'call.made' },
-      { role: 'router-worker', point: 'call.reported' },
-      { role: 'router-worker', point: 'call.acked' },
+      { role: 'router-worker', point: 'item.taken' },
+      { role: 'router-worker', point: 'item.done' },
+      { role: 'router-worker', point: 'item.reported' },
+      { role: 'router-worker', point: 'item.acked' },
       { role: 'effect-worker', env: tools, point: 'item.taken' },
       { role: 'effect-worker', env: tools, point: 'item.done' },
       { role: 'effect-worker', env: tools, point: 'tool.claimed' },

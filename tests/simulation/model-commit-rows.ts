@@ -1,5 +1,5 @@
-import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import { encodeSnapshot, MACHINE_VERSION } from '../../actors/kinds/snapshots.ts';
+import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import { type Row, sqlError } from './model-rows.ts';
 
 /** The kinds of rows in a commit. A row's `p` is its partition. */

@@ -4,15 +4,14 @@ import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
 import { startActorHost } from '../../services/actor-host/service.ts';
 import { Bundles } from '../../services/effect-worker/bundles.ts';
-import { type ConsumeDeps, consumeItems } from '../../services/effect-worker/consume-items.ts';
 import { deliveryItems } from '../../services/effect-worker/deliveries/deliver.ts';
-import { RunningItems } from '../../services/effect-worker/running-items.ts';
 import { Slots } from '../../services/effect-worker/tools/slots.ts';
 import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
-import { consumeCalls } from '../../services/router-worker/consume-calls.ts';
-import { RunningCalls } from '../../services/router-worker/running-calls.ts';
+import { callItems } from '../../services/router-worker/call-items.ts';
+import { CallWatch } from '../../services/router-worker/call-watch.ts';
+import { consumeKind } from '../../services/work/consume-kind.ts';
+import { RunningItems } from '../../services/work/running-items.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { Deadlines } from '../../shared/deadlines.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { noMetrics } from '../../shared/telemetry/metrics.ts';
@@ -58,22 +57,23 @@ export function hostOn({ process, bus, store, clock }: Footing): Promise<{ stop(
 
 /** A worker of every kind: leases and settling are the product's; its calls go to the simulated environment. */
 export function workerOn({ process, bus, database, clock, environment }: Footing): void {
-  const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
-  const running = new RunningCalls({ bus, clock, heartbeatMs: ASK_MS });
+  const running = new RunningItems();
+  const shared = { bus, database, clock, log: silentLog, metrics: noMetrics, tracing: noTracing, running };
+  const watch = new CallWatch({ bus, clock, heartbeatMs: ASK_MS });
   // `environment` and `process` are used by the replacement of executeCall (load-simulation.ts) only.
-  const calls = { ...shared, running, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
-  consumeCalls('router.turn', { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES }, calls as unknown as Parameters<typeof consumeCalls>[2]);
+  const calls = { ...shared, actorClock: clock, watch, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
+  const limits = { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES };
+  consumeKind(callItems('router.turn', limits, calls as unknown as Parameters<typeof callItems>[2]), shared);
 
   const bundles = new Bundles(database);
-  const consume: ConsumeDeps = { ...shared, running: new RunningItems({ clock }), lease: effectLease };
   const variables = { AGENT_API_KEY: 'key' };
   const poster = environment.posterOf(process);
-  const deliveries = deliveryItems({ ...shared, bundles, environment: variables, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 });
-  consumeItems(deliveries, CONCURRENCY, consume);
+  const effects = { ...shared, running: new RunningItems() };
+  const items = { ...effects, bundles, concurrency: CONCURRENCY, lease: effectLease };
+  consumeKind(deliveryItems({ ...items, environment: variables, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 }), effects);
   const aborts = new ReceivedAborts({ notices: bus.notices, clock });
   const { servers, lists } = toolServerOf(process, environment);
-  const items = toolItems({ ...shared, bundles, servers, lists, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' });
-  consumeItems(items, CONCURRENCY, consume);
+  consumeKind(toolItems({ ...items, servers, lists, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' }), effects);
 }
 
 type ToolDeps = Parameters<typeof toolItems>[0];

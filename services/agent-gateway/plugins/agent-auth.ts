@@ -2,13 +2,6 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Served without a key, and while the gateway is not ready. */
-    isPublic?: boolean;
-  }
-}
-
 /** Compares hashes, in constant time. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
   const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');

@@ -1,8 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { BodyBudget, type BodyShare } from '#shared/http-server/body-budget.ts';
-import { bodyIsAnnounced } from '#shared/http-server/json-bodies.ts';
+import { bodyIsAnnounced, parseJsonBodies } from '#shared/http-server/json-bodies.ts';
+import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
+import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
+import { invalidField } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,5 +32,20 @@ export function boundBodies(app: FastifyInstance): void {
     if (response.destroyed) share.close();
     else response.once('close', share.close);
     done();
+  });
+}
+
+/** Large bodies wait for each other. Deep nesting is refused: walking it would exhaust the stack, and no store takes it. */
+export function acceptJsonOnly(app: FastifyInstance): void {
+  const largeBodies = new LargeBodyQueue();
+  parseJsonBodies(app, {
+    limitBytes: limits.bodyBytes,
+    grew: (request, bytes) => request.bodyShare?.grew(bytes),
+    schedule: (sizeBytes, handle) => largeBodies.run(sizeBytes, handle),
+    mayBeEmpty: true,
+    refuse(value) {
+      const tooDeep = nestingViolation(value);
+      return tooDeep === null ? null : invalidField(tooDeep.path, tooDeep.message);
+    },
   });
 }

@@ -1,6 +1,6 @@
 import fastify from 'fastify';
 import { expect, it } from 'vitest';
-import { acceptJsonOnly } from './json-body.ts';
+import { acceptJsonOnly } from './bounded-bodies.ts';
 
 const CLIENTS = 20;
 

@@ -1,19 +1,18 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Log } from '#shared/telemetry/log.ts';
+import { type ErrorSink, sendError } from '#shared/http-server/error-replies.ts';
 import type { ReadinessGate } from '../readiness.ts';
 import { unauthorized } from './agent-auth.ts';
-import { invalidField, sendError } from './error-reply.ts';
+import { invalidField } from './error-reply.ts';
 import { notReady } from './require-ready.ts';
 
-interface UnroutableDeps {
+interface UnroutableDeps extends ErrorSink {
   hasKey(authorization: string | undefined): boolean;
   gate: ReadinessGate;
-  log: Log;
 }
 
 /** Replies to requests with an address that the router can't parse. No hooks run for them: the order of refusals is repeated here. */
-export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
+export function unroutable({ hasKey, gate, ...sink }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = async () => {
       if (!hasKey(request.headers.authorization)) return unauthorized();
@@ -24,6 +23,6 @@ export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
     };
     reply.header('x-request-id', request.id);
     // Can't reject: the gate resolves even without a database.
-    void refusal().then((found) => sendError(found, { request, reply, log }));
+    void refusal().then((found) => sendError(found, request, reply, sink));
   };
 }

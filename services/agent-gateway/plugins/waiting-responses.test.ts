@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { closeApp } from '#shared/http-server/serve.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -9,7 +10,6 @@ import { buildApp } from '../app.ts';
 import { assemble } from '../components.ts';
 import { limits } from '../limits.ts';
 import { RequestsInFlight } from '../requests-in-flight.ts';
-import { closeAtOnce } from '../service.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
@@ -33,9 +33,10 @@ async function listening(changes: Parameters<TestDeployment['deps']>[0] = {}, kn
   const deps = deployment.deps({ streaming: true, ...changes });
   const parts = assemble(deps);
   const app = buildApp(deps, parts);
-  const inFlight = new RequestsInFlight(app);
+  const inFlight = new RequestsInFlight();
+  inFlight.follow(app);
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
-  ends.push(() => closeAtOnce(app));
+  ends.push(() => closeApp(app, limits.cutAfterMs));
   const sockets = new Set<object>();
   app.server.on('connection', (socket) => {
     sockets.add(socket);

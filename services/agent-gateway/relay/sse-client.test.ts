@@ -4,11 +4,12 @@ import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { closeApp } from '#shared/http-server/serve.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
 import { assemble } from '../components.ts';
-import { closeAtOnce } from '../service.ts';
+import { limits } from '../limits.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
@@ -41,7 +42,7 @@ async function startObserved(waits: { stalledMs: number; heartbeatMs?: number })
     });
   });
   const { origin } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
-  return { url: origin, waiting, close: () => closeAtOnce(app) };
+  return { url: origin, waiting, close: () => closeApp(app, limits.cutAfterMs) };
 }
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
@@ -170,6 +171,6 @@ describe('a stream whose client is slow', () => {
     await until(() => parts.streams.size === 0, 'its place');
     expect(socket.bytesRead).toBeLessThan(size);
     socket.destroy();
-    await closeAtOnce(app);
+    await closeApp(app, limits.cutAfterMs);
   });
 });

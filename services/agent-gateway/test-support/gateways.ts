@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type AgentGateway, startAgentGateway } from '../service.ts';
+import type { Serving } from '#shared/http-server/serve.ts';
+import { startAgentGateway } from '../service.ts';
 import { type EventClient, openEvents } from './event-source.ts';
 import { BEARER, type TestDeployment } from './test-deployment.ts';
 
@@ -7,14 +8,14 @@ const newRecord = z.object({ id: z.string() });
 
 /** Gateways that listen on ports, their clients, and one cleanup for all. */
 export interface Gateways {
-  start(changes?: Parameters<TestDeployment['deps']>[0]): Promise<AgentGateway>;
+  start(changes?: Parameters<TestDeployment['deps']>[0]): Promise<Serving>;
   newSession(gateway: { url: string }): Promise<string>;
   stream(gateway: { url: string }, sessionId: string, query?: string, headers?: Record<string, string>): Promise<EventClient>;
   stopAll(): Promise<void>;
 }
 
 export function gatewaysOf(deployment: () => TestDeployment): Gateways {
-  const gateways: AgentGateway[] = [];
+  const gateways: Serving[] = [];
   const clients: EventClient[] = [];
   return {
     start: async (changes = {}) => {

@@ -1,4 +1,8 @@
 import { DELIVERY_WORK_VERSION, type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
+import type { LeaseTimes } from '#bus/renew-lease.ts';
+import type { ItemKind, ResultCommand } from '#services/work/item-kind.ts';
+import { itemSpan } from '#services/work/item-span.ts';
+import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -10,9 +14,8 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';
 import type { Bundles } from '../bundles.ts';
-import type { ItemExecution, ItemKind } from '../consume-items.ts';
-import { itemSpan } from '../item-span.ts';
-import type { Report } from '../report-result.ts';
+import { effectIds } from '../effect-ids.ts';
+import { parsedItem } from '../parsed-item.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
 import { type Attempt, postCallback } from './post-callback.ts';
 import { type PostResult, UNCHECKED } from './receiver-breaker.ts';
@@ -30,7 +33,12 @@ export interface DeliverDeps {
   log: Log;
   metrics: Metrics;
   tracing: Tracing;
+  concurrency: number;
+  lease: LeaseTimes;
 }
+
+/** What the owner gets. */
+type DeliveryReport = Extract<ResultCommand, { type: 'delivery.reported' }>;
 
 interface Deps extends DeliverDeps {
   receivers: Receivers;
@@ -43,38 +51,49 @@ const BUSY_MS = 1_000;
 const SPREAD_MS = 4_000;
 
 /** Callback deliveries: one item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
-export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
+export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork, DeliveryReport> {
   const deps = { ...given, receivers: new Receivers(given.clock) };
+  const { concurrency, lease, clock } = given;
   return {
     name: 'delivery',
-    schema: deliveryWork,
+    concurrency,
+    lease,
+    bodyBytes: null,
     newestVersion: DELIVERY_WORK_VERSION,
+    // A replayed dead letter has none.
     needsEffectRow: false,
-    // A counted attempt is always made.
-    aborts: null,
-    perform: (work, execution) => deliver(work, execution, deps),
-    // The timer that the round's commit stored starts another round.
-    skip: async () => null,
-    giveUp: (work, reason, _body, execution) => giveUp(work, reason, execution, deps),
+    // Its owner stores the letter, in the commit that ends the delivery.
+    deadLetters: null,
+    writesOwnLine: false,
+    endReasons: itemEndReasons,
+    parse: (body) => parsedItem(deliveryWork, body),
+    header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),
+    ids: effectIds,
+    remainingMs: ({ deadlineAtMs }) => deadlineAtMs - clock.nowMs(),
+    // Not `watch`: a counted attempt is always made.
+    execute: (work, running) => deliver(work, running, deps),
+    // Past its deadline: the timer that the round's commit stored starts another round.
+    refuse: async (work, refusal, running) => (refusal.why === 'given-up' ? giveUp(work, refusal.reason, running, deps) : null),
+    commandOf: (_, report) => report,
   };
 }
 
-async function deliver(work: DeliveryWork, execution: ItemExecution, deps: Deps): Promise<Report> {
+async function deliver(work: DeliveryWork, running: RunningItem, deps: Deps): Promise<DeliveryReport> {
   const { deliveryId } = work;
-  const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), execution.signal); // no fail point: reads
+  const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), running.signal); // no fail point: reads
   if (found === null || found.state !== 'open') return finalReportOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
   if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
-  return receiver.slots.withSlot(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
+  return receiver.slots.withSlot(running.signal, () => deliverTo(receiver, work, found, running, deps));
 }
 
 /** The caller holds one of the receiver's slots. */
-async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, execution: ItemExecution, deps: Deps): Promise<Report> {
+async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, running: RunningItem, deps: Deps): Promise<DeliveryReport> {
   const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
   let result: PostResult = 'unknown';
   try {
-    const { report, outcome } = await attemptOnce(work, found, execution, deps); // no fail point: inside
+    const { report, outcome } = await attemptOnce(work, found, running, deps); // no fail point: inside
     if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
     return report;
   } finally {
@@ -90,7 +109,7 @@ function isOverdue({ createdAtMs }: StoredDelivery, { clock }: Deps): boolean {
 }
 
 /** Uses up no attempt: the owner makes another round after the pause. */
-function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silent' | 'busy', waitMs: number, { metrics }: Deps): Report {
+function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silent' | 'busy', waitMs: number, { metrics }: Deps): DeliveryReport {
   metrics.add('callbacksPostponed', { reason: why });
   const reason =
     why === 'silent'
@@ -104,18 +123,18 @@ function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silen
 async function attemptOnce(
   work: DeliveryWork,
   found: StoredDelivery,
-  execution: ItemExecution,
+  running: RunningItem,
   deps: Deps,
-): Promise<{ report: Report; outcome: Attempt | null }> {
+): Promise<{ report: DeliveryReport; outcome: Attempt | null }> {
   const { database, maxAttempts, log, metrics } = deps;
   const { deliveryId } = work;
-  const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), execution.signal); // no fail point: reads
+  const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), running.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
   // Counted right before the request: a worker that dies from here on has used up the attempt.
-  const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), execution.signal);
-  if (attempt === null) return usedUp(deliveryId, execution, deps);
+  const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), running.signal);
+  if (attempt === null) return usedUp(deliveryId, running, deps);
   failPoint('delivery.counted');
-  const outcome = await posted(work, found, attempt, apiKey, execution, deps); // no fail point: inside
+  const outcome = await posted(work, found, attempt, apiKey, running, deps); // no fail point: inside
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
   const report = reportOf(deliveryId, attempt, maxAttempts, outcome);
   metrics.add('callbackAttempts', { outcome: report.outcome });
@@ -123,14 +142,7 @@ async function attemptOnce(
 }
 
 /** One attempt as one span. The receiver gets its context as `traceparent`. */
-async function posted(
-  work: DeliveryWork,
-  found: StoredDelivery,
-  attempt: number,
-  apiKey: string,
-  execution: ItemExecution,
-  deps: DeliverDeps,
-): Promise<Attempt> {
+async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number, apiKey: string, running: RunningItem, deps: DeliverDeps): Promise<Attempt> {
   const parent = found.traceparent ?? work.traceparent;
   const attributes = {
     'http.request.method': 'POST',
@@ -139,12 +151,12 @@ async function posted(
     'switchyard.run.id': found.runId,
     'switchyard.delivery.id': work.deliveryId,
   };
-  const trace = { name: 'POST callback', kind: 'client', scope: 'switchyard', attributes } as const;
+  const trace = parent === null ? null : ({ name: 'POST callback', kind: 'client', scope: 'switchyard', attributes } as const);
   const span = itemSpan(deps.tracing, trace, { id: work.deliveryId, number: attempt, mayBeSecond: false, parent });
   const traceparent = span?.traceparent ?? parent;
   try {
     // no fail point: inside
-    const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: execution.leaseLost });
+    const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: running.leaseLost });
     span?.set({ 'http.response.status_code': outcome.status ?? undefined });
     span?.end(outcome.delivered ? null : outcome.status === null ? 'unreachable' : String(outcome.status));
     return outcome;
@@ -161,27 +173,27 @@ function receiverOf(url: string): Attributes {
   return { 'server.address': hostname, 'server.port': Number(port || (protocol === 'https:' ? 443 : 80)) };
 }
 
-function reportOf(deliveryId: string, attempts: number, maxAttempts: number, outcome: Attempt): Extract<Report, { type: 'delivery.reported' }> {
+function reportOf(deliveryId: string, attempts: number, maxAttempts: number, outcome: Attempt): DeliveryReport {
   if (outcome.delivered) return { type: 'delivery.reported', deliveryId, attempts, outcome: 'delivered', reason: null, retryAfterMs: null };
   const { reason, retryAfterMs } = outcome;
   return { type: 'delivery.reported', deliveryId, attempts, outcome: attempts >= maxAttempts ? 'exhausted' : 'failed', reason, retryAfterMs };
 }
 
 /** No attempt is left, as a worker died during the last one, or the delivery settled meanwhile. */
-async function usedUp(deliveryId: string, execution: ItemExecution, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
-  const found = await retryWhileTransient(() => readDelivery(database, deliveryId), execution.signal); // no fail point: reads
+async function usedUp(deliveryId: string, running: RunningItem, { database }: DeliverDeps): Promise<{ report: DeliveryReport; outcome: null }> {
+  const found = await retryWhileTransient(() => readDelivery(database, deliveryId), running.signal); // no fail point: reads
   return { report: finalReportOf(deliveryId, found, 'all attempts are used up; the outcome of the last one is unknown'), outcome: null };
 }
 
-async function giveUp({ deliveryId }: DeliveryWork, reason: string, execution: ItemExecution, { database }: DeliverDeps): Promise<Report> {
-  return finalReportOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), execution.leaseLost), reason); // no fail point: reads
+async function giveUp({ deliveryId }: DeliveryWork, reason: string, running: RunningItem, { database }: DeliverDeps): Promise<DeliveryReport> {
+  return finalReportOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), running.leaseLost), reason); // no fail point: reads
 }
 
 /**
  * Report of a delivery that is not posted any more. Settled ones are reported too: the effect of their round is open and would be
  * republished for ever. The owner writes the dead letter, in the commit that ends the delivery.
  */
-function finalReportOf(deliveryId: string, found: StoredDelivery | null, reason: string): Report {
+function finalReportOf(deliveryId: string, found: StoredDelivery | null, reason: string): DeliveryReport {
   const end = { type: 'delivery.reported' as const, deliveryId, attempts: found?.attempts ?? 0, retryAfterMs: null };
   if (found === null) return { ...end, outcome: 'exhausted', reason: 'there is no such delivery' };
   if (found.state === 'delivered') return { ...end, outcome: 'delivered', reason: null };

@@ -1,4 +1,5 @@
 import type { ToolWork } from '#bus/messages/tool.ts';
+import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -6,7 +7,7 @@ import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Bundles } from '../bundles.ts';
-import { type ItemExecution, idsOf } from '../consume-items.ts';
+import { effectIds } from '../effect-ids.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
 import { callResponse, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
@@ -39,34 +40,34 @@ export interface CallToolDeps {
 class Claimed extends Error {}
 
 /** Calls a tool, at most once unless it is repeatable. Every result is an outcome; it throws only for a lost lease or a cancelled item. */
-export async function callTool(work: ToolCall, execution: ItemExecution, deps: CallToolDeps): Promise<ToolOutcome> {
+export async function callTool(work: ToolCall, running: RunningItem, deps: CallToolDeps): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
-  const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), execution.signal); // no fail point: reads (2)
+  const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), running.signal); // no fail point: reads (2)
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
-  const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), execution.signal);
+  const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), running.signal);
   // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
-    if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
+    if (running.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
     // A claimed call must settle: aborts are ignored from here on.
-    execution.protect();
-    if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
+    running.protect();
+    if (!(await retryWhileTransient(() => claimCall(database, work.effectId), running.signal))) throw new Claimed();
     isClaimed = true;
     failPoint('tool.claimed');
   };
   try {
-    return await request(work, toolName, server, repeatable, claim, execution, deps); // no fail point: inside
+    return await request(work, toolName, server, repeatable, claim, running, deps); // no fail point: inside
   } catch (error) {
-    execution.leaseLost.throwIfAborted();
-    if (execution.isCancelled()) throw error;
+    running.leaseLost.throwIfAborted();
+    if (running.isCancelled()) throw error;
     if (error instanceof Claimed) return outcomeUnknown();
     if (!(error instanceof ToolFailure)) throw error;
     // The tool's own error text may repeat the arguments, so it goes to the model and not to the log.
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
-    log.warn({ ...idsOf(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
+    log.warn({ ...effectIds(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
     if (error.rpcCode === METHOD_NOT_FOUND || error.rpcCode === INVALID_PARAMS) server.isListStale = true;
     return outcomeOf(error, repeatable);
   }
@@ -78,11 +79,12 @@ async function request(
   server: ToolServer,
   repeatable: boolean,
   claim: () => Promise<void>,
-  execution: ItemExecution,
+  running: RunningItem,
   { timeoutMs, longestMs, clock }: CallToolDeps,
 ): Promise<ToolOutcome> {
-  const { signal } = execution;
-  const meta = work.traceparent === null ? {} : { _meta: { traceparent: work.traceparent } };
+  const { signal } = running;
+  const traceparent = running.span?.traceparent ?? work.traceparent;
+  const meta = traceparent === null ? {} : { _meta: { traceparent } };
   const params = { name: toolName, arguments: work.arguments, ...meta };
   const attempt = () =>
     server.connected(async (connection) => {

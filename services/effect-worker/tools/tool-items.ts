@@ -1,47 +1,64 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { TOOL_WORK_VERSION, type ToolWork, toolWork } from '#bus/messages/tool.ts';
-import { partitionOf } from '#bus/partition.ts';
 import type { ReceivedAborts } from '#bus/received-aborts.ts';
-import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
+import type { LeaseTimes } from '#bus/renew-lease.ts';
+import type { ItemKind, Refusal } from '#services/work/item-kind.ts';
+import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
-import type { ItemExecution, ItemKind } from '../consume-items.ts';
-import { endToolSpan, toolTrace } from '../item-span.ts';
-import type { Report } from '../report-result.ts';
+import { effectIds } from '../effect-ids.ts';
+import { parsedItem } from '../parsed-item.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
 import { isClaimed } from './claims.ts';
 import type { ToolOutcome } from './result-data.ts';
 import type { Listing } from './tool-lists.ts';
+import { endToolSpan, type ToolReport, toolTrace } from './tool-trace.ts';
 
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
-/** Handles the items of kind `tool`: tool calls and reads of tool lists. */
-export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content: ContentCapture }): ItemKind<ToolWork> {
+interface ToolItemsDeps extends CallToolDeps {
+  aborts: ReceivedAborts;
+  content: ContentCapture;
+  concurrency: number;
+  lease: LeaseTimes;
+}
+
+/** Tool calls, and reads of tool lists. */
+export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
+  const { aborts, content, concurrency, lease, clock } = deps;
   return {
     name: 'tool',
-    schema: toolWork,
+    concurrency,
+    lease,
+    bodyBytes: null,
     newestVersion: TOOL_WORK_VERSION,
     needsEffectRow: true,
-    aborts: deps.aborts,
-    trace: { of: (work) => toolTrace(work, deps.content), end: (span, report) => endToolSpan(span, report, deps.content) },
-    async perform(work, execution) {
-      if (work.type === 'list') return listTools(work, execution, deps);
-      return completed(work, await measured(deps.metrics, () => callTool(work, execution, deps))); // no fail point: inside
+    deadLetters: 'tool',
+    writesOwnLine: false,
+    endReasons: itemEndReasons,
+    parse: (body) => parsedItem(toolWork, body),
+    header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),
+    ids: effectIds,
+    remainingMs: ({ deadlineAtMs }) => deadlineAtMs - clock.nowMs(),
+    watch: ({ effectId }, running) => running.onRelease(aborts.follow(effectId, () => running.end('cancelled'))),
+    trace: { of: (work) => toolTrace(work, content), end: (report, running) => endToolSpan(report, running, content) },
+    async execute(work, running) {
+      if (work.type === 'list') return listTools(work, running, deps);
+      return completed(work, await measured(deps.metrics, () => callTool(work, running, deps))); // no fail point: inside
     },
-    async skip(work, execution) {
-      if (work.type === 'list') return { ...noneListed(work), timedOut: true };
-      // Another delivery may have begun it before the deadline.
-      const isStarted = execution.mayBeStarted && (await retryWhileTransient(() => isClaimed(deps.database, work.effectId), execution.leaseLost)); // no fail point: reads
-      return completed(work, isStarted ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
-    },
-    async giveUp(work, reason, body, execution) {
-      const letter = { id: work.effectId, source: 'tool', partition: partitionOf(work.sessionId), reason, body } as const;
-      await retryWhileTransient(() => storeDeadLetter(deps.database, letter), execution.leaseLost); // no fail point: dead-letters
-      deps.metrics.add('deadLetters', { source: 'tool' });
-      return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
-    },
+    refuse: (work, refusal, running) => refuse(work, refusal, running, deps),
+    commandOf: (_, report) => report,
   };
+}
+
+async function refuse(work: ToolWork, { why }: Refusal, running: RunningItem, { database }: ToolItemsDeps): Promise<ToolReport | null> {
+  if (why === 'cancelled') return null;
+  if (work.type === 'list') return why === 'deadline' ? { ...noneListed(work), timedOut: true } : noneListed(work);
+  if (why !== 'deadline') return completed(work, outcomeUnknown());
+  // Another delivery may have begun it before the deadline.
+  const isStarted = running.mayBeStarted && (await retryWhileTransient(() => isClaimed(database, work.effectId), running.leaseLost)); // no fail point: reads
+  return completed(work, isStarted ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
 }
 
 /** Throws for a lost lease or a cancelled item, which are not counted. */
@@ -53,12 +70,12 @@ async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Pro
   return outcome;
 }
 
-function completed({ actorId }: ToolWork, outcome: ToolOutcome): Report {
+function completed({ actorId }: ToolWork, outcome: ToolOutcome): ToolReport {
   return { type: 'tool.completed', ...actorFields(actorId), outcome };
 }
 
-async function listTools({ servers, bundleHash, actorId }: ListWork, execution: ItemExecution, { bundles, lists }: CallToolDeps): Promise<Report> {
-  const bundle = await retryWhileTransient(() => bundles.read(bundleHash), execution.signal); // no fail point: reads
+async function listTools({ servers, bundleHash, actorId }: ListWork, running: RunningItem, { bundles, lists }: CallToolDeps): Promise<ToolReport> {
+  const bundle = await retryWhileTransient(() => bundles.read(bundleHash), running.signal); // no fail point: reads
   // no fail point: inside (2)
   const listed = await Promise.all(
     servers.map(
@@ -66,17 +83,17 @@ async function listTools({ servers, bundleHash, actorId }: ListWork, execution: 
         [
           id,
           await untilOver(
-            retryWhileTransient(() => lists.current(bundle, id), execution.signal),
-            execution.signal,
+            retryWhileTransient(() => lists.current(bundle, id), running.signal),
+            running.signal,
           ),
         ] as const,
     ),
   );
-  execution.leaseLost.throwIfAborted();
+  running.leaseLost.throwIfAborted();
   const report = {
     type: 'tools.listed' as const,
     ...actorFields(actorId),
-    timedOut: execution.signal.aborted && !execution.isCancelled(),
+    timedOut: running.signal.aborted && !running.isCancelled(),
     lists: {} as Record<string, string>,
     unavailable: {} as Record<string, 'unreachable' | 'auth_failed'>,
   };
@@ -87,7 +104,7 @@ async function listTools({ servers, bundleHash, actorId }: ListWork, execution: 
   return report;
 }
 
-function noneListed({ servers, actorId }: ListWork): Report {
+function noneListed({ servers, actorId }: ListWork): Extract<ToolReport, { type: 'tools.listed' }> {
   return { type: 'tools.listed', ...actorFields(actorId), lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
 }
 

@@ -3,7 +3,8 @@ import type { onRequestHookHandler } from 'fastify';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { preparedRefusal } from './error-reply.ts';
+import { preparedRefusal } from '#shared/http-server/error-replies.ts';
+import { errorReply } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -91,5 +92,5 @@ function areEqual(one: string, other: string): boolean {
 }
 
 function unauthorized(message: string) {
-  return preparedRefusal(new SwitchyardError('request.unauthorized', message));
+  return preparedRefusal(errorReply(new SwitchyardError('request.unauthorized', message)));
 }

@@ -11,9 +11,10 @@ export const HEALTHY = { status: 'ok' } as const;
 
 /** GET /health/live and /health/ready (503 when it should get no requests), without a key. */
 export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
+  const config = { isPublic: true };
   return async (app) => {
-    app.get('/health/live', async () => HEALTHY);
-    app.get('/health/ready', async (_, reply) => {
+    app.get('/health/live', { config }, async () => HEALTHY);
+    app.get('/health/ready', { config }, async (_, reply) => {
       if (admission.closing) return reply.code(503).send({ status: 'draining' });
       if (!bus.isReady()) return reply.code(503).send({ status: 'bus_unreachable' });
       return HEALTHY;

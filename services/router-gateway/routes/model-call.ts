@@ -5,6 +5,8 @@ import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { preparedRefusal } from '#shared/http-server/error-replies.ts';
+import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
 import type { ModelRequest, RequestForm, Surface } from '#shared/surfaces/surface.ts';
 import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
@@ -14,18 +16,24 @@ import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts
 import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
-import { IGNORED_HEADER, refuseModeration } from '../ignored-fields.ts';
+import { IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
-import { preparedRefusal } from '../plugins/error-reply.ts';
-import { parseJsonBodies } from '../plugins/json-body.ts';
-import { validateUnless } from '../plugins/zod-validation.ts';
+import { errorReply } from '../plugins/error-reply.ts';
+import { validation } from '../plugins/validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Empty before parsing and once released. */
+    bodyText: string;
+  }
+}
 
 export interface ModelCallDeps {
   models: ModelIndex;
@@ -56,7 +64,7 @@ export interface PublicSurface {
 export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
-    const refuseWork = preparedRefusal(overloaded(limits));
+    const refuseWork = preparedRefusal(errorReply(overloaded(limits)));
     const loop = new LoopBudget();
     const ids = new GenerationIds({ houseSecret, origin: readers.origin });
     // Before the body is read, so that refused requests cost no parsing.
@@ -66,13 +74,22 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       admission.enterRequest(request, reply, limits.bodyBytes);
       done();
     });
-    parseJsonBodies(app, limits.bodyBytes);
+    app.decorateRequest('bodyText', '');
+    parseJsonBodies(app, {
+      limitBytes: limits.bodyBytes,
+      grew: (request, bytes) => request.admitted?.bodyGrew(bytes),
+      mayBeEmpty: false,
+      // Without the byte order mark, which may stand before JSON but not inside the call's JSON, which this text becomes a part of.
+      onText: (request, text) => {
+        request.bodyText = text;
+      },
+    });
     app.addHook('preValidation', ({ body }, _, done) => {
       const excess = excessOf(body, limits);
       done(excess === null ? undefined : invalid('', excess));
     });
 
-    app.setValidatorCompiler(validateUnless(form.isValid));
+    app.setValidatorCompiler(validation.compilerUnless(form.isValid));
     app.post(form.path, { schema: { body: form.schema } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
@@ -84,7 +101,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const chat = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const ignored = ignoredIn(chat);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
-      if (chat.plugins !== undefined) refuseModeration(chat);
+      if (chat.plugins !== undefined) refusePlugins(chat);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 

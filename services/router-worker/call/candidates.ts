@@ -14,7 +14,6 @@ export interface Candidate {
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
-  hidesReasoning: boolean;
 }
 
 /** Index of the configuration. */
@@ -64,13 +63,7 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
     endpoint,
     provider: { slug: provider.slug, name: provider.name },
     request: requestFor(endpoint, request, maxTokens),
-    hidesReasoning: hidesReasoning(request),
   }));
-}
-
-/** `include_reasoning` is the legacy form. */
-function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest): boolean {
-  return reasoning?.exclude ?? included === false;
 }
 
 /** `model`, then `models`, each once; unknown names beside known ones are skipped. */

@@ -7,6 +7,9 @@ import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
 import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
+import { type Pipeline, pipelineFor, stagedRequest, transformedAnswer } from '../pipeline/pipeline.ts';
+import type { Stage } from '../pipeline/stage.ts';
+import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
@@ -52,16 +55,18 @@ export interface Execution {
 
 export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
+  /** Absent: those of pipeline/stages.ts. */
+  stages?: readonly Stage[];
 }
 
 /** Executes one call and publishes its frames up to the terminal one. Never throws: an error ends the call. */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
-  const { call, signal, mayPublish } = execution;
+  const { signal, mayPublish } = execution;
   const responseWriter = responseWriterFor(execution);
   let outcome: CallOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runCall(candidatesFor(call, deps.catalogue), responseWriter.observer, signal, deps);
+    outcome = await runPipeline(execution, responseWriter.observer, deps);
   } catch (error) {
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
@@ -74,6 +79,16 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     case 'aborted':
       return responseWriter.fail(signal.reason, outcome);
   }
+}
+
+/** A streamed answer is published by its end, so the answer transforms have the others alone. */
+async function runPipeline({ call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+  const { request: stages, parts: partTransforms, answer: transforms }: Pipeline = pipelineFor(call.request, deps.stages ?? allStages);
+  const request = stages.length === 0 ? call.request : await stagedRequest(stages, call.request, signal);
+  const candidates = candidatesFor({ request, maxTokens: call.maxTokens }, deps.catalogue);
+  const outcome = await runCall({ candidates, partTransforms }, observer, signal, deps);
+  if (transforms.length === 0 || outcome.type !== 'completed' || call.want === 'frames') return outcome;
+  return { ...outcome, answer: await transformedAnswer(transforms, outcome.answer, request, signal) };
 }
 
 /** Adds the usage of a complete answer to the metrics. */

@@ -6,6 +6,8 @@ import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error
 import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { pipelineFor } from '../pipeline/pipeline.ts';
+import { stages } from '../pipeline/stages.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
 import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
@@ -87,6 +89,7 @@ async function run(
   const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
   const models = config.models.map(({ id }) => id);
   const candidates = candidatesOf(config, { models, ...request });
+  const { parts: partTransforms } = pipelineFor({ messages: [], ...request }, stages);
   const observer = {
     retainsAnswer,
     begin: () => {},
@@ -97,7 +100,8 @@ async function run(
   };
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
   const metrics = openMetrics();
-  const outcome = await runCall(candidates, observer, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics });
+  const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics };
+  const outcome = await runCall({ candidates, partTransforms }, observer, abort.signal, deps);
   const samples = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
   const attempts = samples.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
   return { outcome, asked, shown, logged, attempts };
@@ -296,7 +300,12 @@ describe('an abort', () => {
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
     };
-    const outcome = await runCall(candidates, { retainsAnswer: true, begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
+    const outcome = await runCall(
+      { candidates, partTransforms: [] },
+      { retainsAnswer: true, begin: quiet, parts: (parts) => void shown.push(parts) },
+      abort.signal,
+      deps,
+    );
     expect({ type: outcome.type, shown }).toEqual({ type: 'aborted', shown: [[say('a')]] });
   });
 });

@@ -5,6 +5,8 @@ import { type PreviousError, previousErrorOf } from '#shared/surfaces/error-body
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
+import { partTransformOf } from '../pipeline/pipeline.ts';
+import type { PartTransform } from '../pipeline/stage.ts';
 import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
 import { failureReason } from './failure-reason.ts';
@@ -21,6 +23,12 @@ export interface RunDeps {
   timeouts: ProviderTimeouts;
   log: Log;
   metrics: Metrics;
+}
+
+/** What is tried, best first, and what each attempt's parts pass through. */
+export interface CallPlan {
+  candidates: readonly Candidate[];
+  partTransforms: readonly PartTransform[];
 }
 
 export interface CallObserver {
@@ -59,7 +67,7 @@ export type CallOutcome =
  * Tries the candidates in order. The first content part is the commit point: a failure before it falls back to the next candidate, a failure after it ends the
  * call, since published content can't be withdrawn.
  */
-export async function runCall(candidates: readonly Candidate[], observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
+export async function runCall({ candidates, partTransforms }: CallPlan, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const previousErrors: PreviousError[] = [];
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
   let queue = [...candidates];
@@ -70,7 +78,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const answer = emptyAnswer(observer.retainsAnswer);
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
-    const error = await runAttempt(tried, observer, signal, deps);
+    const error = await runAttempt(tried, { observer, partTransforms }, signal, deps);
     observer.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = hasContent(answer) ? answer : null;
@@ -87,8 +95,13 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
   return outcome;
 }
 
+interface Attempting {
+  observer: CallObserver;
+  partTransforms: readonly PartTransform[];
+}
+
 /** One attempt. @returns the error; null on success */
-async function runAttempt(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
+async function runAttempt(tried: Attempted, { observer, partTransforms }: Attempting, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
   const { slug: provider } = candidate.provider;
@@ -104,7 +117,7 @@ async function runAttempt(tried: Attempted, observer: CallObserver, signal: Call
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter);
-    const { onParts, stopped } = partHandlerFor(tried, { observer, onContent }, signal);
+    const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, onContent }, signal);
     await adapter.stream(
       { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: observer.isStreamed ?? false },
       signal,
@@ -127,19 +140,19 @@ function incompletenessOf({ candidate: { provider }, answer: { finishReason } }:
   return null;
 }
 
-interface ContentObserver {
-  observer: CallObserver;
+interface ContentObserver extends Attempting {
   onContent(): void;
 }
 
 /** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
-function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onContent }: ContentObserver, signal: CallSignal) {
+function partHandlerFor({ candidate: { provider }, answer }: Attempted, { observer, partTransforms, onContent }: ContentObserver, signal: CallSignal) {
+  const transform = partTransformOf(partTransforms, answer);
   let chars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
     // Parts that arrived before the abort must not be published.
     signal.throwIfAborted();
-    const parts = hidesReasoning ? withoutReasoning(received, answer) : received;
+    const parts = transform === null ? received : transform(received);
     let added = 0;
     for (const part of parts) added += addPart(answer, part);
     chars += added;
@@ -159,14 +172,6 @@ function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Att
     }
   };
   return { onParts, stopped: () => reason };
-}
-
-/** Excluded reasoning is no commit point: another endpoint may still answer. */
-function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): readonly ProviderPart[] {
-  return parts.filter((part) => {
-    if (part.type === 'reasoning-delta') answer.hiddenReasoningChars += part.text.length;
-    return part.type !== 'reasoning-delta';
-  });
 }
 
 function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {

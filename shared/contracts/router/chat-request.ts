@@ -128,6 +128,7 @@ const knownPlugin = z.discriminatedUnion('id', [
   }),
   z.looseObject({ id: z.literal('response-healing'), enabled: z.boolean().optional() }),
 ]);
+export type PluginId = z.infer<typeof knownPlugin>['id'];
 const KNOWN_PLUGINS: ReadonlySet<string> = new Set(knownPlugin.options.map((option) => option.shape.id.value));
 /** Unknown plugins are accepted, like unknown fields. `abort`: otherwise the error of an invalid known plugin would name its id. */
 const otherPlugin = z.looseObject({ id: z.string().refine((id) => !KNOWN_PLUGINS.has(id), { abort: true }) });
@@ -173,3 +174,4 @@ export const chatRequest = z.looseObject({
 export type ChatRequest = z.infer<typeof chatRequest>;
 export type ChatMessage = z.infer<typeof message>;
 export type ChatTool = z.infer<typeof tool>;
+export type ChatPlugin = z.infer<typeof plugin>;

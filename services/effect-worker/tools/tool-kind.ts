@@ -1,0 +1,33 @@
+import { ReceivedAborts } from '#bus/received-aborts.ts';
+import type { EffectKindDeps, EffectKindRow } from '../effect-kind.ts';
+import { discoverTools } from './discover-tools.ts';
+import { toolItems } from './tool-items.ts';
+import { ToolLists } from './tool-lists.ts';
+import { ToolServers } from './tool-servers.ts';
+
+/** A limit of its own, so that slow tools never delay callbacks. */
+const CONCURRENCY = 128;
+/** Since the last progress, and in all. */
+const TIMEOUT_MS = 60_000;
+const LONGEST_MS = 300_000;
+
+/** Calls tools, and reads their lists; lists the tools of the newest configuration in the background. */
+export const toolKind = {
+  name: 'tool',
+  async open({ timeouts, concurrency, ...deps }: EffectKindDeps) {
+    const { environment, bus, database, bundles, clock, log, tracing } = deps;
+    const servers = new ToolServers({ environment, clock });
+    const lists = new ToolLists({ database, servers, clock, log });
+    const discovery = discoverTools({ bundles, lists, log });
+    const aborts = new ReceivedAborts({ notices: bus.notices, clock });
+    const { toolCallMs: timeoutMs = TIMEOUT_MS, longestToolCallMs: longestMs = LONGEST_MS } = timeouts;
+    const limits = { timeoutMs, longestMs, concurrency: concurrency ?? CONCURRENCY };
+    return {
+      items: toolItems({ ...deps, ...limits, servers, lists, aborts, content: tracing.content }),
+      async close() {
+        await Promise.all([discovery.stop(), lists.stop(), aborts.stop()]); // no fail point: stops
+        await servers.close(); // no fail point: stops
+      },
+    };
+  },
+} as const satisfies EffectKindRow;

@@ -1,0 +1,177 @@
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import { isClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { callLease } from '#bus/renew-lease.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultCommand } from '#services/work/item-kind.ts';
+import type { EndReasons, RunningItem } from '#services/work/running-items.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
+import { surfaces } from '#shared/surfaces/surfaces.ts';
+import { actorIds } from '#shared/telemetry/actor-ids.ts';
+import { type Log, logAbout } from '#shared/telemetry/log.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
+import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
+import { CallAttempts, callLine } from './call-line.ts';
+import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
+import type { CallWatch } from './call-watch.ts';
+import { publishedOf } from './published-frames.ts';
+
+/** Of calls that name none. */
+const FIRST_SURFACE = 'chat-completions';
+/** How long a client may wait before it sends a large request again. */
+const OVERLOADED_RETRY_MS = 1_000;
+
+const callEndReasons: EndReasons = {
+  cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
+  deadline: () => new SwitchyardError('router.timeout', 'the call exceeded its time limit'),
+  'lease-lost': () => new SwitchyardError('router.cancelled', 'the worker lost the lease of the call'),
+};
+
+export interface CallItemsDeps extends ExecuteDeps {
+  bus: Bus;
+  clock: Clock;
+  /** For deadlines of actors' calls. */
+  actorClock: Clock;
+  log: Log;
+  watch: CallWatch;
+  tracing: Tracing;
+  upstreams: Upstreams;
+}
+
+/** Limits of one kind of call at this worker. */
+interface KindLimits {
+  concurrency: number;
+  bodyBytes: number;
+}
+
+interface AddressedCall {
+  call: RouterCall;
+  surface: Surface;
+  framesAt: string;
+}
+
+/** Router calls: of clients (`router.call`, dispatched and queued) and of actors (`router.turn`). */
+export function callItems(name: 'router.call' | 'router.turn', limits: KindLimits, deps: CallItemsDeps): ItemKind<AddressedCall, CallResult> {
+  const { clock, actorClock, tracing, watch } = deps;
+  return {
+    name,
+    ...limits,
+    lease: callLease,
+    newestVersion: ROUTER_CALL_VERSION,
+    needsEffectRow: true,
+    deadLetters: 'call',
+    writesOwnLine: true,
+    endReasons: callEndReasons,
+    parse: callIn,
+    header: ({ call: { callId: id, reply, republished, traceparent } }) => ({ id, sessionId: reply?.sessionId ?? null, republished, traceparent }),
+    ids: ({ call }) => idsOf(call),
+    remainingMs: ({ call }) => call.deadlineAtMs - (call.reply === null ? clock : actorClock).nowMs(),
+    watch: ({ call }, running, publishedAtMs) => watch.follow(call, running, publishedAtMs),
+    trace: { of: ({ call }, { delivery }) => callTrace(call, delivery, tracing.content) },
+    execute: (addressed, running) => settleCall(addressed, running, null, deps),
+    refuse: (addressed, refusal, running) => settleCall(addressed, running, refusal, deps),
+    commandOf: ({ call }, result) => (call.reply === null ? null : commandOf(call.reply.actorId, result)),
+    whenTooLarge: (failure) => ({ type: 'failed', failure }),
+  };
+}
+
+/**
+ * Frames, then log line and result. For a redelivered client's call the stored frames decide whether it is executed: null when its terminal frame is
+ * among them.
+ */
+async function settleCall(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+  const { call, surface, framesAt } = addressed;
+  const { bus, metrics } = deps;
+  const startedAtMs = performance.now();
+  const mayHaveFrames = running.delivery > 1 && call.reply === null;
+  const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : 'nothing'; // no fail point: reads
+  if (published === 'end') return null;
+  const error = published === 'content' ? workerDied() : refusal === null ? null : errorOf(refusal);
+  const attempts = new CallAttempts();
+  const span = running.span === null ? null : new CallSpan(running.span, deps);
+  const execution: Execution = {
+    call,
+    surface,
+    attempt: running.delivery,
+    signal: running.ended,
+    mayPublish: () => running.cause !== 'lease-lost',
+    tokens: bus.tokens,
+    framesAt,
+    nowMs: deps.clock.nowMs(),
+    attempted: (attempt) => {
+      attempts.add(attempt);
+      span?.attempted(attempt);
+    },
+    capturesContent: deps.tracing.content !== 'off',
+  };
+  // no fail point: inside
+  const result = error === null ? await executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) }) : refuseCall(execution, error);
+  // Publishes are lost while disconnected; the terminal frame was published just now.
+  const isReachable = bus.isReady();
+  const { cause } = running;
+  /** As metrics and spans name it. */
+  const label = cause === 'lease-lost' ? 'abandoned' : cause;
+  const outcome = result.type === 'failed' && (label === 'cancelled' || label === 'abandoned') ? label : result.type;
+  metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
+  // Another worker may publish and report by now.
+  if (cause === 'lease-lost') throw running.ended.reason;
+  running.span?.end(result.type === 'completed' ? null : (label ?? result.failure.code));
+  // The redelivery reads the stored frames and ends the call.
+  if (call.reply === null && !isReachable && cause === null) return 'again';
+  if (deps.log.writes?.('info') !== false) {
+    const line = callLine({ call, result, attempts, cause, durationMs: performance.now() - startedAtMs });
+    deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
+  }
+  return result;
+}
+
+function workerDied(): SwitchyardError {
+  return new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer');
+}
+
+function errorOf({ why }: Refusal): SwitchyardError {
+  switch (why) {
+    case 'cancelled':
+      return callEndReasons.cancelled();
+    case 'deadline':
+      return callEndReasons.deadline();
+    case 'overloaded':
+      return new SwitchyardError('router.provider_overloaded', 'Too many large requests are in flight', { details: { retryAfterMs: OVERLOADED_RETRY_MS } });
+    case 'given-up':
+      return new SwitchyardError('router.provider_unavailable', 'the call was given up after 5 tries');
+  }
+}
+
+function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
+  const traceId = traceIdIn(traceparent);
+  if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
+  return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.actorId) };
+}
+
+function commandOf(actorId: string, result: CallResult): ResultCommand {
+  if (result.type === 'failed') return { type: 'call.failed', failure: result.failure, ...actorFields(actorId) };
+  const { text, toolCalls, model, provider, finishReason, usage } = result;
+  return { type: 'call.completed', text, toolCalls, model, provider, finishReason, usage, ...actorFields(actorId) };
+}
+
+/** @returns null when its surface is unknown */
+function callIn(body: unknown): AddressedCall | InvalidItem | null {
+  if (isClientCall(body)) return addressed(body);
+  const parsed = routerCall.safeParse(body);
+  return parsed.success ? addressed(parsed.data) : new InvalidItem(`not a router call: ${z.prettifyError(parsed.error)}`);
+}
+
+/** A call without a valid subject for its frames would fail in each worker, for ever. */
+function addressed(call: RouterCall): AddressedCall | InvalidItem | null {
+  const surface = surfaces.get(call.surface ?? FIRST_SURFACE);
+  if (surface === undefined) return null;
+  try {
+    return { call, surface, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };
+  } catch {
+    return new InvalidItem('not a router call: its frames have no address');
+  }
+}

@@ -1,0 +1,140 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import { heartbeat } from '#bus/messages/heartbeat.ts';
+import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { RunningItem } from '#services/work/running-items.ts';
+import { CallWatch } from './call-watch.ts';
+import { testNoticeBoard } from './test-support/notice-board.ts';
+
+describe('CallWatch', () => {
+  let board: ReturnType<typeof testNoticeBoard>;
+  let watch: CallWatch;
+  let reconnect: () => void;
+  /** The origin's replies; null: it is silent. */
+  let held: readonly string[] | null;
+
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 1_000_000 });
+    board = testNoticeBoard();
+    held = null;
+    board.subscribe('hb.*', (subject, body) => {
+      const { workerId, question, calls } = heartbeat.parse(JSON.parse(body));
+      if (held === null) return;
+      const mine = calls.filter((call) => held?.includes(call));
+      board.publish(`held.${workerId}`, JSON.stringify({ v: 1, from: subject.slice('hb.'.length), question, calls: mine }));
+    });
+    const bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'> = {
+      notices: board,
+      isReady: () => true,
+      onReconnect: (handler) => {
+        reconnect = handler;
+        return { stop: async () => {} };
+      },
+    };
+    watch = new CallWatch({ bus, clock: { nowMs: () => Date.now() } });
+  });
+  afterEach(async () => {
+    await watch.stop();
+    vi.useRealTimers();
+  });
+
+  const callOf = (callId: string, fields: Partial<RouterCall> = {}): RouterCall =>
+    routerCall.parse({
+      v: 1,
+      callId,
+      origin: 'gw1',
+      want: 'frames',
+      deadlineAtMs: Date.now() + 100_000,
+      createdAtMs: Date.now(),
+      keyId: 'k',
+      traceparent: null,
+      maxTokens: null,
+      request: { messages: [{ role: 'user', content: 'Hello' }] },
+      reply: null,
+      ...fields,
+    });
+  const begin = async (callId: string, fields: Partial<RouterCall> = {}, queuedMs = 0) => {
+    const running = new RunningItem(1);
+    const following = watch.follow(callOf(callId, fields), running, Date.now() - queuedMs);
+    if (following !== undefined) await following;
+    return running;
+  };
+  const abort = (callId: string) => board.publish(`ctl.${callId}`, '{"abort":true}');
+  const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
+
+  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('ignores "%s"', async (body) => {
+    const call = await begin('gen-1');
+    board.publish('ctl.gen-1', body);
+    expect(call.cause).toBeNull();
+  });
+
+  it('aborts the named call, and no other', async () => {
+    const [one, two] = [await begin('gen-1'), await begin('gen-2')];
+    abort('gen-1');
+    expect([one.cause, two.cause]).toEqual(['cancelled', null]);
+  });
+
+  it('DESIGN 7: a call that was aborted while it waited is not begun', async () => {
+    abort('gen-1');
+    vi.advanceTimersByTime(59_000);
+    expect((await begin('gen-1', {}, 59_000)).cause).toBe('cancelled');
+  });
+
+  it('has nothing to abort once a call is over', async () => {
+    const call = await begin('gen-1');
+    call.release();
+    abort('gen-1');
+    expect(call.cause).toBeNull();
+  });
+
+  it('aborts both when the same call runs twice for a moment', async () => {
+    const [first, second] = [await begin('gen-1'), await begin('gen-1')];
+    first.release();
+    abort('gen-1');
+    expect([first.cause, second.cause]).toEqual([null, 'cancelled']);
+  });
+
+  it('DESIGN 7: a call whose abort was lost is still ended', async () => {
+    held = ['gen-1'];
+    const [held1, left] = [await begin('gen-1'), await begin('gen-2')];
+    rounds(2);
+    expect([held1.cause, left.cause]).toEqual([null, 'cancelled']);
+  });
+
+  it('ends a call of a client half a minute after its gateway died, but not one of an actor, nor a detached one', async () => {
+    const reply = { sessionId: 'ses_1', ...actorFields('trn_1') };
+    const [client, actor, detached] = [await begin('gen-1'), await begin('trn_1-1', { reply }), await begin('gen-2', { detached: true })];
+    rounds(16);
+    expect([client.cause, actor.cause, detached.cause]).toEqual(['cancelled', null, null]);
+  });
+
+  it('asks the owner of its partition about an actor’s call', async () => {
+    await begin('trn_1-1', { reply: { sessionId: 'ses_1', ...actorFields('trn_1') } });
+    rounds(1);
+    expect(board.sent.map(({ subject }) => subject)).toEqual([expect.stringMatching(/^hb\.\d+$/)]);
+  });
+
+  it('DESIGN 7: a call that a client reads elsewhere goes on when its first reader has ended', async () => {
+    const call = await begin('gen-1');
+    rounds(1);
+    const asked = heartbeat.parse(JSON.parse(board.sent.at(-1)?.body ?? ''));
+    board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from: 'gw2', question: asked.question, calls: ['gen-1'] }));
+    abort('gen-1');
+    expect(call.cause).toBeNull();
+  });
+
+  it.each([
+    ['waited longer than aborts are remembered', 60_001, () => {}],
+    ['was there before this worker', 1, () => {}],
+    ['was there before the bus came back', 1, () => vi.advanceTimersByTime(5_000)],
+  ])('does not begin a call that %s and that has no interest any more', async (_case, queuedMs, before) => {
+    held = ['gen-1'];
+    before();
+    reconnect();
+    const begun = Promise.all([begin('gen-1', {}, queuedMs), begin('gen-2', {}, queuedMs), begin('gen-3', { detached: true }, queuedMs)]);
+    vi.advanceTimersByTime(300);
+    const [wanted, left, detached] = await begun;
+    expect([wanted.cause, left.cause, detached.cause]).toEqual([null, 'cancelled', null]);
+  });
+});

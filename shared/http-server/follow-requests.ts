@@ -1,0 +1,38 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Metrics } from '../telemetry/metrics.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A probe: served without a key and while the server is not ready, and not counted. */
+    isPublic?: boolean;
+  }
+}
+
+export interface FollowOptions {
+  /** Label `server` of the metrics. */
+  server: 'router' | 'agent';
+  metrics: Metrics;
+  /** Called at the end of each response, also when its connection breaks, probes included. */
+  onEnd?(request: FastifyRequest, reply: FastifyReply, durationMs: number): void;
+}
+
+/** Returns the request's id, and counts and times requests by the pattern of their route: unknown paths share one series. */
+export function followRequests(app: FastifyInstance, { server, metrics, onEnd }: FollowOptions): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    const { method, routeOptions } = request;
+    const isProbe = routeOptions.config.isPublic === true;
+    if (isProbe && onEnd === undefined) return done();
+    const startedAtMs = performance.now();
+    // Not `onResponse`: it does not run when the connection breaks.
+    reply.raw.once('close', () => {
+      const durationMs = performance.now() - startedAtMs;
+      onEnd?.(request, reply, durationMs);
+      if (isProbe) return;
+      const route = routeOptions.url ?? 'none';
+      metrics.add('httpRequests', { server, method, route, status: String(reply.raw.statusCode) });
+      metrics.observe('httpSeconds', { server, route }, durationMs / 1_000);
+    });
+    done();
+  });
+}
