@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
-import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
@@ -11,8 +10,7 @@ import { CommitStore } from './commit-store.ts';
 const PARTITION = 7;
 let database: Database;
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
-  await migrate(database);
+  database = await openTestDatabase();
   await initialisePartitions(database);
 }, 60_000);
 beforeEach(() => database.query('update parts set owner = null'));
