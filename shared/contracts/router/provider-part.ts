@@ -31,7 +31,7 @@ export type ReasoningPart =
   | { type: 'reasoning-encrypted'; data: string; block: ReasoningBlock };
 
 /** A block of content. One object per block, which its parts share. */
-export interface ContentBlock {
+interface ContentBlock {
   /** From 0, counted over all blocks of the answer. */
   index: number;
   /** The upstream's; null: it has none. */
