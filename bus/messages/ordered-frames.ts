@@ -113,12 +113,15 @@ export class OrderedFrames {
 
   #read(bytes: Uint8Array): void {
     const frame = readFrame(this.#source.callId, bytes);
-    if (frame === null) this.#handler.onForeign();
-    else if (frame.kind === 'body') this.#handler.onReady(frame);
-    else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
-  }
-
-  #order(frame: NumberedFrame, bytes: Uint8Array): void {
+    if (frame === null) {
+      this.#handler.onForeign();
+      return;
+    }
+    if (frame.kind === 'body') {
+      this.#handler.onReady(frame);
+      return;
+    }
+    if (frame.attempt < this.#attempt) return;
     if (frame.attempt > this.#attempt) {
       if (!this.#handler.onAttempt(frame)) return;
       this.#attempt = frame.attempt;

@@ -218,7 +218,8 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.#outgoing?.release();
     }
     this.#isUnconfirmed = false;
-    this.#noteReceived();
+    this.#isWorkerSuspect = false;
+    this.#silence.noteReceived();
     this.#sink.onContent(sse);
   }
 
