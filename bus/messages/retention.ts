@@ -2,11 +2,11 @@
  * When a frame is stored for replay. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS`, later while the publisher is stalled or its broker away,
  * never when the publisher dies first. `no more`: neither this frame nor the subject's pending ones need be stored.
  */
-export type Retention = 'at once' | 'soon' | 'no more';
+type Retention = 'at once' | 'soon' | 'no more';
 export const RETAINED_WITHIN_MS = 1_000;
 
 /** What a driver does with a frame. */
-export interface Treatment {
+interface Treatment {
   retention: Retention;
   /** `at once`: a reader waits for it to begin its response. `alone`: at once if no other work is in flight here. Others leave at the end of the tick. */
   leaves: 'at once' | 'alone' | 'at tick end';
