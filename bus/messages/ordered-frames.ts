@@ -26,7 +26,7 @@ export interface FrameSource {
 
 /** No method may throw. After `close` none is called. */
 export interface FrameHandler {
-  /** Any frame but a text; one that is ready although its attempt or sequence is not next is a whole body. */
+  /** Any frame but a text; a whole body has no number and is passed on as it comes. */
   onReady(frame: ReadyFrame): void;
   /** A text whose event is `template.eventOf(frame.seq, frame.text)`. */
   onText(frame: TextFrame, template: EventTemplate): void;
