@@ -1,6 +1,7 @@
 import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 
 const MAX_ADDRESSES_READ = 1_000;
 const MAX_RECEIVERS_NAMED = 20;
@@ -25,12 +26,8 @@ interface PendingCallbacks {
 /** Logs the number and the receivers of callbacks that no other host takes over. */
 export async function logPendingCallbacks({ waiting, inFlight }: PendingCallbacks, { database, log }: { database: Database; log: Log }): Promise<void> {
   if (waiting + inFlight === 0) return;
-  let limit: NodeJS.Timeout | undefined;
-  const late = new Promise<string[]>((resolve) => {
-    limit = setTimeout(() => resolve([]), RECEIVERS_WITHIN_MS);
-  });
-  const receivers = await Promise.race([receiversOf(database).catch(() => []), late]);
-  clearTimeout(limit);
+  const none = (): string[] => [];
+  const receivers = await within(RECEIVERS_WITHIN_MS, receiversOf(database).catch(none), none);
   log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are pending: they are posted after the next start with this database');
 }
 

@@ -32,6 +32,7 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { within } from '#shared/within.ts';
 import { logPendingCallbacks } from './log-pending-callbacks.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
@@ -159,7 +160,12 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await host.leave();
         await loop.stop();
       })();
-      if (!(await isOverWithin(leaving, stopWithinMs))) {
+      const isLate = await within(
+        stopWithinMs,
+        leaving.then(() => false),
+        () => true,
+      );
+      if (isLate) {
         log.warn(
           { host_id: hostId },
           'the last commits could not be stored in time; other hosts acquire the partitions once the heartbeat of this host has expired',
@@ -169,19 +175,6 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       timers.stop();
     },
   };
-}
-
-/** @returns false when `limitMs` passed first; the work goes on unobserved */
-async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), limitMs);
-  });
-  try {
-    return await Promise.race([work.then(() => true), limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
