@@ -1,4 +1,3 @@
-import { bundleReader } from '#actors/effects/bundle-reader.ts';
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
@@ -25,6 +24,7 @@ import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
+import { BundleCache } from '#shared/config/bundle-cache.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
@@ -84,7 +84,8 @@ export async function startActorHost({ config, bus, database, check, clock, log,
   const times = { ...hostTimes, ...config.times };
   await initialisePartitions(database);
   await refuseOtherLog({ database, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
-  const bundleOf = bundleReader(database);
+  const bundles = new BundleCache(database);
+  const bundleOf = (hash: string) => bundles.read(hash);
   const histories = new Histories(database);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const timers = new Timers(clock, (due) => {

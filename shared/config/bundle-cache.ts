@@ -1,13 +1,13 @@
-import { readBundle } from '#shared/config/bundle-store.ts';
-import type { Bundle } from '#shared/config/load-bundle.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Database } from '#shared/storage/database.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { Database } from '../storage/database.ts';
+import { readBundle } from './bundle-store.ts';
+import type { Bundle } from './load-bundle.ts';
 
-/** The current bundle, and those of older runs. */
+/** The current bundle, and those of older turns and runs. */
 const MAX_CACHED = 16;
 
 /** LRU cache of stored bundles. Never invalidated: the key is a content hash. */
-export class Bundles {
+export class BundleCache {
   readonly #database: Database;
   /** Least recently used first. */
   readonly #cached = new Map<string, Bundle>();
