@@ -143,7 +143,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       const limitAtMs = clock.nowMs() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
-      await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
+      await within(Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS), announced, () => {});
       // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due before the drain ends');
