@@ -13,26 +13,38 @@ const CACHE = join(root, 'node_modules/.cache/switchyard-tests');
 /** The inputs of a template: a change of any of these needs another template. */
 const MADE_FROM = ['shared/storage/migrations', 'shared/storage/migrate.ts', 'node_modules/@electric-sql/pglite/package.json'];
 
-/** Once per run, before the first test that needs an embedded database: dumps a migrated one to a file, or uses the file of an earlier run. */
-export default async function setup(project: TestProject): Promise<void> {
-  const path = join(CACHE, `${await digestOf(MADE_FROM)}.tar`);
-  if (!(await exists(path))) await makeTemplate(path);
-  project.provide('databaseTemplate', path);
+interface Templates {
+  empty: string;
+  migrated: string;
 }
 
-/** Renamed into place when it is complete: two runs may make it at the same time. */
-async function makeTemplate(path: string): Promise<void> {
+/** Once per run, before the first test that needs an embedded database: dumps an empty and a migrated one, or uses the files of an earlier run. */
+export default async function setup(project: TestProject): Promise<void> {
+  const digest = await digestOf(MADE_FROM);
+  const templates = { empty: join(CACHE, `${digest}-empty.tar`), migrated: join(CACHE, `${digest}.tar`) };
+  if (!(await exists(templates.empty)) || !(await exists(templates.migrated))) await makeTemplates(templates);
+  project.provide('databaseTemplate', templates.migrated);
+  project.provide('emptyDatabaseTemplate', templates.empty);
+}
+
+async function makeTemplates({ empty, migrated }: Templates): Promise<void> {
   await mkdir(CACHE, { recursive: true });
   const pglite = await PGlite.create();
   const database = pgliteDatabase(pglite);
+  await dump(pglite, empty);
   await migrate(database);
-  const dump = await pglite.dumpDataDir('none');
+  await dump(pglite, migrated);
   await database.close();
-  const unfinished = `${path}.${process.pid}`;
-  await writeFile(unfinished, Buffer.from(await dump.arrayBuffer()));
-  await rename(unfinished, path);
-  const outdated = (await filesOf(CACHE)).filter((file) => file.endsWith('.tar') && file !== path);
+  const outdated = (await filesOf(CACHE)).filter((file) => file.endsWith('.tar') && file !== empty && file !== migrated);
   await Promise.all(outdated.map((file) => rm(file, { force: true })));
+}
+
+/** Renamed into place when it is complete: two runs may make it at the same time. */
+async function dump(pglite: PGlite, path: string): Promise<void> {
+  const folder = await pglite.dumpDataDir('none');
+  const unfinished = `${path}.${process.pid}`;
+  await writeFile(unfinished, Buffer.from(await folder.arrayBuffer()));
+  await rename(unfinished, path);
 }
 
 async function digestOf(paths: readonly string[]): Promise<string> {

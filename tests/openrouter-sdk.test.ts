@@ -8,6 +8,7 @@ import { systemClock } from '../shared/clock.ts';
 import { SwitchyardError } from '../shared/errors/switchyard-error.ts';
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
 import { errorChunkOf } from '../shared/surfaces/chat-completions/error-chunk.ts';
+import { ChunkWriter } from '../shared/surfaces/chat-completions/part-writer.ts';
 import { errorBodyOf } from '../shared/surfaces/error-body.ts';
 
 const gateway = useGateway(async () => {
@@ -48,5 +49,20 @@ describe('the client of @openrouter/sdk 1.3', () => {
     const chunk = errorChunkOf(errorBodyOf(error, { providerName: 'East', previousErrors: [] }), { id: 'gen-1', created: 1, model: 'a/b', provider: 'East' });
 
     expect(ChatStreamChunk$inboundSchema.safeParse(chunk).error).toBeUndefined();
+  });
+
+  it('reads signed and encrypted reasoning, sources and images in chunks', () => {
+    const block = { index: 0, id: null, format: 'anthropic-claude-v1' };
+    const events = new ChunkWriter({ id: 'gen-1', created: 1, model: 'a/b', provider: 'East' }).parts([
+      { type: 'reasoning-delta', text: 'hm', block },
+      { type: 'reasoning-signature', signature: 's', block },
+      { type: 'reasoning-summary-delta', text: 'short', block: { ...block, id: 'rs_1' } },
+      { type: 'reasoning-encrypted', data: 'x', block: { ...block, id: 'rs_1' } },
+      { type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: 'https://a.test', title: 'A', start_index: 0, end_index: 1 } } },
+      { type: 'image', url: 'data:image/png;base64,AAAA' },
+    ]);
+
+    for (const event of events.split('\n\n').filter(Boolean))
+      expect(ChatStreamChunk$inboundSchema.safeParse(JSON.parse(event.slice('data: '.length))).error).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-import type { BundleStore } from './port/bundle-store.ts';
+import type { BundleStore } from '#shared/config/bundle-store.ts';
 import type { CommitStore } from './port/commit-store.ts';
 import type { EffectStore } from './port/effect-store.ts';
 import type { HostStore } from './port/host-store.ts';

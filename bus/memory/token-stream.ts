@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Listening, TokenStream } from '../bus.ts';
-import { retentionOf } from '../messages/retention.ts';
+import { treatmentOf } from '../messages/retention.ts';
 import { PubSub } from './pub-sub.ts';
 import type { Closable, ComponentDeps } from './types.ts';
 
@@ -48,7 +48,7 @@ class MemoryTokenStream implements TokenStream, Closable {
 
   publish(subject: string, frame: Uint8Array): void {
     if (this.#closed) return;
-    if (retentionOf(frame) !== 'no more') this.#retain(subject, frame);
+    if (treatmentOf(frame).retention !== 'no more') this.#retain(subject, frame);
     this.#live.publish(subject, frame);
   }
 

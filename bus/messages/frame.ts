@@ -12,7 +12,7 @@
  *   c  `c` + SSE bytes                              content that states no template, of calls without `surface` (of the release before)
  *
  * A capital letter is the same frame of a *logged* call: its answer will be in a session's log. Readers of the release before know no capital letters, nor
- * `s` and `m`. The letter alone says how long a frame is stored (`retentionOf`). Content is the commit point: no fallback from there on.
+ * `s` and `m`. The letter alone says how long a frame is stored (retention.ts). Content is the commit point: no fallback from there on.
  *
  * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the item; seq counts from 1 in it. The second event of a frame
  * has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
@@ -101,7 +101,7 @@ export function templateFrame(address: FrameAddress, { prefix, suffix }: { prefi
 
 /** `text` stands between the template's prefix and suffix. */
 export function textFrame(address: FrameAddress, text: string): Uint8Array {
-  return Buffer.from(`${cased('t', address)}${address.attempt}.${address.seq}\n${text}`, 'utf8');
+  return Buffer.from(`${address.isLogged === true ? 'T' : 't'}${address.attempt}.${address.seq}\n${text}`, 'utf8');
 }
 
 /** `body` is one line of JSON. */
@@ -148,8 +148,11 @@ export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
 export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   const kind = KINDS[((bytes[0] as number) | SMALL) as keyof typeof KINDS];
   switch (kind) {
-    case 'text':
-      return readText(bytes);
+    case 'text': {
+      const lineEnd = bytes.indexOf(NEWLINE);
+      const address = readNumbers(bytes, 1, lineEnd);
+      return address && { kind, attempt: address.first, seq: address.second, text: bytes.subarray(lineEnd + 1) };
+    }
     case 'content':
       return readContent(callId, bytes, 1, null);
     case 'unstated':
@@ -167,12 +170,6 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
     case undefined:
       return null;
   }
-}
-
-function readText(bytes: Uint8Array): TextFrame | null {
-  const lineEnd = bytes.indexOf(NEWLINE);
-  const address = readNumbers(bytes, 1, lineEnd);
-  return address && { kind: 'text', attempt: address.first, seq: address.second, text: bytes.subarray(lineEnd + 1) };
 }
 
 function readContent(callId: string, bytes: Uint8Array, at: number, template: ContentFrame['template']): ContentFrame | null {

@@ -134,6 +134,14 @@ describe('a text', () => {
     expect(seen).toEqual(['content 1.1', 'data: {"text":"1.2"}', 'replayed']);
   });
 
+  it('is not put into the template of a lower attempt', async () => {
+    receive(reading([[stating(1, 2)]]), stating(1), more(1, 2), text(2, 2));
+    await nextTurn();
+
+    expect(seen.slice(2)).toEqual(['content 2.1', 'data: {"text":"2.2"}', 'replayed']);
+    expect(asked).toEqual(['kept']);
+  });
+
   it.each([
     ['no chunk', 'data: anything\n\n'],
     ['a chunk without choices', 'data: {"id":"a"}\n\n'],

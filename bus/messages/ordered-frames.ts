@@ -26,7 +26,7 @@ export interface FrameSource {
 
 /** No method may throw. After `close` none is called. */
 export interface FrameHandler {
-  /** Any frame but a text; one that is ready although its attempt or sequence is not next is a whole body. */
+  /** Any frame but a text; a whole body has no number and is passed on as it comes. */
   onReady(frame: ReadyFrame): void;
   /** A text whose event is `template.eventOf(frame.seq, frame.text)`. */
   onText(frame: TextFrame, template: EventTemplate): void;
@@ -113,12 +113,15 @@ export class OrderedFrames {
 
   #read(bytes: Uint8Array): void {
     const frame = readFrame(this.#source.callId, bytes);
-    if (frame === null) this.#handler.onForeign();
-    else if (frame.kind === 'body') this.#handler.onReady(frame);
-    else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
-  }
-
-  #order(frame: NumberedFrame, bytes: Uint8Array): void {
+    if (frame === null) {
+      this.#handler.onForeign();
+      return;
+    }
+    if (frame.kind === 'body') {
+      this.#handler.onReady(frame);
+      return;
+    }
+    if (frame.attempt < this.#attempt) return;
     if (frame.attempt > this.#attempt) {
       if (!this.#handler.onAttempt(frame)) return;
       this.#attempt = frame.attempt;

@@ -1,5 +1,6 @@
 import type { EffectStore } from '#actors/store/port/effect-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 
 const MAX_ADDRESSES_READ = 1_000;
 const MAX_RECEIVERS_NAMED = 20;
@@ -19,12 +20,8 @@ export async function logPendingCallbacks(
   { effects, log }: { effects: Pick<EffectStore, 'pendingReceivers'>; log: Log },
 ): Promise<void> {
   if (waiting + inFlight === 0) return;
-  let limit: NodeJS.Timeout | undefined;
-  const late = new Promise<string[]>((resolve) => {
-    limit = setTimeout(() => resolve([]), RECEIVERS_WITHIN_MS);
-  });
-  const receivers = await Promise.race([receiversOf(effects).catch(() => []), late]);
-  clearTimeout(limit);
+  const none = (): string[] => [];
+  const receivers = await within(RECEIVERS_WITHIN_MS, receiversOf(effects).catch(none), none);
   log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are pending: they are posted after the next start with this database');
 }
 

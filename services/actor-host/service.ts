@@ -1,4 +1,3 @@
-import { bundleReader } from '#actors/effects/bundle-reader.ts';
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
@@ -26,12 +25,14 @@ import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
+import { BundleCache } from '#shared/config/bundle-cache.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { within } from '#shared/within.ts';
 import { logPendingCallbacks } from './log-pending-callbacks.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
@@ -83,7 +84,8 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const times = { ...hostTimes, ...config.times };
   await initialisePartitions(store.partitions);
   await refuseOtherLog({ hosts: store.hosts, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
-  const bundleOf = bundleReader(store.bundles);
+  const bundles = new BundleCache(store.bundles);
+  const bundleOf = (hash: string) => bundles.read(hash);
   const histories = new Histories(store.sessions);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const timers = new Timers(clock, (due) => {
@@ -141,7 +143,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       const limitAtMs = clock.nowMs() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
-      await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
+      await within(Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS), announced, () => {});
       // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due before the drain ends');
@@ -159,7 +161,12 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
         await host.leave();
         await loop.stop();
       })();
-      if (!(await isOverWithin(leaving, stopWithinMs))) {
+      const isLate = await within(
+        stopWithinMs,
+        leaving.then(() => false),
+        () => true,
+      );
+      if (isLate) {
         log.warn(
           { host_id: hostId },
           'the last commits could not be stored in time; other hosts acquire the partitions once the heartbeat of this host has expired',
@@ -169,19 +176,6 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       timers.stop();
     },
   };
-}
-
-/** @returns false when `limitMs` passed first; the work goes on unobserved */
-async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), limitMs);
-  });
-  try {
-    return await Promise.race([work.then(() => true), limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */

@@ -11,11 +11,11 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { within } from '#shared/within.ts';
 import { commandSpan } from './command-span.ts';
 import { limits, type Waits } from './limits.ts';
 import type { ProcessedCommands } from './processed-commands.ts';
 import { commandReply } from './reply-schema.ts';
-import { within } from './within.ts';
 
 const replyMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: commandReply });
 
@@ -97,7 +97,7 @@ export class CommandReplies {
     const span = commandSpan(tracing, command, { parent: command.traceparent });
     try {
       const body = JSON.stringify({ ...command, traceparent: span.traceparent });
-      const stored = await within(bus.commands.append(partitionOf(command.sessionId), command.commandId, body), waits.replyMs);
+      const stored = await within(waits.replyMs, bus.commands.append(partitionOf(command.sessionId), command.commandId, body), () => null);
       span.end(stored === null ? 'service.no_answer' : null);
       return stored;
     } catch (error) {
@@ -121,11 +121,12 @@ export class CommandReplies {
       const isLast = reads && performance.now() >= endsAtMs;
       if (reads) {
         reading ??= read();
-        const found = await within(Promise.race([replied, reading]), isLast ? waits.lastReadMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
+        const limitMs = isLast ? waits.lastReadMs : Math.min(waits.silenceMs, endsAtMs - performance.now());
+        const found = await within(limitMs, Promise.race([replied, reading]), () => null);
         if (found !== null) return found;
       }
       if (isLast) return null;
-      const received = await within(replied, Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())));
+      const received = await within(Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())), replied, () => null);
       if (received !== null) return received;
     }
   }

@@ -1,6 +1,7 @@
 import type { Bus } from '#bus/bus.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 import type { Waits } from './limits.ts';
 
 /** `unavailable`: was ready; bus or database is unreachable now. */
@@ -96,10 +97,6 @@ export class ReadinessGate {
 
   async #checkBundle(): Promise<StoreState> {
     const { database, bundleHash, waits, log } = this.#deps;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<StoreState>((resolve) => {
-      timer = setTimeout(() => resolve('timeout'), waits.readinessMs);
-    });
     const checked = database
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
       .then(({ rowCount }): StoreState => (rowCount > 0 ? 'stored' : 'missing'))
@@ -108,10 +105,6 @@ export class ReadinessGate {
         if (!this.#isUnreachable) log.warn({ err: error }, 'the database is unreachable');
         return 'unreachable';
       });
-    try {
-      return await Promise.race([checked, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return within(waits.readinessMs, checked, () => 'timeout' as const);
   }
 }

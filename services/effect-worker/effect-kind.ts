@@ -2,13 +2,13 @@ import type { Bus, WorkKind } from '#bus/bus.ts';
 import type { LeaseTimes } from '#bus/renew-lease.ts';
 import type { AnyItemKind } from '#services/work/item-kind.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
-import type { Bundles } from './bundles.ts';
 
 /** What a kind of this worker may use. */
 export interface EffectKindDeps {
@@ -16,7 +16,7 @@ export interface EffectKindDeps {
   environment: Environment;
   bus: Bus;
   database: Database;
-  bundles: Bundles;
+  bundles: BundleCache;
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
   log: Log;

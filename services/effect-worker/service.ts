@@ -3,6 +3,8 @@ import { effectLease, type LeaseTimes } from '#bus/renew-lease.ts';
 import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
+import { BundleCache } from '#shared/config/bundle-cache.ts';
+import { bundleStore } from '#shared/config/bundle-store.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
@@ -10,7 +12,6 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { Bundles } from './bundles.ts';
 import type { EffectKindDeps, OpenEffectKind } from './effect-kind.ts';
 import { type EffectKind, effectKinds } from './effect-kinds.ts';
 
@@ -47,7 +48,7 @@ export interface EffectWorkerDeps {
 export async function startEffectWorker(given: EffectWorkerDeps): Promise<Drained> {
   const { config, metrics = noMetrics, tracing = noTracing } = given;
   const { drainTimeoutMs, lease = effectLease, timeouts = {}, maxDeliveryAttempts } = config;
-  const deps = { ...given, metrics, tracing, bundles: new Bundles(given.database), lease, timeouts, maxDeliveryAttempts };
+  const deps = { ...given, metrics, tracing, bundles: new BundleCache(bundleStore(given.database)), lease, timeouts, maxDeliveryAttempts };
   const opened: OpenEffectKind[] = [];
   const closeAll = () => Promise.all(opened.map((kind) => kind.close()));
   try {

@@ -3,8 +3,8 @@ import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 import type { GatewayLimits } from './limits.ts';
-import { within } from './within.ts';
 
 /** Sends one call to a worker. */
 export interface OutgoingCall {
@@ -122,7 +122,9 @@ export class CallSender {
   /** Stored once it resolves. Idempotent: the call id is the message id. */
   async #queue(callId: string, body: string, earlierDeliveries: number): Promise<void> {
     const { bus, limits } = this.#deps;
-    const late = () => new SwitchyardError('service.not_ready', 'the bus did not accept the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
+    const late = () => {
+      throw new SwitchyardError('service.not_ready', 'the bus did not accept the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
+    };
     await within(limits.publishMs, bus.work.publish('router.call', callId, body, earlierDeliveries), late);
   }
 }

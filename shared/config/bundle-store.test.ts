@@ -4,7 +4,7 @@ import type { Database } from '../storage/database.ts';
 import { migrate } from '../storage/migrate.ts';
 import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
 import { bundleBody, hashOf } from './bundle-body.ts';
-import { readBundle, storeBundle } from './bundle-store.ts';
+import { bundleStore, storeBundle } from './bundle-store.ts';
 import { type LoadedBundle, loadBundle } from './load-bundle.ts';
 
 describe('bundle store', () => {
@@ -27,13 +27,13 @@ describe('bundle store', () => {
   });
 
   it('has no bundle that was not stored', async () => {
-    expect(await readBundle(database, 'f'.repeat(64))).toBeNull();
+    expect(await bundleStore(database).read('f'.repeat(64))).toBeNull();
   });
 
   it('refuses a stored bundle that this version can not read', async () => {
     await database.query('insert into bundles (hash, body) values ($1, $2)', ['newer', JSON.stringify({ ...bundle.body, tools: [] })]);
 
-    await expect(readBundle(database, 'newer')).rejects.toMatchObject({
+    await expect(bundleStore(database).read('newer')).rejects.toMatchObject({
       code: 'config.invalid',
       message: 'the stored configuration newer has 1 error:\n  tools: is not a known field',
     });
@@ -43,7 +43,7 @@ describe('bundle store', () => {
     await storeBundle(database, bundle);
     await storeBundle(database, bundle);
 
-    const read = await readBundle(database, bundle.hash);
+    const read = await bundleStore(database).read(bundle.hash);
 
     expect(read).toEqual({ hash: bundle.hash, body: bundle.body });
     expect(hashOf(bundleBody.parse(read?.body))).toBe(bundle.hash);
@@ -54,6 +54,6 @@ describe('bundle store', () => {
     const odd = { hash: hashOf(body), body };
     await storeBundle(database, odd);
 
-    expect(await readBundle(database, odd.hash)).toEqual(odd);
+    expect(await bundleStore(database).read(odd.hash)).toEqual(odd);
   });
 });

@@ -1,3 +1,5 @@
+import { within } from '../within.ts';
+
 /** What is in flight, for a drain that waits until nothing is. */
 export class InFlight {
   #count = 0;
@@ -22,12 +24,7 @@ export class InFlight {
   /** False after `timeoutMs` with something still in flight. */
   async whenIdle(timeoutMs: number): Promise<boolean> {
     if (this.#count === 0) return true;
-    let timer: NodeJS.Timeout | undefined;
-    const isIdle = await new Promise<boolean>((resolve) => {
-      this.#waiting.push(() => resolve(true));
-      timer = setTimeout(() => resolve(false), timeoutMs);
-    });
-    clearTimeout(timer);
-    return isIdle;
+    const idle = new Promise<boolean>((resolve) => this.#waiting.push(() => resolve(true)));
+    return within(timeoutMs, idle, () => false);
   }
 }

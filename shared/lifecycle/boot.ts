@@ -1,4 +1,5 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { within } from '../within.ts';
 
 const DEFAULT_PORTS: Record<string, string> = {
   'nats:': '4222',
@@ -36,21 +37,19 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
   return start(async (name, work, { limitMs = STEP_LIMIT_MS } = {}) => {
     const startedAtMs = performance.now();
     let reason: string | null = null;
-    let limit: NodeJS.Timeout | undefined;
     const report = setInterval(() => onWait({ step: name, reason, waitedMs: performance.now() - startedAtMs }), REPORT_EVERY_MS);
-    const late = new Promise<never>((_, reject) => {
-      if (limitMs !== null) limit = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} has timed out`)), limitMs);
-    });
+    const late = () => {
+      throw new SwitchyardError('service.not_ready', `${name} has timed out`);
+    };
     const doing = work((onReason) => {
       reason = onReason;
     });
     // It goes on after its limit until the process ends; its rejection must not count as unhandled.
     doing.catch(() => {});
     try {
-      return await Promise.race([doing, late]);
+      return await (limitMs === null ? doing : within(limitMs, doing, late));
     } finally {
       clearInterval(report);
-      clearTimeout(limit);
     }
   });
 }

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
+import { within } from '../within.ts';
 
 /** `unavailable`: booted, but a needed dependency can't be reached. */
 type Status = 'booting' | 'ready' | 'unavailable' | 'draining';
@@ -80,16 +81,10 @@ export class Readiness {
   }
 
   async #isThere(check: Check): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, this.#checkTimeoutMs, false);
-    });
     try {
-      return await Promise.race([(async () => check.ask())(), late]);
+      return await within(this.#checkTimeoutMs, (async () => check.ask())(), () => false);
     } catch {
       return false; // its other callers log the cause
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

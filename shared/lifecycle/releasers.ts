@@ -1,5 +1,6 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
+import { within } from '../within.ts';
 
 /** For each release once the total time is used up: enough to close a file or a socket. */
 const LAST_CHANCE_MS = 250;
@@ -50,13 +51,7 @@ export class Releasers {
 }
 
 async function withinMs(limitMs: number, { name, release }: Releaser): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} was not released within ${Math.round(limitMs)} ms`)), limitMs);
+  await within(limitMs, (async () => release())(), () => {
+    throw new SwitchyardError('service.not_ready', `${name} was not released within ${Math.round(limitMs)} ms`);
   });
-  try {
-    await Promise.race([(async () => release())(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

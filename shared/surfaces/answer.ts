@@ -1,18 +1,33 @@
-import type { FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage } from '../contracts/router/provider-part.ts';
+import type { Annotation, FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
+import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart } from '../contracts/router/provider-part.ts';
+
+/** Reasoning of one block, of one kind. */
+export type ReasoningPiece =
+  | { type: 'text'; text: string; signature: string | null; block: ReasoningBlock }
+  | { type: 'summary'; text: string; block: ReasoningBlock }
+  | { type: 'encrypted'; data: string; block: ReasoningBlock };
 
 /** An answer, accumulated from its parts. */
 export interface Answer {
   /** Whether text is kept. A streamed answer keeps lengths alone. */
   readonly isRetained: boolean;
   text: string;
+  /** Texts and summaries. */
   reasoning: string;
+  /** Null where reasoning has no blocks. */
+  reasoningPieces: ReasoningPiece[] | null;
   refusal: string;
   logprobs: Logprobs | null;
+  /** Null when there are none. */
+  annotations: Annotation[] | null;
+  /** URLs; null when there are none. */
+  images: string[] | null;
   /** Characters of visible content, kept or not. */
   textChars: number;
   reasoningChars: number;
   refusalChars: number;
+  /** Of annotations, images, signatures and encrypted reasoning, which are no text. */
+  attachedChars: number;
   /** Of excluded reasoning, which is billed all the same. */
   hiddenReasoningChars: number;
   toolCalls: ToolCall[];
@@ -28,11 +43,15 @@ export function emptyAnswer(isRetained = true): Answer {
     isRetained,
     text: '',
     reasoning: '',
+    reasoningPieces: null,
     refusal: '',
     logprobs: null,
+    annotations: null,
+    images: null,
     textChars: 0,
     reasoningChars: 0,
     refusalChars: 0,
+    attachedChars: 0,
     hiddenReasoningChars: 0,
     toolCalls: [],
     finishReason: null,
@@ -41,11 +60,11 @@ export function emptyAnswer(isRetained = true): Answer {
   };
 }
 
-export function hasContent({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
-  return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
+export function hasContent({ textChars, reasoningChars, refusalChars, attachedChars, toolCalls }: Answer): boolean {
+  return textChars + reasoningChars + refusalChars + attachedChars > 0 || toolCalls.length > 0;
 }
 
-/** Adds a part in place. @returns characters of content added */
+/** Adds a part in place. @returns characters of content added; 0 for a part that no surface states */
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
@@ -54,9 +73,33 @@ export function addPart(answer: Answer, part: ProviderPart): number {
       if (answer.isRetained && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
       return part.text.length;
     case 'reasoning-delta':
+    case 'reasoning-summary-delta':
       answer.reasoningChars += part.text.length;
       if (answer.isRetained) answer.reasoning += part.text;
+      if (answer.isRetained && part.block !== undefined) addReasoning(answer, part, part.block);
       return part.text.length;
+    case 'reasoning-signature':
+      answer.attachedChars += part.signature.length;
+      if (answer.isRetained) addReasoning(answer, part, part.block);
+      return part.signature.length;
+    case 'reasoning-encrypted':
+      answer.attachedChars += part.data.length;
+      if (answer.isRetained) addReasoning(answer, part, part.block);
+      return part.data.length;
+    case 'annotation': {
+      const chars = part.annotation.url_citation.url.length;
+      answer.attachedChars += chars;
+      if (answer.isRetained) answer.annotations = append(answer.annotations, [part.annotation]);
+      return chars;
+    }
+    case 'image':
+      answer.attachedChars += part.url.length;
+      if (answer.isRetained) answer.images = append(answer.images, [part.url]);
+      return part.url.length;
+    case 'audio-delta':
+    case 'server-tool-call':
+    case 'server-tool-result':
+      return 0;
     case 'refusal-delta':
       answer.refusalChars += part.text.length;
       if (answer.isRetained) answer.refusal += part.text;
@@ -76,6 +119,28 @@ export function addPart(answer: Answer, part: ProviderPart): number {
       answer.finishReason = part.reason;
       answer.nativeReason = part.nativeReason;
       return 0;
+  }
+}
+
+/** Deltas and signature of a block become one piece; an encrypted part is one of its own. */
+function addReasoning(answer: Answer, part: ReasoningPart, block: ReasoningBlock): void {
+  answer.reasoningPieces ??= [];
+  const last = answer.reasoningPieces.findLast((piece) => piece.block.index === block.index);
+  switch (part.type) {
+    case 'reasoning-delta':
+      if (last?.type === 'text') last.text += part.text;
+      else answer.reasoningPieces.push({ type: 'text', text: part.text, signature: null, block });
+      return;
+    case 'reasoning-summary-delta':
+      if (last?.type === 'summary') last.text += part.text;
+      else answer.reasoningPieces.push({ type: 'summary', text: part.text, block });
+      return;
+    case 'reasoning-signature':
+      if (last?.type === 'text') last.signature = `${last.signature ?? ''}${part.signature}`;
+      else answer.reasoningPieces.push({ type: 'text', text: '', signature: part.signature, block });
+      return;
+    case 'reasoning-encrypted':
+      answer.reasoningPieces.push({ type: 'encrypted', data: part.data, block });
   }
 }
 

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { within } from '../within.ts';
 import { MetricBuffer } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
@@ -103,17 +104,11 @@ class Watch {
   }
 
   async #samples(): Promise<readonly Sample<GaugeKey>[]> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<readonly Sample<GaugeKey>[]>((resolve) => {
-      timer = setTimeout(() => resolve([]), READ_LIMIT_MS);
-    });
     try {
-      return await Promise.race([this.#read(), late]);
+      return await within(READ_LIMIT_MS, (async () => this.#read())(), () => []);
     } catch {
       // The failed series is missing.
       return [];
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

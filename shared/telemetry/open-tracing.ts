@@ -3,6 +3,7 @@ import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Environment } from '../config/secret-ref.ts';
 import type { TracingConfig } from '../config/tracing-settings.ts';
 import { unusedOtelSettings } from '../config/unused-otel-settings.ts';
+import { within } from '../within.ts';
 import { countedExporter, MAX_WAITING_SPANS } from './counted-exporter.ts';
 import type { Log } from './log.ts';
 import { EXPORT_TIMEOUT_MS, openExporter, type TracesBackend } from './open-exporter.ts';
@@ -87,12 +88,8 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
     record: (span) => record(span, spanReferenceOf(span, config)),
     async stop() {
       isStopped = true;
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, STOP_MS);
-      });
-      await Promise.race([processor.shutdown().catch((error: unknown) => log.debug({ err: error }, 'the last spans could not be sent')), late]);
-      clearTimeout(timer);
+      const unsent = (error: unknown) => log.debug({ err: error }, 'the last spans could not be sent');
+      await within(STOP_MS, processor.shutdown().catch(unsent), () => {});
     },
   };
 }

@@ -1,7 +1,7 @@
-import type { BundleStore } from '../../actors/store/port/bundle-store.ts';
 import type { CommitStore } from '../../actors/store/port/commit-store.ts';
 import type { RuntimeStore } from '../../actors/store/runtime-store.ts';
 import { bundleBody } from '../../shared/config/bundle-body.ts';
+import type { BundleStore } from '../../shared/config/bundle-store.ts';
 import { commit, type Fence } from './model-commit.ts';
 import { rowsOf } from './model-commit-rows.ts';
 import { hostsOf, partitionsOf } from './model-ownership.ts';
@@ -60,6 +60,7 @@ export function modelStore({ tables, nowMs, fence }: StoreModel, request: Reques
         const row = tables.bundles.get(hash);
         return row === undefined ? null : { hash, body: bundleBody.parse(JSON.parse(row['body'] as string)) };
       },
+      newestHash: () => [...tables.bundles.keys()].at(-1) ?? null,
     }),
     sweep: () => request({ name: 'sweep', args: [] }, () => sweep(tables, nowMs())) as Promise<void>,
   };

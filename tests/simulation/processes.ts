@@ -3,7 +3,6 @@ import type { Bus } from '../../bus/bus.ts';
 import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
 import { startActorHost } from '../../services/actor-host/service.ts';
-import { Bundles } from '../../services/effect-worker/bundles.ts';
 import { deliveryItems } from '../../services/effect-worker/deliveries/deliver.ts';
 import { Slots } from '../../services/effect-worker/tools/slots.ts';
 import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
@@ -12,6 +11,8 @@ import { CallWatch } from '../../services/router-worker/call-watch.ts';
 import { consumeKind } from '../../services/work/consume-kind.ts';
 import { RunningItems } from '../../services/work/running-items.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { BundleCache } from '../../shared/config/bundle-cache.ts';
+import { bundleStore } from '../../shared/config/bundle-store.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { noMetrics } from '../../shared/telemetry/metrics.ts';
@@ -65,7 +66,7 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   const limits = { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES };
   consumeKind(callItems('router.turn', limits, calls as unknown as Parameters<typeof callItems>[2]), shared);
 
-  const bundles = new Bundles(database);
+  const bundles = new BundleCache(bundleStore(database));
   const variables = { AGENT_API_KEY: 'key' };
   const poster = environment.posterOf(process);
   const effects = { ...shared, running: new RunningItems() };

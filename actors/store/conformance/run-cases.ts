@@ -108,5 +108,6 @@ export function runCases(underTest: UnderTest): void {
 
   it('a configuration that is not stored is null', async () => {
     expect(await underTest().store.bundles.read(unique('hash'))).toBeNull();
+    expect(await underTest().store.bundles.newestHash()).toBeNull();
   });
 }

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openEmptyDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { readTagsRequiredFrom } from './command-tags.ts';
 
 const MIGRATIONS = new URL('../../../shared/storage/migrations/', import.meta.url);
@@ -14,7 +14,7 @@ const DAY_MS = 24 * 3_600_000;
 let database: Database;
 let folder: string;
 beforeEach(async () => {
-  database = await openPglite({ folder: null });
+  database = await openEmptyDatabase();
   folder = await mkdtemp(join(tmpdir(), 'switchyard-tags-'));
 }, 60_000);
 afterEach(async () => {

@@ -1,4 +1,4 @@
-import { readBundle } from '#shared/config/bundle-store.ts';
+import { bundleStore } from '#shared/config/bundle-store.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { RuntimeStore } from '../runtime-store.ts';
 import { commitRows } from './commit-rows.ts';
@@ -20,7 +20,7 @@ export function sqlRuntimeStore(database: Queryable): RuntimeStore {
     timers: timerRows(database),
     effects: effectRows(database),
     runs: runRows(database),
-    bundles: { read: (hash) => readBundle(database, hash) },
+    bundles: bundleStore(database),
     sweep: () => sweep(database),
   };
 }

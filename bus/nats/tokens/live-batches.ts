@@ -87,18 +87,18 @@ export function livePatternOf(origin: string): string {
   return `${LIVE}${origin}.*`;
 }
 
-/**
- * The frames of a live message, as views. Older workers send one frame per message. A truncated rest is dropped.
- * @param each gets the stored subject in two parts, to make no string for frames without a reader
- */
-export function eachFrameIn(subject: string, message: Uint8Array, each: (retainedAt: string, callId: string, frame: Uint8Array) => void): void {
+/** Gets the stored subject in two parts, to make no string for frames without a reader. */
+type FrameHandler = (retainedAt: string, callId: string, frame: Uint8Array) => void;
+
+/** The frames of a live message, as views. Older workers send one frame per message. A truncated rest is dropped. */
+export function eachFrameIn(subject: string, message: Uint8Array, each: FrameHandler): void {
   const { origin, callId } = liveAddressOf(subject);
   const retainedAt = `${RETAINED}${origin}.`;
-  if (callId === BATCH) unpack(message, (one, frame) => each(retainedAt, one, frame));
+  if (callId === BATCH) unpack(message, retainedAt, each);
   else each(retainedAt, callId, message);
 }
 
-function unpack(batch: Uint8Array, each: (callId: string, frame: Uint8Array) => void): void {
+function unpack(batch: Uint8Array, retainedAt: string, each: FrameHandler): void {
   const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
   for (let at = 0; at < bytes.length; ) {
     const idAt = at + ID_LENGTH_BYTES;
@@ -107,7 +107,7 @@ function unpack(batch: Uint8Array, each: (callId: string, frame: Uint8Array) => 
     if (begin > bytes.length) return;
     const end = begin + (((bytes[lengthAt] as number) << 8) | (bytes[lengthAt + 1] as number));
     if (end > bytes.length) return;
-    each(bytes.toString('latin1', idAt, lengthAt), batch.subarray(begin, end));
+    each(retainedAt, bytes.toString('latin1', idAt, lengthAt), batch.subarray(begin, end));
     at = end;
   }
 }

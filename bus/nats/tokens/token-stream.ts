@@ -2,7 +2,7 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { TokenStream } from '../../bus.ts';
-import { beginsAnswer, isBody, RETAINED_WITHIN_MS, retentionOf } from '../../messages/retention.ts';
+import { RETAINED_WITHIN_MS, treatmentOf } from '../../messages/retention.ts';
 import { pauseFor } from '../../pause.ts';
 import { BoundedPublisher } from '../connection/bounded-publisher.ts';
 import { isStreamMissing } from '../connection/broker-errors.ts';
@@ -119,7 +119,7 @@ export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDep
   return {
     publish(subject, frame) {
       const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
-      const retention = retentionOf(frame);
+      const { retention, leaves } = treatmentOf(frame);
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
@@ -128,7 +128,7 @@ export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDep
         replayBatches.flush(subject);
         publisher.publish(subject, frame);
       }
-      if (beginsAnswer(frame) || (isBody(frame) && isAlone())) flush();
+      if (leaves === 'at once' || (leaves === 'alone' && isAlone())) flush();
     },
     subscribe(pattern, handler) {
       const retained = listen(pattern, (subject, message) => {

@@ -3,8 +3,8 @@ import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 import { limits, type Waits } from '../limits.ts';
-import { within } from '../within.ts';
 import { NewestEvents } from './newest-events.ts';
 import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
@@ -112,7 +112,7 @@ export class EventFeeds {
       newest: (offset) => feed.newest.from(offset),
       ready: async () => {
         // On a lost connection `onReconnect` compares heads.
-        await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
+        await within(this.#deps.waits.subscribedMs, feed.subscription.ready(), () => {});
       },
       noteHead: (head, before) => this.#noteHead(feed, head, before),
       subscribe: (subscriber) => {

@@ -2,10 +2,10 @@ import type { Bus, Listening } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
 import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
-import { within } from '../within.ts';
 import { SessionReplies } from './session-replies.ts';
 
 export interface DeltaReader {
@@ -50,7 +50,7 @@ export class Deltas {
     let own: ((sse: string) => void) | null = null;
     return {
       ready: async () => {
-        await within(followed.tokens.ready(), this.#deps.waits.subscribedMs);
+        await within(this.#deps.waits.subscribedMs, followed.tokens.ready(), () => {});
       },
       observe: (event) => followed.replies.observe(event, false),
       start: (emit) => {

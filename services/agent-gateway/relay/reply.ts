@@ -49,7 +49,7 @@ export class Reply implements FrameHandler {
     return sseOf('snapshot', { message_id: this.messageId, seq: this.#seq, text: this.text });
   }
 
-  /** There will be no message: readers with some of it are told. */
+  /** There will be no message: readers with some of it get `cancelled`. */
   cancel(): void {
     if (this.#seq > 0) this.#deps.emit(sseOf('delta', { message_id: this.messageId, seq: this.#seq + 1, cancelled: true }));
   }

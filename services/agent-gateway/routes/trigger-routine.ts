@@ -12,12 +12,12 @@ import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceContextOf, traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
+import { within } from '#shared/within.ts';
 import { commandSpan } from '../command-span.ts';
 import type { SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import type { NewRun, RunRows } from '../run-rows.ts';
-import { within } from '../within.ts';
 import { isSessionId } from './session-id.ts';
 
 export interface TriggerRoutineDeps {
@@ -170,7 +170,7 @@ async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun
   const sentAtMs = createdAt.getTime();
   const command: CommandOf<'run.start'> = { v: 1, type: 'run.start', sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, runId: id };
   try {
-    const stored = await within(bus.commands.append(partition, id, JSON.stringify(command)), waits.publishMs);
+    const stored = await within(waits.publishMs, bus.commands.append(partition, id, JSON.stringify(command)), () => null);
     span.end(stored === null ? 'service.no_answer' : null);
     if (stored === null) log.warn({ run_id: id }, 'the start command of a run is not stored yet; its owner will find the row');
   } catch (error) {

@@ -4,6 +4,7 @@ import type { ItemKind, ResultCommand } from '#services/work/item-kind.ts';
 import { itemSpan } from '#services/work/item-span.ts';
 import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -13,7 +14,6 @@ import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';
-import type { Bundles } from '../bundles.ts';
 import { effectIds } from '../effect-ids.ts';
 import { parsedItem } from '../parsed-item.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
@@ -24,7 +24,7 @@ import { type Receiver, Receivers } from './receivers.ts';
 /** What posting a callback needs. */
 export interface DeliverDeps {
   database: Database;
-  bundles: Bundles;
+  bundles: BundleCache;
   environment: Environment;
   poster: Pick<GuardedPoster, 'post'>;
   maxAttempts: number;

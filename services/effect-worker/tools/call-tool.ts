@@ -1,12 +1,12 @@
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { Bundles } from '../bundles.ts';
 import { effectIds } from '../effect-ids.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
@@ -24,7 +24,7 @@ type ToolCall = Extract<ToolWork, { type: 'call' }>;
 
 export interface CallToolDeps {
   database: Database;
-  bundles: Bundles;
+  bundles: BundleCache;
   servers: ToolServers;
   lists: ToolLists;
   /** Since the last progress. */

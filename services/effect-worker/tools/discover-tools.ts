@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Bundles } from '../bundles.ts';
 import type { ToolLists } from './tool-lists.ts';
 
 /** Doubled after each. */
@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 60_000;
 const POLL_MS = 30_000;
 
 export interface DiscoverDeps {
-  bundles: Bundles;
+  bundles: BundleCache;
   lists: ToolLists;
   log: Log;
 }

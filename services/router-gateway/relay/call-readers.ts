@@ -64,7 +64,7 @@ export class CallReaders {
     const pattern = patternOf(addresses.tokens, deps.origin);
     this.#callIdAt = pattern.length - '*'.length;
     this.#standing = [
-      deps.bus.tokens.subscribe(pattern, (subject, frame) => this.#relayFrame(subject.slice(this.#callIdAt), frame)),
+      deps.bus.tokens.subscribe(pattern, this.#relayFrame),
       deps.bus.notices.subscribe(subjectOf(addresses.heartbeats, deps.origin), (_subject, body) => this.#reply(deps.origin, body)),
       deps.bus.onReconnect(() => this.#onReconnect()),
     ];
@@ -106,10 +106,12 @@ export class CallReaders {
     await Promise.all([...this.#standing, ...[...this.#others.values()].map(({ beats }) => beats)].map((subscription) => subscription.stop()));
   }
 
-  #relayFrame(callId: string, frame: Uint8Array): void {
+  /** A property: its bus calls it without `this`. */
+  readonly #relayFrame = (subject: string, frame: Uint8Array): void => {
+    const callId = subject.slice(this.#callIdAt);
     // No reader: the client has left, and the abort has not reached the worker yet.
     for (const reader of this.#readers.get(callId) ?? NO_READERS) this.#deliver(callId, reader, frame);
-  }
+  };
 
   #deliver(callId: string, reader: CallReader, frame: Uint8Array): void {
     try {

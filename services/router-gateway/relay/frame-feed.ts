@@ -9,9 +9,9 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { unstatedTemplate } from '#shared/surfaces/chat-completions/unstated-template.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { within } from '#shared/within.ts';
 import type { OutgoingCall } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
-import { within } from '../within.ts';
 import type { CallReader, CallReaders, CallSubscription, ReleaseReason } from './call-readers.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
@@ -97,12 +97,7 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#isUnconfirmed = resumed !== undefined;
     const subject = subjectOf(addresses.tokens, origin, callId);
     // Time-limited, as nothing is delivered during a replay.
-    const replay = (upTo: 'kept' | 'now') =>
-      within(
-        limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0),
-        bus.tokens.replay(subject, upTo),
-        () => new SwitchyardError('service.no_answer', 'replaying frames'),
-      );
+    const replay = (upTo: 'kept' | 'now') => within(limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0), bus.tokens.replay(subject, upTo), noAnswer);
     this.frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
     this.#subscription = readers.subscribe(callId, this, origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
@@ -218,7 +213,8 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.#outgoing?.release();
     }
     this.#isUnconfirmed = false;
-    this.#noteReceived();
+    this.#isWorkerSuspect = false;
+    this.#silence.noteReceived();
     this.#sink.onContent(sse);
   }
 
@@ -269,4 +265,8 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#outgoing?.release();
     this.#subscription.release(how);
   }
+}
+
+function noAnswer(): never {
+  throw new SwitchyardError('service.no_answer', 'replaying frames');
 }

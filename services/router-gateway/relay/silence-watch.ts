@@ -23,7 +23,7 @@ export class SilenceWatch {
   /** Called per frame. */
   noteReceived(): void {
     this.#consecutive = 0;
-    this.#deadlines.restart(this.#deadline, this.#limitMs());
+    this.#deadlines.restart(this.#deadline, this.#limits.silenceMs);
   }
 
   stop(): void {

@@ -134,6 +134,8 @@ describe('a stream whose connection was lost', () => {
     expect(await whole.ended).toBe(true);
     const contents = [...whole.text.matchAll(/"delta":\{"content":(".*?")\},"finish_reason"/g)].map(([, json]) => JSON.parse(json ?? ''));
     expect(contents).toEqual(['a', 'b "', '\u{1f600}']);
+    // An id line, a data line and an empty line per event.
+    expect(whole.text).toMatch(/^(?:id: \S+\ndata: .*\n\n){5}$/);
 
     for (const had of [1, 2, 3]) {
       const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.${had}${had === 1 ? '.2' : ''}` });

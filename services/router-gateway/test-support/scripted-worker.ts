@@ -2,7 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { within } from '../within.ts';
+import { within } from '#shared/within.ts';
 
 /** For a call to arrive from the bus. */
 const CALL_MS = 10_000;
@@ -53,7 +53,9 @@ export function startScriptedWorker(bus: Bus): ScriptedWorker {
     next: () => {
       const ready = calls.shift();
       if (ready !== undefined) return Promise.resolve(ready);
-      return within(CALL_MS, new Promise((resolve) => waiting.push(resolve)), () => new Error('no call was put on the bus'));
+      return within(CALL_MS, new Promise<PendingCall>((resolve) => waiting.push(resolve)), () => {
+        throw new Error('no call was put on the bus');
+      });
     },
     stop: async () => {
       for (const subscription of subscriptions) await subscription.stop();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ReadyFrame, readFrame, sseFrame } from '#bus/messages/frame.ts';
-import { beginsAnswer, retentionOf } from '#bus/messages/retention.ts';
+import { treatmentOf } from '#bus/messages/retention.ts';
 import { FirstFrameReader } from '#bus/messages/test-support/first-frames.ts';
 import { readyFrames } from '#bus/messages/test-support/ready-frames.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
@@ -291,7 +291,10 @@ function retainedOf(isLogged: boolean): string[] {
     if (text === 'c') writer.parts([{ type: 'reasoning-delta', text }]);
   }
   writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-  return frames.map((frame) => `${readFrame('gen-1', frame)?.kind} ${retentionOf(frame)}${beginsAnswer(frame) ? ', first' : ''}`);
+  return frames.map((frame) => {
+    const { retention, leaves } = treatmentOf(frame);
+    return `${readFrame('gen-1', frame)?.kind} ${retention}${leaves === 'at once' ? ', first' : ''}`;
+  });
 }
 
 describe('a call of the release before', () => {

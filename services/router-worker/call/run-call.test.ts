@@ -235,7 +235,8 @@ describe('the commit point', () => {
 
   it.each([{ reasoning: { exclude: true } }, { include_reasoning: false }])('is not reached by reasoning that the caller hides with %o', async (request) => {
     const thought: ProviderPart = { type: 'reasoning-delta', text: 'a thought' };
-    const broken = await run({ 'm/a@east': [[[thought], unavailable()]], 'm/a@west': [well] }, { request });
+    const signed: ProviderPart = { type: 'reasoning-signature', signature: 's', block: { index: 0, id: null, format: 'f' } };
+    const broken = await run({ 'm/a@east': [[[thought, signed], unavailable()]], 'm/a@west': [well] }, { request });
     expect(broken).toMatchObject({ outcome: { type: 'completed' }, shown: 'hello', asked: ['m/a@east', 'm/a@west'] });
     const { outcome, shown } = await run({ 'm/a@east': [[[thought, say('hello')], [finish]]] }, { request });
     expect(shown).toBe('hello');

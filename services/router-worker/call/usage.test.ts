@@ -66,6 +66,12 @@ describe('usageOf', () => {
     expect(usageOf(answer, request, undefined)).toMatchObject({ completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 2 } });
   });
 
+  it('has the tokens written to a cache when the upstream reports them, and no such field otherwise', () => {
+    const tokensOf = (more: object) => usageOf({ ...emptyAnswer(), usage: { ...used, ...more } }, request, undefined).prompt_tokens_details;
+    expect(tokensOf({ cacheWriteTokens: 40 })).toEqual({ cached_tokens: used.cachedTokens, cache_write_tokens: 40 });
+    expect(tokensOf({})).toEqual({ cached_tokens: used.cachedTokens });
+  });
+
   it('charges nothing for an answer that failed', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' }, { isBroken: true })).toMatchObject({
       cost: 0,

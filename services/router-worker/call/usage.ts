@@ -20,7 +20,7 @@ export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | u
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,
-    prompt_tokens_details: { cached_tokens: used.cachedTokens },
+    prompt_tokens_details: { cached_tokens: used.cachedTokens, ...(used.cacheWriteTokens === undefined ? {} : { cache_write_tokens: used.cacheWriteTokens }) },
     completion_tokens_details: { reasoning_tokens: used.reasoningTokens },
   };
   if (cost !== null) usage.cost = Number(cost) / NANO_USD_PER_USD;

@@ -1,4 +1,4 @@
-import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import type { ProviderPart, ReasoningPart } from '#shared/contracts/router/provider-part.ts';
 import type { Stage } from './stage.ts';
 
 /** Removes reasoning and counts it, since it is billed. Excluded reasoning is no commit point: another endpoint may still answer. */
@@ -7,12 +7,12 @@ export const hideReasoning: Stage = {
   appliesTo: ({ reasoning, include_reasoning: included }) => reasoning?.exclude ?? included === false,
   parts: (answer) => (parts) =>
     parts.filter((part) => {
-      const chars = reasoningCharsIn(part);
-      answer.hiddenReasoningChars += chars;
-      return chars === 0;
+      if (!isReasoning(part)) return true;
+      if ('text' in part) answer.hiddenReasoningChars += part.text.length;
+      return false;
     }),
 };
 
-function reasoningCharsIn(part: ProviderPart): number {
-  return part.type === 'reasoning-delta' ? part.text.length : 0;
+function isReasoning(part: ProviderPart): part is ReasoningPart {
+  return part.type.startsWith('reasoning-');
 }

@@ -7,7 +7,7 @@ export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;
-  prompt_tokens_details?: { cached_tokens: number; audio_tokens?: number; video_tokens?: number };
+  prompt_tokens_details?: { cached_tokens: number; cache_write_tokens?: number; audio_tokens?: number; video_tokens?: number };
   completion_tokens_details?: {
     reasoning_tokens: number;
     audio_tokens?: number;
@@ -31,6 +31,8 @@ export interface AssistantMessage {
   reasoning?: string;
   /** Duplicate of the choice's: the contract has it there, clients read it here. */
   reasoning_details?: ReasoningDetail[];
+  annotations?: Annotation[];
+  images?: AnswerImage[];
   /** Absent when empty: real clients throw on null. */
   tool_calls?: ToolCall[];
 }
@@ -41,6 +43,18 @@ export type ReasoningDetail = { id?: string | null; index?: number; format?: str
   | { type: 'reasoning.encrypted'; data: string }
   | { type: 'reasoning.text'; text?: string | null; signature?: string | null }
 );
+
+/** A source of the answer. Indexes are characters of the text. */
+export interface Annotation {
+  type: 'url_citation';
+  url_citation: { url: string; title: string; content?: string; start_index?: number; end_index?: number };
+}
+
+/** A generated image, mostly a data URL. */
+export interface AnswerImage {
+  type: 'image_url';
+  image_url: { url: string };
+}
 
 interface TokenLogprob {
   token: string;

@@ -1,21 +1,54 @@
-import type { FinishReason, Logprobs } from './chat-completion.ts';
+import type { Annotation, FinishReason, Logprobs } from './chat-completion.ts';
 
-/** What an adapter yields, in any dialect. */
+/** What an adapter yields, in any dialect. A plain text is `{ type, text }` and nothing else: its shape is that of nearly all parts. */
 export type ProviderPart =
-  /** No delta is empty. `logprobs`: only when requested and given by the upstream. */
-  | { type: 'text-delta'; text: string; logprobs?: Logprobs }
-  | { type: 'reasoning-delta'; text: string }
+  /** No delta is empty. `logprobs`: only when requested and given by the upstream. `block`: absent where the upstream numbers none. */
+  | { type: 'text-delta'; text: string; logprobs?: Logprobs; block?: ContentBlock }
+  | ReasoningPart
   | { type: 'refusal-delta'; text: string }
+  | { type: 'annotation'; annotation: Annotation; block?: ContentBlock }
+  /** `url`: a data URL, or an address of the upstream. */
+  | { type: 'image'; url: string; block?: ContentBlock }
+  /** Base64 and its transcript, either of which may be missing. */
+  | { type: 'audio-delta'; id: string; data: string | null; transcript: string | null }
   /** `index` is our number of the tool call, from 0. */
   | { type: 'tool-call-start'; index: number; id: string; name: string }
   | { type: 'tool-call-delta'; index: number; arguments: string }
+  /** A tool that the upstream itself runs; `arguments` is JSON. */
+  | { type: 'server-tool-call'; id: string; name: string; arguments: string }
+  | { type: 'server-tool-result'; id: string; name: string; result: unknown }
   | { type: 'usage'; usage: ProviderUsage }
   /** Exactly one: a stream without it was cut off. */
   | { type: 'finish'; reason: FinishReason; nativeReason: string | null };
 
+/** All reasoning of an answer has blocks, or none has. */
+export type ReasoningPart =
+  | { type: 'reasoning-delta'; text: string; block?: ReasoningBlock }
+  | { type: 'reasoning-summary-delta'; text: string; block: ReasoningBlock }
+  /** Of the whole block's text; the upstream requires both back, unchanged. */
+  | { type: 'reasoning-signature'; signature: string; block: ReasoningBlock }
+  /** Reasoning that only the upstream can read: redacted, or encrypted for its return. The block's id may be that of a tool call. */
+  | { type: 'reasoning-encrypted'; data: string; block: ReasoningBlock };
+
+/** A block of content. One object per block, which its parts share. */
+interface ContentBlock {
+  /** From 0, counted over all blocks of the answer. */
+  index: number;
+  /** The upstream's; null: it has none. */
+  id: string | null;
+}
+
+export interface ReasoningBlock extends ContentBlock {
+  /** The dialect that understands the block when it is sent back, such as `anthropic-claude-v1`. */
+  format: string;
+}
+
 export interface ProviderUsage {
+  /** With those read from and written to a cache. */
   promptTokens: number;
   completionTokens: number;
   cachedTokens: number;
+  /** Absent: the upstream reports none. */
+  cacheWriteTokens?: number;
   reasoningTokens: number;
 }

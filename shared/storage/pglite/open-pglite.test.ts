@@ -4,7 +4,6 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PGlite } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,19 +11,20 @@ import { databaseConformance } from '../conformance.ts';
 import { columnTypes } from '../postgres/column-types.ts';
 import { poolDatabase } from '../postgres/pool-database.ts';
 import { openPglite } from './open-pglite.ts';
+import { loadEmptyEngine, openEmptyDatabase } from './test-support/open-test-database.ts';
 
 /** Creating a database takes seconds, more on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 databaseConformance('pglite', async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openEmptyDatabase();
   return { database, close: () => database.close() };
 });
 
 it(
   'DESIGN 3: the embedded database refuses what would wait behind too many others, and takes more once they are done',
   async () => {
-    const pglite = await PGlite.create();
+    const pglite = await loadEmptyEngine();
     const pool = new pg.Pool({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0, types: columnTypes });
     const database = poolDatabase(pool, { afterEnd: () => pglite.close(), maxInFlight: 2 });
 

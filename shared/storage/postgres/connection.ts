@@ -1,5 +1,6 @@
 import pg, { type QueryResult as PgResult, type PoolClient } from 'pg';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
+import { within } from '../../within.ts';
 import type { NamedStatement, QueryResult } from '../database.ts';
 import { isStalePlan } from '../transient-error.ts';
 
@@ -81,18 +82,10 @@ export class Connection {
   async #inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
     const limitMs = this.#limitMs;
     if (limitMs === null) return answer;
-    let timer: NodeJS.Timeout | undefined;
-    const silence = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        this.#broken ??= new Error(`the database gave no answer within ${limitMs} ms`);
-        reject(this.#broken);
-      }, limitMs);
+    return within(limitMs, answer, () => {
+      this.#broken ??= new Error(`the database gave no answer within ${limitMs} ms`);
+      throw this.#broken;
     });
-    try {
-      return await Promise.race([answer, silence]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #classify(error: unknown): unknown {

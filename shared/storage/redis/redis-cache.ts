@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
+import { within } from '../../within.ts';
 import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
@@ -110,13 +111,13 @@ class RedisCache implements Cache {
   }
 
   async #end(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
-    });
     // QUIT is answered after all outstanding replies.
-    if (this.#redis.status === 'ready') await Promise.race([this.#redis.quit().catch(() => {}), tooLong]);
-    clearTimeout(timer);
+    if (this.#redis.status === 'ready')
+      await within(
+        CLOSE_TIMEOUT_MS,
+        this.#redis.quit().catch(() => {}),
+        () => {},
+      );
     if (this.#redis.status !== 'end') this.#redis.disconnect();
   }
 }

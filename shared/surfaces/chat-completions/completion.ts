@@ -1,6 +1,8 @@
-import type { AssistantMessage, ChatCompletion, ReasoningDetail, RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
+import type { AssistantMessage, ChatCompletion, RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead } from '../surface.ts';
+import { imageOf } from './image-of.ts';
+import { detailOf, plainDetail } from './reasoning-detail.ts';
 
 /** With `error`: the incomplete answer before it. */
 export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
@@ -16,12 +18,14 @@ export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, err
     logprobs: answer.logprobs,
     message,
   };
-  if (answer.reasoning !== '') {
-    const details = [reasoningDetail(answer.reasoning)];
-    message.reasoning = answer.reasoning;
+  if (answer.reasoning !== '') message.reasoning = answer.reasoning;
+  if (answer.reasoning !== '' || answer.reasoningPieces !== null) {
+    const details = answer.reasoningPieces?.map(detailOf) ?? [plainDetail(answer.reasoning)];
     message.reasoning_details = details;
     choice.reasoning_details = details;
   }
+  if (answer.annotations !== null) message.annotations = answer.annotations;
+  if (answer.images !== null) message.images = answer.images.map(imageOf);
   if (answer.toolCalls.length > 0) message.tool_calls = answer.toolCalls;
   if (error !== undefined) choice.error = error;
   return {
@@ -34,9 +38,4 @@ export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, err
     choices: [choice],
     usage,
   };
-}
-
-/** Clients merge pieces with the same `index`. */
-export function reasoningDetail(text: string): ReasoningDetail {
-  return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
 }

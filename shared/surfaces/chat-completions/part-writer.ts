@@ -1,8 +1,9 @@
-import type { Usage } from '../../contracts/router/chat-completion.ts';
+import type { ReasoningDetail, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../../contracts/router/provider-part.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead, PartWriter, Template } from '../surface.ts';
-import { reasoningDetail } from './completion.ts';
+import { imageOf } from './image-of.ts';
+import { detailOf, plainDetail } from './reasoning-detail.ts';
 
 /** Between the start of a chunk and its delta, and after the delta, when the chunk has nothing else. */
 const DELTA_START = ',"choices":[{"index":0,"delta":';
@@ -77,15 +78,36 @@ function deltaOf(part: ProviderPart): string | null {
     case 'text-delta':
       return `{"content":${JSON.stringify(part.text)}}`;
     case 'reasoning-delta':
-      return `{"reasoning":${JSON.stringify(part.text)},"reasoning_details":[${JSON.stringify(reasoningDetail(part.text))}]}`;
+      return reasoningDelta(
+        part.text,
+        part.block === undefined ? plainDetail(part.text) : detailOf({ ...part, type: 'text', signature: null, block: part.block }),
+      );
+    case 'reasoning-summary-delta':
+      return reasoningDelta(part.text, detailOf({ ...part, type: 'summary' }));
+    case 'reasoning-signature':
+      return `{"reasoning_details":[${JSON.stringify(detailOf({ ...part, type: 'text', text: '' }))}]}`;
+    case 'reasoning-encrypted':
+      return `{"reasoning_details":[${JSON.stringify(detailOf({ ...part, type: 'encrypted' }))}]}`;
+    case 'annotation':
+      return `{"annotations":[${JSON.stringify(part.annotation)}]}`;
+    case 'image':
+      return `{"images":[${JSON.stringify(imageOf(part.url))}]}`;
     case 'refusal-delta':
       return `{"refusal":${JSON.stringify(part.text)}}`;
     case 'tool-call-start':
       return `{"tool_calls":[{"index":${part.index},"id":${JSON.stringify(part.id)},"type":"function","function":{"name":${JSON.stringify(part.name)},"arguments":""}}]}`;
     case 'tool-call-delta':
       return `{"tool_calls":[{"index":${part.index},"function":{"arguments":${JSON.stringify(part.arguments)}}}]}`;
+    // The API has no field for audio of an answer, nor for the upstream's own tools.
+    case 'audio-delta':
+    case 'server-tool-call':
+    case 'server-tool-result':
     case 'usage':
     case 'finish':
       return null;
   }
+}
+
+function reasoningDelta(text: string, detail: ReasoningDetail): string {
+  return `{"reasoning":${JSON.stringify(text)},"reasoning_details":[${JSON.stringify(detail)}]}`;
 }

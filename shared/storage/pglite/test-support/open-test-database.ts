@@ -9,6 +9,8 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** Path of the dumped data folder of a migrated, empty embedded database. */
     databaseTemplate: string;
+    /** Path of the same without any migration. */
+    emptyDatabaseTemplate: string;
   }
 }
 
@@ -23,8 +25,22 @@ export async function openTestDatabase(): Promise<Database> {
   return pgliteDatabase(idle.pop() ?? (await load()));
 }
 
+/** The same without any migration; it ends when it is closed. */
+export async function openEmptyDatabase(): Promise<Database> {
+  return pgliteDatabase(await loadEmptyEngine());
+}
+
+/** The engine of an empty database. */
+export function loadEmptyEngine(): Promise<PGlite> {
+  return loadDump(inject('emptyDatabaseTemplate'));
+}
+
+async function loadDump(path: string): Promise<PGlite> {
+  return PGlite.create({ loadDataDir: new Blob([await readFile(path)]) });
+}
+
 async function load(): Promise<PGlite> {
-  const pglite = await PGlite.create({ loadDataDir: new Blob([await readFile(inject('databaseTemplate'))]) });
+  const pglite = await loadDump(inject('databaseTemplate'));
   const { restore } = await stateOf(pglite);
   const end = pglite.close.bind(pglite);
   pglite.close = async () => {

@@ -1,24 +1,23 @@
-import { readBundle } from '#shared/config/bundle-store.ts';
-import type { Bundle } from '#shared/config/load-bundle.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Database } from '#shared/storage/database.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { BundleStore } from './bundle-store.ts';
+import type { Bundle } from './load-bundle.ts';
 
-/** The current bundle, and those of older runs. */
+/** The current bundle, and those of older turns and runs. */
 const MAX_CACHED = 16;
 
 /** LRU cache of stored bundles. Never invalidated: the key is a content hash. */
-export class Bundles {
-  readonly #database: Database;
+export class BundleCache {
+  readonly #store: BundleStore;
   /** Least recently used first. */
   readonly #cached = new Map<string, Bundle>();
 
-  constructor(database: Database) {
-    this.#database = database;
+  constructor(store: BundleStore) {
+    this.#store = store;
   }
 
   /** @throws `config.invalid` when no bundle has this hash, or this version can't read it */
   async read(hash: string): Promise<Bundle> {
-    const bundle = this.#cached.get(hash) ?? (await readBundle(this.#database, hash));
+    const bundle = this.#cached.get(hash) ?? (await this.#store.read(hash));
     if (bundle === null) throw new SwitchyardError('config.invalid', `no configuration ${hash.slice(0, 12)} is stored`);
     this.#cached.delete(hash);
     this.#cached.set(hash, bundle);
@@ -29,7 +28,7 @@ export class Bundles {
 
   /** Null when none is stored yet. */
   async newest(): Promise<Bundle | null> {
-    const { rows } = await this.#database.query<{ hash: string }>('select hash from bundles order by created_at desc, hash limit 1');
-    return rows[0] === undefined ? null : this.read(rows[0].hash);
+    const hash = await this.#store.newestHash();
+    return hash === null ? null : this.read(hash);
   }
 }

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { ChatCompletion, ReasoningDetail } from '../../contracts/router/chat-completion.ts';
+import type { ProviderPart } from '../../contracts/router/provider-part.ts';
+import { addPart, emptyAnswer, hasContent } from '../answer.ts';
+import { toCompletion } from './completion.ts';
+import { ChunkWriter } from './part-writer.ts';
+
+const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East' };
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+const thinking = { index: 0, id: null, format: 'anthropic-claude-v1' };
+const redacted = { ...thinking, index: 1 };
+const summed = { index: 2, id: 'rs_1', format: 'openai-responses-v1' };
+const source = (url: string) => ({ type: 'url_citation' as const, url_citation: { url, title: 'A page', start_index: 0, end_index: 2 } });
+
+/** As a vendor with blocks sends it. */
+const parts: ProviderPart[] = [
+  { type: 'reasoning-delta', text: 'first ', block: thinking },
+  { type: 'reasoning-delta', text: 'second', block: thinking },
+  { type: 'reasoning-signature', signature: 'sig', block: thinking },
+  { type: 'reasoning-encrypted', data: 'xyz', block: redacted },
+  { type: 'reasoning-summary-delta', text: 'in short', block: summed },
+  { type: 'reasoning-encrypted', data: 'enc', block: summed },
+  { type: 'text-delta', text: 'It is so.', block: { index: 3, id: null } },
+  { type: 'annotation', annotation: source('https://a.test') },
+  { type: 'annotation', annotation: source('https://b.test') },
+  { type: 'image', url: 'data:image/png;base64,AAAA' },
+];
+const unstated: ProviderPart[] = [
+  { type: 'audio-delta', id: 'audio_1', data: 'AAAA', transcript: null },
+  { type: 'server-tool-call', id: 'srv_1', name: 'web_search', arguments: '{}' },
+  { type: 'server-tool-result', id: 'srv_1', name: 'web_search', result: [] },
+];
+const details: ReasoningDetail[] = [
+  { type: 'reasoning.text', text: 'first second', signature: 'sig', index: 0, format: 'anthropic-claude-v1' },
+  { type: 'reasoning.encrypted', data: 'xyz', index: 1, format: 'anthropic-claude-v1' },
+  { type: 'reasoning.summary', summary: 'in short', id: 'rs_1', index: 2, format: 'openai-responses-v1' },
+  { type: 'reasoning.encrypted', data: 'enc', id: 'rs_1', index: 2, format: 'openai-responses-v1' },
+];
+
+function messageOf(given: readonly ProviderPart[]): ChatCompletion['choices'][number]['message'] | undefined {
+  const answer = emptyAnswer();
+  for (const part of given) addPart(answer, part);
+  return toCompletion(answer, head, usage).choices[0]?.message;
+}
+
+function deltasOf(given: readonly ProviderPart[]): Record<string, unknown>[] {
+  const events = new ChunkWriter(head).parts(given).split('\n\n').filter(Boolean);
+  return events.map((event) => JSON.parse(event.slice('data: '.length)).choices[0].delta);
+}
+
+describe('an answer in blocks', () => {
+  it('has, whole, a detail per block of reasoning, its sources and its images', () => {
+    expect(messageOf(parts)).toEqual({
+      role: 'assistant',
+      content: 'It is so.',
+      refusal: null,
+      reasoning: 'first secondin short',
+      reasoning_details: details,
+      annotations: [source('https://a.test'), source('https://b.test')],
+      images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }],
+    });
+  });
+
+  it('has, in chunks, one delta per part, with the detail of its block', () => {
+    expect(deltasOf(parts)).toEqual([
+      { role: 'assistant', content: '' },
+      { reasoning: 'first ', reasoning_details: [{ type: 'reasoning.text', text: 'first ', index: 0, format: 'anthropic-claude-v1' }] },
+      { reasoning: 'second', reasoning_details: [{ type: 'reasoning.text', text: 'second', index: 0, format: 'anthropic-claude-v1' }] },
+      { reasoning_details: [{ type: 'reasoning.text', signature: 'sig', index: 0, format: 'anthropic-claude-v1' }] },
+      { reasoning_details: [details[1]] },
+      { reasoning: 'in short', reasoning_details: [details[2]] },
+      { reasoning_details: [details[3]] },
+      { content: 'It is so.' },
+      { annotations: [source('https://a.test')] },
+      { annotations: [source('https://b.test')] },
+      { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+    ]);
+  });
+
+  it('has no chunk and no content for what the API has no field for', () => {
+    const answer = emptyAnswer();
+    expect(unstated.map((part) => addPart(answer, part))).toEqual([0, 0, 0]);
+    expect(hasContent(answer)).toBe(false);
+    expect(deltasOf(unstated)).toEqual([]);
+  });
+
+  it.each(parts)('has content with $type alone, also when it is not retained', (part) => {
+    const answer = emptyAnswer(false);
+    expect(addPart(answer, part)).toBeGreaterThan(0);
+    expect(hasContent(answer)).toBe(true);
+    expect(answer).toMatchObject({ text: '', reasoning: '', reasoningPieces: null, annotations: null, images: null });
+  });
+});
