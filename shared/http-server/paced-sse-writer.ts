@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type SseLimits, SseWriter } from './sse-writer.ts';
 
-export interface PacedSseLimits extends SseLimits {
+interface PacedSseLimits extends SseLimits {
   /** Of one write to a client that catches up: a slow client drains some of it, a stalled one none. */
   pieceBytes: number;
   /** Between comments that keep an idle stream open through proxies. */
