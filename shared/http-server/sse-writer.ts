@@ -3,13 +3,15 @@ import type { ServerResponse } from 'node:http';
 export interface SseLimits {
   /** A client with more unread bytes is disconnected. */
   unsentBytes: number;
+  /** Absent: the bytes of the largest tick are allowed beyond `unsentBytes`, so that one large event passes. */
+  isStrict?: true;
   /** For a client to read the last bytes of its response. */
   finishMs: number;
 }
 
 /**
  * Writes SSE bytes to one client, corked per tick; the first bytes leave at once. A client with too many unread bytes is disconnected, since
- * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top, so that one large event passes.
+ * there is no backpressure to the worker. Checked before each tick's first write.
  */
 export class SseWriter {
   readonly #raw: ServerResponse;
@@ -60,10 +62,10 @@ export class SseWriter {
   }
 
   #isTooSlow(): boolean {
-    const { unsentBytes } = this.#limits;
+    const { unsentBytes, isStrict } = this.#limits;
     const unsent = this.#raw.writableLength;
     if (unsent <= unsentBytes) this.#largestTickBytes = 0;
-    return unsent > unsentBytes + this.#largestTickBytes;
+    return unsent > unsentBytes + (isStrict === true ? 0 : this.#largestTickBytes);
   }
 
   #cork(): void {
