@@ -6,6 +6,7 @@ import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readSettings } from '../shared/config/settings.ts';
 import { tracingConfigOf, tracingSettings } from '../shared/config/tracing-settings.ts';
+import { openProxyDouble } from '../shared/http/test-support/open-proxy-double.ts';
 import { selfMadeCertificate } from '../shared/http/test-support/self-made-certificate.ts';
 import { type Log, silentLog } from '../shared/telemetry/log.ts';
 import { openTracing, tracingTo } from '../shared/telemetry/open-tracing.ts';
@@ -343,6 +344,17 @@ describe('the standard variables of OpenTelemetry', () => {
   // One function may hold several variables: it runs once.
   const functions = new Map(Object.entries(cases).map(([, holds]) => [holds, Object.keys(cases).filter((name) => cases[name] === holds)]));
   it.each([...functions].map(([holds, names]) => ({ names: names.join(', '), holds })))('do what the table says: $names', ({ holds }) => holds());
+
+  it('leave the way to the collector to the proxy variables', async () => {
+    const sink = await sinkOf();
+    const proxy = await openProxyDouble(Number(new URL(sink.url).port));
+    closers.push(() => proxy.close());
+    const tracing = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.invalid', HTTP_PROXY: proxy.url });
+    makeSpan(tracing);
+    await tracing.stop();
+
+    expect([sink.spans.length, proxy.tunnels]).toEqual([1, ['collector.invalid:80']]);
+  });
 
   it('DESIGN 12: a variable that is set and not carried out is named in the log at the start, never with its value', async () => {
     const { log, lines } = recordingLog();

@@ -54,7 +54,7 @@ export const slow = [
   'tests/simulation/model-database.test.ts',
 ];
 
-/** Take longest, longest first. A run begins with them: one that begins last leaves the other cores without work. */
+/** Take longest, longest first. A run begins with them: one that begins last leaves the other cores without work. Files that share processes follow. */
 export const longest = [
   'tests/e2e/start-and-stop.test.ts',
   'tests/simulation/schedules-first.test.ts',
@@ -83,6 +83,13 @@ export const longest = [
   'tests/chaos/edge-stores.test.ts',
   'tests/e2e/leaving.test.ts',
   'tests/chaos/edge-drain.test.ts',
+  'services/actor-host/service.test.ts',
+  'shared/storage/pglite/open-pglite.test.ts',
+  'services/router-worker/service.test.ts',
+  'bus/memory/memory-bus.test.ts',
+  'services/effect-worker/tools/call-tool.test.ts',
+  'services/effect-worker/service.test.ts',
+  'services/agent-gateway/relay/sse-client.test.ts',
 ];
 
 /** Run in the deep tier only. */

@@ -6,6 +6,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Outbound, openOutbound } from '#shared/http/outbound.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { type Serving, serve } from '#shared/http-server/serve.ts';
 import { readCollectorTls } from '#shared/telemetry/collector-tls.ts';
@@ -62,7 +63,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
     port,
     backlog: limits.connectionsToAccept,
     build: (serverFactory) => {
-      const traceForwarder = forwarderTo(config.tracing, log, metrics);
+      const traceForwarder = forwarderTo(config.tracing, openOutbound(deps.environment), log, metrics);
       const parts = { readers, sender, admission, limits, metrics, traceForwarder, serverFactory, platformKeys: config.platformKeys ?? null };
       const app = buildApp({ ...deps, ...parts, deadlines: new Deadlines() });
       app.addHook('onClose', async () => traceForwarder?.stop());
@@ -85,7 +86,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
 }
 
 /** Null: there is no collector. */
-function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metrics): TraceForwarder | null {
+function forwarderTo(tracing: TracingConfig | undefined, outbound: Outbound, log: Log, metrics: Metrics): TraceForwarder | null {
   const url = tracing === undefined ? null : tracesUrlOf(tracing);
   if (url === null || tracing === undefined) return null;
   if (tracing.otel.protocol === 'grpc') {
@@ -94,7 +95,7 @@ function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metr
     return null;
   }
   const tls = readCollectorTls(tracing.otel.tls);
-  return openTraceForwarder({ url, headers: tracing.headers, tls, log, onDrop: () => metrics.add('telemetryDropped', { kind: 'client_batches' }) });
+  return openTraceForwarder({ outbound, url, headers: tracing.headers, tls, log, onDrop: () => metrics.add('telemetryDropped', { kind: 'client_batches' }) });
 }
 
 interface Running {

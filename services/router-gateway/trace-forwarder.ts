@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Pool } from 'undici';
+import type { Outbound } from '#shared/http/outbound.ts';
 import type { CollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
@@ -38,6 +38,7 @@ export interface TraceForwarder {
 }
 
 interface ForwarderOptions {
+  outbound: Outbound;
   url: string;
   /** May hold a credential. */
   headers: Readonly<Record<string, string>>;
@@ -49,9 +50,11 @@ interface ForwarderOptions {
   maxWaitingBytes?: number;
 }
 
-export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () => {}, maxWaitingBytes = MAX_WAITING_BYTES }: ForwarderOptions): TraceForwarder {
+export function openTraceForwarder(options: ForwarderOptions): TraceForwarder {
+  const { outbound, url, headers, tls = {}, log, onDrop = () => {}, maxWaitingBytes = MAX_WAITING_BYTES } = options;
   const { origin, pathname, search } = new URL(url);
-  const pool = new Pool(origin, { connections: CONNECTIONS, connect: { timeout: CONNECT_MS, ...tls }, headersTimeout: POST_MS, bodyTimeout: POST_MS });
+  const connections = outbound.openDispatcher({ connectTimeoutMs: CONNECT_MS, maxConnections: CONNECTIONS, tls });
+  const target = { origin, path: `${pathname}${search}` };
   const stopped = new AbortController();
   const waiting: TraceBatch[] = [];
   let waitingBytes = 0;
@@ -69,7 +72,15 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
   const post = async ({ body, contentType, contentEncoding, hops = 0 }: TraceBatch): Promise<number> => {
     const encoding = contentEncoding === null ? {} : { 'content-encoding': contentEncoding };
     const sent = { ...headers, 'content-type': contentType, ...encoding, [FORWARDED]: String(hops + 1) };
-    const response = await pool.request({ method: 'POST', path: `${pathname}${search}`, headers: sent, body, signal: stopped.signal });
+    const response = await connections.request({
+      ...target,
+      method: 'POST',
+      headers: sent,
+      body,
+      signal: stopped.signal,
+      headersTimeout: POST_MS,
+      bodyTimeout: POST_MS,
+    });
     await response.body.dump();
     return response.statusCode;
   };
@@ -110,7 +121,7 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
       while (workers.length > 0) await Promise.all(workers);
       clearTimeout(late);
       stopped.abort();
-      await pool.destroy();
+      await connections.destroy();
     },
   };
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, get as getPlain, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createTlsServer, get as getSecure } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { fetch } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -7,6 +8,7 @@ import type { Environment } from '../config/secret-ref.ts';
 import type { HttpExchange } from './client.ts';
 import { openOutbound } from './outbound.ts';
 import { openProxyDouble, type ProxyDouble } from './test-support/open-proxy-double.ts';
+import { selfMadeCertificate } from './test-support/self-made-certificate.ts';
 
 const LIMITS = { connectTimeoutMs: 5_000, maxConnections: 2 };
 
@@ -89,6 +91,30 @@ describe('a URL of the configuration', () => {
 
     expect(await Promise.all([get(`http://${NAME}/a`), get(`http://127.0.0.1:${port}/b`)])).toEqual([`${NAME}/a`, `127.0.0.1:${port}/b`]);
     expect(proxy.tunnels).toEqual([`${NAME}:80`]);
+  });
+
+  it('is reached through the proxy by a library of `node:http`, also over TLS', async () => {
+    const { certificate, key } = selfMadeCertificate([NAME]);
+    const secure = createTlsServer({ cert: certificate, key }, (request, response) => void response.end(`${request.headers.host}${request.url}`));
+    secure.listen(0, '127.0.0.1');
+    await once(secure, 'listening');
+    onTestFinished(() => {
+      secure.closeAllConnections();
+      secure.close();
+    });
+    const [proxy, secureProxy] = [await openProxy(await openServer()), await openProxy((secure.address() as AddressInfo).port)];
+    const outbound = openOutbound({ HTTP_PROXY: proxy.url, HTTPS_PROXY: secureProxy.url });
+    const ask = async (url: string) => {
+      const agent = outbound.openAgent(url, { ...LIMITS, tls: { ca: Buffer.from(certificate) } });
+      onTestFinished(() => agent.destroy());
+      const [response] = (await once((url.startsWith('https') ? getSecure : getPlain)(url, { agent }), 'response')) as [IncomingMessage];
+      let text = '';
+      for await (const piece of response.setEncoding('utf8')) text += piece;
+      return text;
+    };
+
+    expect([await ask(`http://${NAME}:81/a`), await ask(`https://${NAME}/b`)]).toEqual([`${NAME}:81/a`, `${NAME}/b`]);
+    expect([proxy.tunnels, secureProxy.tunnels]).toEqual([[`${NAME}:81`], [`${NAME}:443`]]);
   });
 
   it('is not left by a redirect', async () => {

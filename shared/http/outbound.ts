@@ -1,8 +1,10 @@
+import type { Agent as NodeAgent } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Environment } from '../config/secret-ref.ts';
 import { type HttpClient, openHttpClient } from './client.ts';
 import { type ConnectionLimits, openConnections } from './connections.ts';
 import { type GuardedPoster, type GuardedPosterOptions, openGuardedPoster } from './guarded-post.ts';
+import { openNodeAgent } from './node-agent.ts';
 import { readProxies } from './proxies.ts';
 
 /**
@@ -14,6 +16,8 @@ export interface Outbound {
   openClient(options: ConnectionLimits & { baseUrl: string }): HttpClient;
   /** To any servers of the configuration, for undici's `fetch` with `redirect: 'manual'`. The limits are per server. */
   openDispatcher(limits: ConnectionLimits): Dispatcher;
+  /** To one server, for a library that uses `node:http`. */
+  openAgent(url: string, limits: ConnectionLimits): NodeAgent;
   /** To URLs from callers. Uses no proxy: it would resolve the checked name again. */
   openPoster(options: GuardedPosterOptions): GuardedPoster;
 }
@@ -33,6 +37,10 @@ export function openOutbound(environment: Environment): Outbound {
           return openConnections(url, limits, proxyOf(url));
         },
       }),
+    openAgent(address, limits) {
+      const url = new URL(address);
+      return openNodeAgent(url, limits, proxyOf(url));
+    },
     openPoster: openGuardedPoster,
   };
 }

@@ -1,11 +1,15 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type { Environment } from '../config/secret-ref.ts';
 import type { TracingConfig } from '../config/tracing-settings.ts';
+import { type Outbound, openOutbound } from '../http/outbound.ts';
 import { readCollectorTls } from './collector-tls.ts';
 import type { Log } from './log.ts';
 import { logExporter } from './log-exporter.ts';
 
 /** The exporter's own retries included. */
 export const EXPORT_TIMEOUT_MS = 10_000;
+/** Batches are sent one after another; a retry may overlap. */
+const LIMITS = { connectTimeoutMs: 5_000, maxConnections: 4 };
 /** Read by the library whatever its options are. */
 const READ_BY_LIBRARY = /^OTEL_EXPORTER_OTLP_/;
 
@@ -34,14 +38,15 @@ export function tracesUrlOf(
  * @returns null without a destination
  * @throws `config.invalid`
  */
-export async function openExporter(config: TracingConfig, backend: TracesBackend | null, log: Log): Promise<SpanExporter | null> {
+export async function openExporter(config: TracingConfig, backend: TracesBackend | null, environment: Environment, log: Log): Promise<SpanExporter | null> {
   const { exporters } = config.otel;
   const url = exporters === null || exporters.includes('otlp') ? tracesUrlOf(config, backend) : null;
   const opened: SpanExporter[] = [];
   if (exporters?.includes('console') === true) opened.push(logExporter(log));
   if (url !== null) {
+    const outbound = openOutbound(environment);
     const isFromEnvironment = config.tracesEndpoint !== null || config.endpoint !== null;
-    opened.push(isFromEnvironment ? await exporterToCollector(config, url) : await exporterToBackend(url, backend?.authorization ?? null));
+    opened.push(isFromEnvironment ? await exporterToCollector(config, url, outbound) : await exporterToBackend(url, backend?.authorization ?? null, outbound));
   }
   const [first, second] = opened;
   if (first === undefined) return null;
@@ -49,28 +54,30 @@ export async function openExporter(config: TracingConfig, backend: TracesBackend
   return second === undefined ? first : both(first, second);
 }
 
-async function exporterToCollector({ otel, headers }: TracingConfig, url: string): Promise<SpanExporter> {
+async function exporterToCollector({ otel, headers }: TracingConfig, url: string, outbound: Outbound): Promise<SpanExporter> {
   const timeoutMillis = otel.timeoutMs ?? EXPORT_TIMEOUT_MS;
   const tls = readCollectorTls(otel.tls);
   const { CompressionAlgorithm } = await import('@opentelemetry/otlp-exporter-base');
   const compression = otel.compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE;
   if (otel.protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    // Headers and certificates have gRPC types here; the exporter reads the variables by itself.
+    // Headers and certificates have gRPC types here; the exporter reads the variables by itself, those of proxies included.
     return new OTLPTraceExporter({ url, timeoutMillis, compression });
   }
   const { OTLPTraceExporter } = await (otel.protocol === 'http/json'
     ? import('@opentelemetry/exporter-trace-otlp-http')
     : import('@opentelemetry/exporter-trace-otlp-proto'));
-  const options = { url, headers, timeoutMillis, compression, httpAgentOptions: { keepAlive: true, ...tls } };
+  const options = { url, headers, timeoutMillis, compression, httpAgentOptions: () => outbound.openAgent(url, { ...LIMITS, tls }) };
   return withoutEnvironment(() => new OTLPTraceExporter(options));
 }
 
 /** The environment's headers may hold a key of its own collector and must not reach another backend. */
-async function exporterToBackend(url: string, authorization: string | null): Promise<SpanExporter> {
+async function exporterToBackend(url: string, authorization: string | null, outbound: Outbound): Promise<SpanExporter> {
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
-  return withoutEnvironment(() => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS }));
+  return withoutEnvironment(
+    () => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS, httpAgentOptions: () => outbound.openAgent(url, LIMITS) }),
+  );
 }
 
 /** The library merges the environment into its options during construction, with no option against it. */

@@ -42,7 +42,7 @@ export interface OpenTracingOptions {
 export async function openTracing({ config, backend = null, environment = process.env, log, ...options }: OpenTracingOptions): Promise<Tracing> {
   for (const unused of unusedOtelSettings(environment))
     log.warn({ ...unused }, `${unused.name} is set, but has no effect or only part of it: ${unused.reason}`);
-  const exporter = await openExporter(config, backend, log);
+  const exporter = await openExporter(config, backend, environment, log);
   return exporter === null ? noTracing : tracingTo(exporter, { config, log, ...options });
 }
 

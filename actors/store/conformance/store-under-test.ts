@@ -5,7 +5,7 @@ import type { RuntimeStore } from '../runtime-store.ts';
 export const PARTITIONS = 64;
 
 /** A run as a gateway accepts it. */
-export interface AcceptedRun {
+interface AcceptedRun {
   id: string;
   partition: number;
   sessionId: string;

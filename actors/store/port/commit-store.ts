@@ -4,7 +4,7 @@ import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 /** `repeated`: a command of the plan was processed before, or an event's offset is taken; nothing is stored. */
 export type CommitResult = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated'; error: unknown };
 
-export interface ProcessedCommand {
+interface ProcessedCommand {
   sessionId: string;
   commandId: string;
   reply: CommandReply | null;

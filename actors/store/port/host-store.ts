@@ -4,7 +4,7 @@ import type { LiveHost } from '../../runtime/partitions/rendezvous.ts';
 /** How long a host without heartbeats stays stored, for operators. */
 export const FORGET_HOST_AFTER_MS = 3_600_000;
 
-export interface Heartbeat {
+interface Heartbeat {
   hostId: string;
   machineVersion: number;
   bus: BrokerStatus | null;

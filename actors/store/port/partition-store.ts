@@ -11,7 +11,7 @@ export interface PartitionClaim {
   cursorFingerprint: string | null;
 }
 
-export interface AcquireOptions {
+interface AcquireOptions {
   hostId: string;
   machineVersion: number;
   /** Identifies the current command log. */

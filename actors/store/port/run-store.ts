@@ -19,7 +19,7 @@ export interface StoredRun {
   createdAtMs: number;
 }
 
-export interface UnstartedRun {
+interface UnstartedRun {
   id: string;
   partition: number;
   sessionId: string;

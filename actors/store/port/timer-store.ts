@@ -1,4 +1,4 @@
-export interface StoredTimer {
+interface StoredTimer {
   partition: number;
   key: string;
   dueAtMs: number;

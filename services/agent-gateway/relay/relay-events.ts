@@ -1,8 +1,8 @@
+import type { PacedSseWriter } from '#shared/http-server/paced-sse-writer.ts';
 import type { FeedReader } from '../feed/event-feeds.ts';
 import { type EventFilter, type LoggedEvent, type LogPage, matches, type SessionLog } from '../feed/session-log.ts';
 import { limits } from '../limits.ts';
 import type { DeltaReader } from './deltas.ts';
-import type { SseClient } from './sse-client.ts';
 
 export interface RelaySource {
   sessionLog: SessionLog;
@@ -18,7 +18,11 @@ const SESSION_DELETED = 'the session was deleted';
  * Streams a log to a client: stored pages as fast as the client reads, then live events. Resolves when the client disconnects or the session is deleted.
  * @param first the first page, or its offset when the feed knows that there are no events yet
  */
-export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
+export async function relayEvents(
+  { sessionLog, sessionId, filter, reader, deltas }: RelaySource,
+  client: PacedSseWriter,
+  first: LogPage | number,
+): Promise<void> {
   let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
   while (page !== null && client.isOpen) {
     for (const event of page.events) {

@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { type ReadEventsQuery, readEventsQuery } from '#shared/contracts/agent/read-events.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { PacedSseWriter } from '#shared/http-server/paced-sse-writer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Cancellation } from '../cancellation.ts';
 import type { EventFeeds } from '../feed/event-feeds.ts';
@@ -15,7 +16,6 @@ import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
 import { BACKOFF_HEADER, EMPTY_BACKOFF_SECONDS, type PollingBackoff } from '../plugins/polling-backoff.ts';
 import type { Deltas } from '../relay/deltas.ts';
 import { type RelaySource, relayEvents } from '../relay/relay-events.ts';
-import { SseClient } from '../relay/sse-client.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface ReadEventsDeps {
@@ -91,7 +91,10 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
 /** Resolves at the end of the stream. */
 async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { first, reply, signal }: Streaming): Promise<void> {
   reply.hijack();
-  const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
+  const { heartbeatMs, stalledMs } = waits;
+  // A client must not delay a drain by bytes that it does not read: it has as long to finish as to catch up.
+  const pace = { unsentBytes: limits.unsentBytes, isStrict: true as const, pieceBytes: limits.ssePieceBytes, heartbeatMs, stalledMs, finishMs: stalledMs };
+  const client = new PacedSseWriter(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, pace);
   const onDrain = () => client.end('the server is shutting down; resume with Last-Event-ID');
   signal.addEventListener('abort', onDrain);
   if (signal.aborted) onDrain();

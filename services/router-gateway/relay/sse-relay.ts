@@ -1,10 +1,10 @@
 import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { SseWriter } from '#shared/http-server/sse-writer.ts';
 import { IGNORED_HEADER } from '../ignored-fields.ts';
 import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink, type OtherFrame } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
-import { SseSocket } from './sse-socket.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
@@ -33,7 +33,7 @@ class SseSink implements FrameSink {
   readonly response: Promise<WholeResponse | null>;
   readonly #deps: FeedDeps;
   readonly #call: RelayedCall;
-  readonly #socket: SseSocket;
+  readonly #socket: SseWriter;
   readonly #comment: Deadline;
   #settle: { resolve(response: WholeResponse | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
@@ -51,7 +51,7 @@ class SseSink implements FrameSink {
       this.#settle = { resolve, reject };
     });
     const { callId, requestId, reply } = call;
-    this.#socket = new SseSocket(reply.raw, deps.limits, () => {
+    this.#socket = new SseWriter(reply.raw, deps.limits, () => {
       deps.log.warn({ call_id: callId, request_id: requestId }, 'a client was disconnected: it left too many bytes unread');
       onCut();
     });

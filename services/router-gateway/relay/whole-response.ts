@@ -1,8 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { finishWithin } from '#shared/http-server/sse-writer.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { retryHeaders } from '../plugins/error-reply.ts';
-import { finishWithin } from './sse-socket.ts';
 
 /** A non-streamed response of a worker; `body` is the client's JSON. */
 export interface WholeResponse {

@@ -9,6 +9,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { readSettings } from '#shared/config/settings.ts';
 import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import { selfMadeCertificate } from '#shared/http/test-support/self-made-certificate.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -19,6 +20,8 @@ import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
 import { openTraceForwarder } from '../trace-forwarder.ts';
+
+const outbound = openOutbound({});
 
 const MIB = 1_024 * 1_024;
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
@@ -144,7 +147,7 @@ describe('a request to the intake of traces', () => {
   });
 
   it('reaches the collector through the gateway of another deployment, whose collector it is', async () => {
-    const ours = openTraceForwarder({ url: await gateway(collector.url), headers: { authorization: `Bearer ${KEY}` }, log: silentLog });
+    const ours = openTraceForwarder({ outbound, url: await gateway(collector.url), headers: { authorization: `Bearer ${KEY}` }, log: silentLog });
     opened.push(ours);
     ours.accept({ body: Buffer.from('far'), contentType: 'application/x-protobuf', contentEncoding: null });
 
@@ -180,7 +183,7 @@ describe('a request to the intake of traces', () => {
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `https://localhost:${(server.address() as AddressInfo).port}/v1/traces`;
-    const forwarder = openTraceForwarder({ url, headers: {}, tls: { ca: Buffer.from(certificate) }, log: silentLog });
+    const forwarder = openTraceForwarder({ outbound, url, headers: {}, tls: { ca: Buffer.from(certificate) }, log: silentLog });
     opened.push(forwarder);
     forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
     await eventually(() => received).toEqual(['/v1/traces']);
@@ -206,7 +209,7 @@ describe('a request to the intake of traces', () => {
   });
 
   it('DESIGN 12: traces do not accumulate for a slow collector: what is beyond the queue is refused', async () => {
-    const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: silentLog, maxWaitingBytes: 2 * MIB });
+    const forwarder = openTraceForwarder({ outbound, url: `${collector.url}/v1/traces`, headers: {}, log: silentLog, maxWaitingBytes: 2 * MIB });
     opened.push(forwarder);
     const batch = { body: Buffer.alloc(MIB), contentType: 'application/x-protobuf', contentEncoding: null };
     collector.answer('hold');
@@ -219,7 +222,7 @@ describe('a request to the intake of traces', () => {
 
   it('is dropped at a stop when the collector does not answer', async () => {
     const warn = vi.fn();
-    const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: { ...silentLog, warn } });
+    const forwarder = openTraceForwarder({ outbound, url: `${collector.url}/v1/traces`, headers: {}, log: { ...silentLog, warn } });
     collector.answer('hold');
     forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
     await eventually(() => collector.received.length).toBe(1);

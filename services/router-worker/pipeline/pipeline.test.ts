@@ -112,7 +112,7 @@ describe('the stages of a call', () => {
   it('transform a whole answer, and no streamed one', async () => {
     const mending: Stage = { ...always, answer: async (answer) => ({ ...answer, text: `${answer.text}, mended` }) };
     expect((await execute([mending])).written).toContain('a/one, mended');
-    expect((await execute([mending], { want: 'frames' })).written).not.toContain('mended');
+    expect((await execute([mending], { want: 'frames' })).result).toMatchObject({ type: 'completed', text: '' });
   });
 
   it('end it with an error when a transform of the whole answer fails', async () => {

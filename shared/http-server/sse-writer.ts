@@ -1,24 +1,32 @@
 import type { ServerResponse } from 'node:http';
-import type { GatewayLimits } from '../limits.ts';
+
+export interface SseLimits {
+  /** A client with more unread bytes is disconnected. */
+  unsentBytes: number;
+  /** Absent: the bytes of the largest tick are allowed beyond `unsentBytes`, so that one large event passes. */
+  isStrict?: true;
+  /** For a client to read the last bytes of its response. */
+  finishMs: number;
+}
 
 /**
  * Writes SSE bytes to one client, corked per tick; the first bytes leave at once. A client with too many unread bytes is disconnected, since
- * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top, so that one large event passes.
+ * there is no backpressure to the worker. Checked before each tick's first write.
  */
-export class SseSocket {
+export class SseWriter {
   readonly #raw: ServerResponse;
-  readonly #limits: GatewayLimits;
+  readonly #limits: SseLimits;
   readonly #onSlow: () => void;
   #corked = false;
   #tickBytes = 0;
   /** Bytes of the largest tick since the unread bytes were last within the limit. */
   #largestTickBytes = 0;
 
-  constructor(raw: ServerResponse, limits: GatewayLimits, onSlow: () => void) {
+  constructor(raw: ServerResponse, limits: SseLimits, onSlow: () => void) {
     this.#raw = raw;
     this.#limits = limits;
     this.#onSlow = onSlow;
-    // A reset connection emits 'close' next, which the relay handles.
+    // A reset connection emits 'close' next, which the caller handles.
     raw.on('error', () => {});
   }
 
@@ -28,7 +36,7 @@ export class SseSocket {
     // Separately: prepended to the first bytes, the head would be retained in dozens of string pieces.
     this.#raw.flushHeaders();
     // The first bytes leave before the end of the tick.
-    queueMicrotask(() => this.#flush());
+    queueMicrotask(() => this.flush());
   }
 
   write(bytes: Uint8Array | string): void {
@@ -46,27 +54,29 @@ export class SseSocket {
     raw.write(bytes);
   }
 
-  end(): void {
-    this.#flush();
-    this.#raw.end();
+  /** @param last written whatever is unread */
+  end(last?: string): void {
+    this.flush();
+    this.#raw.end(last);
     finishWithin(this.#raw, this.#limits.finishMs);
   }
 
   #isTooSlow(): boolean {
-    const { unsentBytes } = this.#limits;
+    const { unsentBytes, isStrict } = this.#limits;
     const unsent = this.#raw.writableLength;
     if (unsent <= unsentBytes) this.#largestTickBytes = 0;
-    return unsent > unsentBytes + this.#largestTickBytes;
+    return unsent > unsentBytes + (isStrict === true ? 0 : this.#largestTickBytes);
   }
 
   #cork(): void {
     this.#corked = true;
     this.#tickBytes = 0;
     this.#raw.cork();
-    setImmediate(() => this.#flush());
+    setImmediate(() => this.flush());
   }
 
-  #flush(): void {
+  /** Sends what is held until the end of the tick. */
+  flush(): void {
     if (!this.#corked) return;
     this.#corked = false;
     this.#largestTickBytes = Math.max(this.#largestTickBytes, this.#tickBytes);

@@ -1,12 +1,22 @@
 import type { ServerResponse } from 'node:http';
-import { limits, type Waits } from '../limits.ts';
+import { type SseLimits, SseWriter } from './sse-writer.ts';
 
-/** Writes an event stream to one client. */
-export class SseClient {
+interface PacedSseLimits extends SseLimits {
+  /** Of one write to a client that catches up: a slow client drains some of it, a stalled one none. */
+  pieceBytes: number;
+  /** Between comments that keep an idle stream open through proxies. */
+  heartbeatMs: number;
+  /** A client that catches up and reads nothing for this long is disconnected. */
+  stalledMs: number;
+}
+
+/** Writes an event stream to one client, live events at once, and stored ones as fast as the client reads. */
+export class PacedSseWriter {
   /** Resolves once nothing more can be sent. */
   readonly closed: Promise<void>;
   readonly #response: ServerResponse;
-  readonly #waits: Waits;
+  readonly #writer: SseWriter;
+  readonly #limits: PacedSseLimits;
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
   /** Between two pieces of one event. */
@@ -15,25 +25,24 @@ export class SseClient {
   #onDrained: () => void = () => {};
 
   /** Sends the head and a comment: the client knows that it is connected. */
-  constructor(response: ServerResponse, headers: Record<string, string>, waits: Waits) {
+  constructor(response: ServerResponse, headers: Record<string, string>, limits: PacedSseLimits) {
     this.#response = response;
-    this.#waits = waits;
+    this.#limits = limits;
+    this.#writer = new SseWriter(response, limits, () => this.#close());
     this.closed = new Promise((resolve) => {
       this.#onClosed = resolve;
     });
-    // `close` follows.
-    response.on('error', () => {});
     response.on('timeout', () => this.#onTimeout());
     response.once('close', () => this.#close());
     this.#heartbeat = setInterval(() => {
       if (!this.#isSending) this.write(': heartbeat\n\n');
-    }, waits.heartbeatMs).unref();
+    }, limits.heartbeatMs).unref();
     // A client that disconnected earlier emits no further `close`.
     if (response.destroyed) {
       this.#close();
       return;
     }
-    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+    this.#writer.open({ ...headers, 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
     this.write(': connected\n\n');
   }
 
@@ -41,11 +50,9 @@ export class SseClient {
     return this.#isOpen;
   }
 
-  /** Does not wait. A client with more than `limits.unsentBytes` unread is disconnected; it resumes. */
+  /** Does not wait. A client that leaves too much unread is disconnected; it resumes. */
   write(sse: string): void {
-    if (!this.#isOpen) return;
-    if (this.#response.writableLength > limits.unsentBytes) this.#drop();
-    else this.#response.write(sse);
+    if (this.#isOpen) this.#writer.write(sse);
   }
 
   /**
@@ -54,9 +61,11 @@ export class SseClient {
    */
   async send(sse: string): Promise<void> {
     const bytes = Buffer.from(sse, 'utf8');
+    // Uncorked: Node reports the socket's own buffer only then.
+    this.#writer.flush();
     this.#isSending = true;
-    for (let at = 0; at < bytes.length && this.#isOpen; at += limits.ssePieceBytes) {
-      this.#response.write(bytes.subarray(at, at + limits.ssePieceBytes));
+    for (let at = 0; at < bytes.length && this.#isOpen; at += this.#limits.pieceBytes) {
+      this.#response.write(bytes.subarray(at, at + this.#limits.pieceBytes));
       if (this.#response.writableNeedDrain) await this.#drained();
     }
     this.#isSending = false;
@@ -66,16 +75,13 @@ export class SseClient {
     if (!this.#isOpen) return;
     this.#close();
     // No comment inside an event: clients discard an incomplete event.
-    const response = this.#isSending ? this.#response.end() : this.#response.end(`: ${comment}\n\n`);
-    // Unread bytes must not delay a drain.
-    const stalled = setTimeout(() => response.destroy(), this.#waits.stalledMs).unref();
-    response.once('close', () => clearTimeout(stalled));
+    this.#writer.end(this.#isSending ? undefined : `: ${comment}\n\n`);
   }
 
   /** Node restarts a socket's timeout whenever bytes are sent: only a stalled client meets it. */
   async #drained(): Promise<void> {
     const response = this.#response;
-    response.setTimeout(this.#waits.stalledMs);
+    response.setTimeout(this.#limits.stalledMs);
     await new Promise<void>((resolve) => {
       const settle = () => {
         response.off('drain', settle);

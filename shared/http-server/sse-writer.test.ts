@@ -2,8 +2,9 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { gatewayLimits } from '../limits.ts';
-import { SseSocket } from './sse-socket.ts';
+import { SseWriter } from './sse-writer.ts';
+
+const LIMITS = { unsentBytes: 256 * 1_024, finishMs: 30_000 };
 
 /** A response that records its calls. */
 function recordingResponse() {
@@ -23,7 +24,7 @@ function recordingResponse() {
 
 it('DESIGN 7: what is written in one tick is sent together, without a timer', async () => {
   const { done, response } = recordingResponse();
-  const socket = new SseSocket(response, gatewayLimits, () => {});
+  const socket = new SseWriter(response, LIMITS, () => {});
   for (const piece of ['a', 'b', 'c']) socket.write(piece);
   await nextTurn();
   socket.write('d');
@@ -34,7 +35,7 @@ it('DESIGN 7: what is written in one tick is sent together, without a timer', as
 
 it('sends the head of the response by itself, together with the first bytes', async () => {
   const { done, response } = recordingResponse();
-  const socket = new SseSocket(response, gatewayLimits, () => {});
+  const socket = new SseWriter(response, LIMITS, () => {});
   socket.open({ 'content-type': 'text/event-stream' });
   socket.write('a');
   await Promise.resolve();
@@ -48,7 +49,7 @@ it('sends the head of the response by itself, together with the first bytes', as
 
 it('sends what is held before the end', () => {
   const { done, response } = recordingResponse();
-  const socket = new SseSocket(response, gatewayLimits, () => {});
+  const socket = new SseWriter(response, LIMITS, () => {});
   socket.write('a');
   socket.end();
 
