@@ -1,26 +1,13 @@
-import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import { agentConfigOf } from '#shared/config/agent-config.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { readSettings, settings } from '#shared/config/settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-const shape = {
-  ...processSettings,
-  ...natsSettings,
-  ...agentSettings,
-  DATABASE_URL: settings.DATABASE_URL,
-  HOUSE_SECRET: settings.HOUSE_SECRET,
-  STREAMING: settings.STREAMING,
-  COALESCE_MS: settings.COALESCE_MS,
-  TURN_TIMEOUT_SECONDS: settings.TURN_TIMEOUT_SECONDS,
-  ROUTER_MAX_TOKENS: settings.ROUTER_MAX_TOKENS,
-  AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
-  STORE_GC_DELAY_SECONDS: settings.STORE_GC_DELAY_SECONDS,
-  RUN_RETENTION_DAYS: settings.RUN_RETENTION_DAYS,
-  COMMAND_TAGS_REQUIRED_FROM: settings.COMMAND_TAGS_REQUIRED_FROM,
-};
+const shape = settingsOf('actor-host');
 
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {

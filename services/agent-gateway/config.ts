@@ -1,25 +1,12 @@
-import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import { agentConfigOf } from '#shared/config/agent-config.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { publicPort, readSettings, settings } from '#shared/config/settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
-const shape = {
-  ...processSettings,
-  ...natsSettings,
-  ...agentSettings,
-  DATABASE_URL: settings.DATABASE_URL,
-  REDIS_URL: settings.REDIS_URL,
-  HOST: settings.HOST,
-  PORT: publicPort(8_080),
-  HOUSE_SECRET: settings.HOUSE_SECRET,
-  STREAMING: settings.STREAMING,
-  AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: settings.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS,
-  AUTONOMOUS_MAX_TIMEOUT_SECONDS: settings.AUTONOMOUS_MAX_TIMEOUT_SECONDS,
-  REQUIRE_CALLBACK_ALLOWLIST: settings.REQUIRE_CALLBACK_ALLOWLIST,
-  OUTBOUND_ALLOW_HOSTS: settings.OUTBOUND_ALLOW_HOSTS,
-};
+const shape = settingsOf('agent-gateway');
 
 /**
  * The settings, read once; webhook secrets alone are read per request, by contract.

@@ -1,25 +1,17 @@
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
-import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import { agentConfigOf } from '#shared/config/agent-config.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { readSettings, settings } from '#shared/config/settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { type EffectKind, effectKinds } from './effect-kinds.ts';
 
 const KINDS = effectKinds.map(({ name }) => name);
 
-const shape = {
-  ...processSettings,
-  ...natsSettings,
-  ...agentSettings,
-  DATABASE_URL: settings.DATABASE_URL,
-  AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
-  OUTBOUND_ALLOW_HOSTS: settings.OUTBOUND_ALLOW_HOSTS,
-  EFFECT_KINDS: z.string().default(KINDS.join(',')),
-};
+const shape = settingsOf('effect-worker');
 
 /** `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment, args: readonly string[]) {
@@ -31,7 +23,7 @@ export function parseConfig(environment: Environment, args: readonly string[]) {
     databaseUrl: data.DATABASE_URL,
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
-    kinds: kindsOf(kindsArgument(args) ?? data.EFFECT_KINDS),
+    kinds: kindsOf(kindsArgument(args) ?? data.EFFECT_KINDS ?? KINDS.join(',')),
   } as const;
 }
 

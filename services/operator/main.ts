@@ -2,8 +2,9 @@ import { CommandTags } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { upgradeStreams } from '#bus/nats/upgrade-streams.ts';
 import { systemClock } from '#shared/clock.ts';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { readSettings, settings } from '#shared/config/settings.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { Releasers } from '#shared/lifecycle/releasers.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
@@ -13,24 +14,26 @@ import { operatorProgram } from './service.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
+const { NATS_URL, NATS_PASSWORD, DATABASE_URL, HOUSE_SECRET } = settingsOf('operator');
+
 const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', format: process.env['LOG_FORMAT'] || null, service: 'operator' });
 const releasers = new Releasers(log);
 
 /** The operator's command line as a process: connects only to what the given command needs. */
 const program = operatorProgram({
   async openDatabase() {
-    const { DATABASE_URL: url } = readSettings({ DATABASE_URL: settings.DATABASE_URL }, process.env);
+    const { DATABASE_URL: url } = readSettings({ DATABASE_URL }, process.env);
     const database = await openPostgres({ url, applicationName: 'operator', maxConnections: 1, log });
     releasers.add('database', () => database.close());
     return database;
   },
   async openBus() {
-    const bus = await openNatsBus({ ...natsConfigOf('operator', readSettings(natsSettings, process.env)), log });
+    const bus = await openNatsBus({ ...natsConfigOf('operator', readSettings({ NATS_URL, NATS_PASSWORD }, process.env)), log });
     releasers.add('bus', () => bus.close());
     return bus;
   },
-  tags: () => new CommandTags(readSettings({ HOUSE_SECRET: settings.HOUSE_SECRET }, process.env).HOUSE_SECRET),
-  upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings(natsSettings, process.env))),
+  tags: () => new CommandTags(readSettings({ HOUSE_SECRET }, process.env).HOUSE_SECRET),
+  upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings({ NATS_URL, NATS_PASSWORD }, process.env))),
   print: (line) => console.log(line),
   clock: systemClock,
 });

@@ -1,20 +1,11 @@
 import { resolve } from 'node:path';
-import { z } from 'zod';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { publicPort, readSettings, settings } from '#shared/config/settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 
-const shape = {
-  ...processSettings,
-  ...natsSettings,
-  HOST: settings.HOST,
-  PORT: publicPort(3_000),
-  HOUSE_SECRET: settings.HOUSE_SECRET,
-  ROUTER_CONFIG: settings.ROUTER_CONFIG,
-  PLATFORM_PUBLIC_KEY: z.string().optional(),
-  PLATFORM_SECRET_KEY: z.string().optional(),
-};
+const shape = settingsOf('router-gateway');
 
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {

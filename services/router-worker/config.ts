@@ -1,16 +1,11 @@
 import { resolve } from 'node:path';
-import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
-import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import { natsConfigOf } from '#shared/config/nats-settings.ts';
+import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { readSettings, settings } from '#shared/config/settings.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
 
-const shape = {
-  ...processSettings,
-  ...natsSettings,
-  DATABASE_URL: settings.DATABASE_URL,
-  ROUTER_CONFIG: settings.ROUTER_CONFIG,
-  SCRIPTED_WORDS_PER_SECOND: settings.SCRIPTED_WORDS_PER_SECOND,
-};
+const shape = settingsOf('router-worker');
 
 /** Environment of the router worker, read once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {

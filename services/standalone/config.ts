@@ -1,52 +1,16 @@
 import { dirname, join, resolve } from 'node:path';
-import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
-import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
+import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { givenSettings } from './given-settings.ts';
 import { upstreamOf } from './upstream.ts';
 
-const port = z.coerce.number().int().min(0).max(65_535);
-const seconds = z.coerce.number().int().min(1).max(86_400);
-
 const SAMPLE_MANIFEST = 'examples/acme-support/manifest.yaml';
 
 /** The settings of `npm start`, explained in scripts/settings.mjs. An empty value counts as not given. */
-const shape = {
-  HOST: z.string().default('127.0.0.1'),
-  ROUTER_PORT: port.default(3_000),
-  AGENT_PORT: port.default(8_080),
-  DATA_DIR: z.string().default('data'),
-  MANIFEST: z.string().optional(),
-  DOCUMENTS: z.string().optional(),
-  ROUTER_CONFIG: z.string().optional(),
-  OPENAI_API_KEY: z.string().optional(),
-  OPENAI_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
-  OPENAI_MODELS: z.string().optional(),
-  OPENAI_PROVIDER_NAME: z.string().optional(),
-  SCRIPTED_WORDS_PER_SECOND: z.coerce.number().int().min(0).max(100_000).default(60),
-  STREAMING: z.stringbool().default(false),
-  COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
-  TURN_TIMEOUT_SECONDS: seconds.default(180),
-  ROUTER_MAX_TOKENS: z.coerce.number().int().min(1).default(100_000),
-  AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: seconds.default(120),
-  AUTONOMOUS_MAX_TIMEOUT_SECONDS: seconds.default(600),
-  AUTONOMOUS_CALLBACK_MAX_RETRIES: z.coerce.number().int().min(1).max(100).default(5),
-  REQUIRE_CALLBACK_ALLOWLIST: z.stringbool().default(false),
-  OUTBOUND_ALLOW_HOSTS: z.string().optional(),
-  PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
-  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
-  LOG_LEVEL: z.string().optional(),
-  LOG_FORMAT: z.string().optional(),
-  ...tracingSettings,
-  MANAGEMENT_PORT: port.optional(),
-  MANAGEMENT_HOST: z.string().default('127.0.0.1'),
-  /** For parent programs: a file that is written with the addresses once all is ready. */
-  SWITCHYARD_READY_FILE: z.string().optional(),
-  /** Likewise: the settings file that was read before this program started. */
-  SWITCHYARD_ENV_FILE: z.string().optional(),
-};
+const shape = settingsOf('standalone');
 
 /** Reads the environment once. Relative paths are resolved against the working directory. @throws `config.invalid` listing every invalid variable */
 export function parseConfig(environment: Environment) {

@@ -1,9 +1,4 @@
 import { dirname, join, resolve } from 'node:path';
-import { z } from 'zod';
-import { settings } from './settings.ts';
-
-/** Settings of every process that reads an agent's configuration. */
-export const agentSettings = { MANIFEST: settings.MANIFEST, DOCUMENTS: settings.DOCUMENTS, PUBLIC_BASE_URL: settings.PUBLIC_BASE_URL };
 
 /** Relative paths are resolved against the working directory. */
 export interface AgentConfig {
@@ -14,9 +9,13 @@ export interface AgentConfig {
   publicBaseUrl: string | null;
 }
 
-const shape = z.object(agentSettings);
+interface AgentSettings {
+  MANIFEST: string;
+  DOCUMENTS?: string | undefined;
+  PUBLIC_BASE_URL?: string | undefined;
+}
 
-export function agentConfigOf({ MANIFEST: manifest, DOCUMENTS: documents, PUBLIC_BASE_URL: publicBaseUrl }: z.infer<typeof shape>): AgentConfig {
+export function agentConfigOf({ MANIFEST: manifest, DOCUMENTS: documents, PUBLIC_BASE_URL: publicBaseUrl }: AgentSettings): AgentConfig {
   const manifestPath = resolve(manifest);
   const documentsPath = documents === undefined ? join(dirname(manifestPath), 'documents') : resolve(documents);
   return { manifestPath, documentsPath, publicBaseUrl: publicBaseUrl ?? null };

@@ -1,17 +1,6 @@
-import { z } from 'zod';
-import { settings } from './settings.ts';
-import { type TracingConfig, tracingConfigOf, tracingSettings } from './tracing-settings.ts';
-
-/** Settings of every service process. */
-export const processSettings = {
-  ...tracingSettings,
-  MANAGEMENT_PORT: settings.MANAGEMENT_PORT,
-  MANAGEMENT_HOST: settings.MANAGEMENT_HOST,
-  LOG_LEVEL: settings.LOG_LEVEL,
-  LOG_FORMAT: settings.LOG_FORMAT,
-  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: settings.SHUTDOWN_DRAIN_TIMEOUT_SECONDS,
-  SWITCHYARD_READY_FILE: settings.SWITCHYARD_READY_FILE,
-};
+import type { z } from 'zod';
+import type { SettingsOf } from './setting-table.ts';
+import { type TracingConfig, tracingConfigOf } from './tracing-settings.ts';
 
 export interface ProcessConfig {
   /** Null: `runtime.log_level` of the manifest if the process reads one, else info. */
@@ -25,9 +14,13 @@ export interface ProcessConfig {
   tracing: TracingConfig;
 }
 
-const shape = z.object(processSettings);
+/** Settings that every service has. */
+type ProcessSettings = Omit<
+  z.output<z.ZodObject<SettingsOf<'router-worker'>>>,
+  'NATS_URL' | 'NATS_PASSWORD' | 'DATABASE_URL' | 'ROUTER_CONFIG' | 'SCRIPTED_WORDS_PER_SECOND'
+>;
 
-export function processConfigOf(data: z.infer<typeof shape>): ProcessConfig {
+export function processConfigOf(data: ProcessSettings): ProcessConfig {
   return {
     logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,

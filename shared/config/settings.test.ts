@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readSettings, settings } from './settings.ts';
+import { settingsOf } from './setting-table.ts';
+import { readSettings } from './settings.ts';
 
+const settings = { ...settingsOf('agent-gateway'), ...settingsOf('actor-host') };
 const read = (name: keyof typeof settings, value: string) => readSettings({ [name]: settings[name] }, { [name]: value })[name];
 
 describe('a setting', () => {

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { tracingSettings } from './tracing-settings.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const seconds = z.coerce.number().int().min(1).max(86_400);
+
+/** A longer list is a mistake in a template. */
+const MAX_BROKERS = 32;
+
+/** Comma-separated `nats://host:port` of one cluster. */
+const natsServers = z.string().superRefine((text, context) => {
+  const servers = text.split(',');
+  if (servers.length > MAX_BROKERS) context.addIssue({ code: 'custom', message: `must name at most ${MAX_BROKERS} servers` });
+  for (const server of servers) {
+    const url = URL.canParse(server.trim()) ? new URL(server.trim()) : null;
+    if (url === null || !/^(?:nats|tls):$/.test(url.protocol) || url.hostname === '') {
+      context.addIssue({ code: 'custom', message: 'must be nats://host:port, or a comma-separated list of the servers of one cluster' });
+    } else if (url.username !== '' || url.password !== '') {
+      // Each service has its own user at the broker, so one shared URL can't hold it.
+      context.addIssue({
+        code: 'custom',
+        message: 'must not contain a user or a password: the user is the name of the service, its password is NATS_PASSWORD',
+      });
+    }
+  }
+});
+
+const text = z.string().optional();
+const drain = seconds.default(120);
+
+/** Programs that read settings, by their folder in services/. */
+const services = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const;
+type Reader = (typeof services)[number] | 'standalone' | 'operator';
+
+/** Services and `npm start`. */
+const everywhere = [...services, 'standalone'] as const;
+const withDatabase = ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'] as const;
+const gateways = ['router-gateway', 'agent-gateway'] as const;
+/** Read an agent's configuration. */
+const ofAgent = ['agent-gateway', 'actor-host', 'effect-worker'] as const;
+const withRouterConfig = ['router-gateway', 'router-worker'] as const;
+
+/** The same parser and default in several programs. */
+function read<Name extends Reader, Schema extends z.ZodType>(by: readonly Name[], schema: Schema): Record<Name, Schema> {
+  return Object.fromEntries(by.map((reader) => [reader, schema])) as Record<Name, Schema>;
+}
+
+/**
+ * Every setting, an environment variable: which programs read it, with which parser and default. Times are in seconds only where the name says so. To add a
+ * setting, add a row here and use it in the `config.ts` of its readers; one of `npm start` has its sentence in scripts/settings.mjs.
+ */
+const settingTable = {
+  NATS_URL: read([...services, 'operator'], natsServers),
+  /** Of the service's user. Absent: no authentication, as on a developer's machine. */
+  NATS_PASSWORD: read([...services, 'operator'], text),
+  DATABASE_URL: read(withDatabase, z.url({ protocol: /^postgres(?:ql)?$/ })),
+  REDIS_URL: read(['agent-gateway'], z.url({ protocol: /^rediss?$/ })),
+  /** Folder of the embedded database. */
+  DATA_DIR: read(['standalone'], z.string().default('data')),
+
+  HOST: { ...read(gateways, z.string().default('0.0.0.0')), ...read(['standalone'], z.string().default('127.0.0.1')) },
+  PORT: { ...read(['router-gateway'], port.default(3_000)), ...read(['agent-gateway'], port.default(8_080)) },
+  ROUTER_PORT: read(['standalone'], port.default(3_000)),
+  AGENT_PORT: read(['standalone'], port.default(8_080)),
+  /** For probes and scrapers, apart from the public port; 0: any free port. Absent: no listener. */
+  MANAGEMENT_PORT: { ...read(services, port.default(9_090)), ...read(['standalone'], port.optional()) },
+  MANAGEMENT_HOST: { ...read(services, z.string().default('0.0.0.0')), ...read(['standalone'], z.string().default('127.0.0.1')) },
+  /** Absent: `runtime.log_level` of the manifest if the process reads one, else info. */
+  LOG_LEVEL: read(everywhere, text),
+  /** `text` or `json`; absent: text on a terminal, else JSON. */
+  LOG_FORMAT: read(everywhere, text),
+  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: read(everywhere, drain),
+  /** File written with the process's addresses once it is ready, for programs that start it. */
+  SWITCHYARD_READY_FILE: read(everywhere, text),
+  /** For programs that start it: the settings file that was read before. */
+  SWITCHYARD_ENV_FILE: read(['standalone'], text),
+
+  /** Signs ids; the same in every process that mints or verifies them. `npm start` generates it. */
+  HOUSE_SECRET: read([...gateways, 'actor-host', 'operator'], z.string().min(32, 'must have at least 32 characters')),
+  ROUTER_CONFIG: { ...read(withRouterConfig, z.string()), ...read(['standalone'], text) },
+  MANIFEST: { ...read(ofAgent, z.string()), ...read(['standalone'], text) },
+  DOCUMENTS: read([...ofAgent, 'standalone'], text),
+  PUBLIC_BASE_URL: read([...ofAgent, 'standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),
+  PLATFORM_SECRET_KEY: read(['router-gateway'], text),
+
+  OPENAI_API_KEY: read(['standalone'], text),
+  OPENAI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  OPENAI_MODELS: read(['standalone'], text),
+  OPENAI_PROVIDER_NAME: read(['standalone'], text),
+  /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
+  SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
+
+  STREAMING: read(['agent-gateway', 'actor-host', 'standalone'], z.stringbool().default(false)),
+  COALESCE_MS: read(['actor-host', 'standalone'], z.coerce.number().int().min(0).max(60_000).default(150)),
+  TURN_TIMEOUT_SECONDS: read(['actor-host', 'standalone'], seconds.default(180)),
+  ROUTER_MAX_TOKENS: read(['actor-host', 'standalone'], z.coerce.number().int().min(1).default(100_000)),
+
+  AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(120)),
+  AUTONOMOUS_MAX_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(600)),
+  /** Tries of one delivery in all. */
+  AUTONOMOUS_CALLBACK_MAX_RETRIES: read(['actor-host', 'effect-worker', 'standalone'], z.coerce.number().int().min(1).max(100).default(5)),
+  REQUIRE_CALLBACK_ALLOWLIST: read(['agent-gateway', 'standalone'], z.stringbool().default(false)),
+  /** Comma-separated host:port pairs; read by `parseAllowHosts`. */
+  OUTBOUND_ALLOW_HOSTS: read(['agent-gateway', 'effect-worker', 'standalone'], text),
+  /** Comma-separated kinds of work; absent: all. */
+  EFFECT_KINDS: read(['effect-worker'], text),
+  /** Delay from a host's start to its one sweep of the store. */
+  STORE_GC_DELAY_SECONDS: read(['actor-host'], seconds.default(120)),
+  /** Retention of settled runs, tombstones of deleted sessions, closed effects and dead letters. */
+  RUN_RETENTION_DAYS: read(['actor-host'], z.coerce.number().int().min(1).max(3_650).default(30)),
+  /** Commands without a tag that the log stored before this time are applied; later ones are refused. */
+  COMMAND_TAGS_REQUIRED_FROM: read(
+    ['actor-host'],
+    z.iso
+      .datetime({ offset: true })
+      .transform((instant) => new Date(instant))
+      .optional(),
+  ),
+} as const;
+
+type Table = typeof settingTable;
+type Tracing = typeof tracingSettings;
+
+/** The settings of a program as a shape for `readSettings`; services and `npm start` also have those of tracing. */
+export type SettingsOf<Name extends Reader> = {
+  [Setting in keyof Table as Name extends keyof Table[Setting] ? Setting : never]: Name extends keyof Table[Setting] ? Table[Setting][Name] : never;
+} & (Name extends 'operator' ? unknown : Tracing);
+
+export function settingsOf<Name extends Reader>(name: Name): SettingsOf<Name> {
+  const rows = Object.entries(settingTable).flatMap(([setting, readers]) =>
+    Object.entries(readers).flatMap(([reader, schema]) => (reader === name ? [[setting, schema]] : [])),
+  );
+  return { ...(name === 'operator' ? {} : tracingSettings), ...Object.fromEntries(rows) };
+}
