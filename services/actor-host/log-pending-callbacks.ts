@@ -1,4 +1,4 @@
-import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
+import { RETRY_SUFFIX } from '#actors/kinds/delivery/actor.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
@@ -13,7 +13,7 @@ const ADDRESSES: NamedStatement = {
   name: 'callbacks-left',
   text: `select distinct url from deliveries where id in (
     select turn_id from effects where state = 'open' and kind = 'delivery'
-    union select command ->> 'deliveryId' from timers where key like '%${DELIVERY_DUE}') limit $1`,
+    union select command ->> 'deliveryId' from timers where key like '%${RETRY_SUFFIX}') limit $1`,
 };
 
 interface PendingCallbacks {

@@ -71,7 +71,7 @@ function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOu
       check: commandCheck({ isTagged: () => false }, 0),
       snapshots: new Snapshots(database, decodeSnapshot),
       histories: new Histories(database),
-      timers: new Timers(systemClock, () => {}),
+      timers: new Timers(systemClock, () => {}, '-due'),
     },
     kinds: actorKinds,
     readInputs: async () => inputs,
