@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { RunScope } from '../kinds/run/run-scope.ts';
-import type { RunActions, RunEventBody, StepMessage } from '../kinds/run/types.ts';
+import type { RunActions, RunEventBody } from '../kinds/run/types.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 
 const inputs = z.object({

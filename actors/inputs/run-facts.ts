@@ -5,9 +5,9 @@ import { compileSchema } from '#shared/json-schema.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { runActor } from '../kinds/run/actor.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
 import { sessionActor } from '../kinds/session/actor.ts';
 import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 import type { ActorInputs, AutonomousRoutine, RunFacts } from './actor-inputs.ts';
 
 /** Runs whose stored facts are cached, mostly those in progress. Evicting one costs a read. */
