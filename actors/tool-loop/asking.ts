@@ -1,7 +1,7 @@
 import type { Action, AnyEventObject, EventObject, MachineContext, ParameterizedObject } from 'xstate';
 import { effectIdOf } from './effect-ids.ts';
 import { machineActions } from './machine-actions.ts';
-import type { Applied, AskContext, AskFailure, CallFailed, LoopReply, Replied } from './types.ts';
+import type { Applied, AskContext, AskFailure, AskReply, CallFailed, LoopReply, Replied } from './types.ts';
 
 /** An action of the user's machine. */
 export type UserAction<Context extends MachineContext, Seen extends EventObject, Event extends EventObject, Named extends ParameterizedObject> = Action<
@@ -28,7 +28,13 @@ export interface Interruption<Context extends MachineContext, Event extends Even
 export type ModelChoice = 'default' | 'fallback';
 
 /** What a machine decides that asks a model. */
-export interface Asker<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject> {
+export interface Asker<
+  Context extends MachineContext,
+  Event extends AnyEventObject,
+  Reply,
+  Named extends ParameterizedObject,
+  Meaning extends LoopReply = AskReply,
+> {
   /** The names of the user's states. */
   states: { asking: string; ended: string; failed: string };
   actorIdOf(context: Context): string;
@@ -38,7 +44,7 @@ export interface Asker<Context extends MachineContext, Event extends AnyEventObj
   /** The models of an iteration: each is asked after an unusable reply of the one before. */
   modelsOf(context: Context): readonly ModelChoice[];
   callOf(context: Context, call: { id: string; model: ModelChoice }): Extract<Named, { type: 'effect' }>['params'];
-  meaningOf(reply: Reply): LoopReply;
+  meaningOf(reply: Reply): Meaning;
   /** At the reply that ends the loop. */
   onEnd: readonly UserAction<Context, Applied<Replied<Reply>>, Event, Named>[];
   /** What the user keeps of a failure; its state `failed` reports it. */
@@ -48,15 +54,22 @@ export interface Asker<Context extends MachineContext, Event extends AnyEventObj
   joins: readonly Event['type'][];
 }
 
-/**
- * The state that waits for a model's reply: it opens one call when it is entered, and a result of any other call changes nothing.
- *
- * @param further transitions of replies that neither end the loop nor are unusable
- */
-export function asking<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject, Further = never>(
+/** The state that waits for a model's reply: it opens one call when it is entered, and a result of any other call changes nothing. */
+export function asking<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject>(
   user: Asker<Context, Event, Reply, Named>,
-  further: readonly Further[] = [],
 ) {
+  return askingWith<Context, Event, Reply, Named, AskReply, never>(user, []);
+}
+
+/** @param further transitions of replies that neither end the loop nor are unusable: every other meaning needs one */
+export function askingWith<
+  Context extends MachineContext,
+  Event extends AnyEventObject,
+  Reply,
+  Named extends ParameterizedObject,
+  Meaning extends LoopReply,
+  Further,
+>(user: Asker<Context, Event, Reply, Named, Meaning>, further: readonly Further[]) {
   const { states, keep, loopOf, modelsOf } = user;
   const { change } = machineActions<Context, Event>();
   const callIdOf = (context: Context) => effectIdOf(user.actorIdOf(context), loopOf(context).effectNo);

@@ -1,5 +1,5 @@
 import type { AnyEventObject, MachineContext, ParameterizedObject } from 'xstate';
-import { asking } from './asking.ts';
+import { askingWith } from './asking.ts';
 import { listing } from './listing.ts';
 import type { ToolUser } from './tool-user.ts';
 import { tooling, toolReplies } from './tooling.ts';
@@ -25,5 +25,5 @@ import { tooling, toolReplies } from './tooling.ts';
 export function toolLoop<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject>(
   user: ToolUser<Context, Event, Reply, Named>,
 ) {
-  return { listing: listing(user), asking: asking(user, toolReplies(user)), tooling: tooling(user) };
+  return { listing: listing(user), asking: askingWith(user, toolReplies(user)), tooling: tooling(user) };
 }

@@ -1,10 +1,10 @@
 import type { AnyEventObject, MachineContext, ParameterizedObject } from 'xstate';
 import type { Asker, UserAction } from './asking.ts';
-import type { Applied, LoopContext, LoopFailure, Replied } from './types.ts';
+import type { Applied, LoopContext, LoopFailure, LoopReply, Replied } from './types.ts';
 
 /** What a machine decides that asks a model with tools. */
 export interface ToolUser<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject>
-  extends Asker<Context, Event, Reply, Named> {
+  extends Asker<Context, Event, Reply, Named, LoopReply> {
   states: { asking: string; tooling: string; ended: string; failed: string };
   loopOf(context: Context): LoopContext;
   keep(change: Partial<LoopContext>): Partial<Context>;

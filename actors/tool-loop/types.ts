@@ -25,14 +25,18 @@ export interface ToolsReply {
   order: { toolCallId: string; toolId: string }[];
 }
 
-/** What a reply means to the loop. `messages` are staged. */
-export type LoopReply =
+/** What a reply means where no tools can be called. */
+export type AskReply =
   | { type: 'end' }
-  | ToolsReply
-  /** The model is asked again, as the next iteration. */
-  | { type: 'again'; messages: readonly StepMessage[] }
   /** Asked again in the same iteration, as long as there is a model to ask. */
   | { type: 'unusable'; finishReason: string };
+
+/** What a reply means to the loop. `messages` are staged. */
+export type LoopReply =
+  | AskReply
+  | ToolsReply
+  /** The model is asked again, as the next iteration. */
+  | { type: 'again'; messages: readonly StepMessage[] };
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
