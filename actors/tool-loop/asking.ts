@@ -25,7 +25,7 @@ export interface Interruption<Context extends MachineContext, Event extends Even
   actions: readonly UserAction<Context, Event, Event, Named>[];
 }
 
-export type ModelChoice = 'default' | 'fallback';
+type ModelChoice = 'default' | 'fallback';
 
 /** What a machine decides that asks a model. */
 export interface Asker<
