@@ -4,7 +4,7 @@ import { statusFact } from '../status-fact.ts';
 import { toolLoop } from '../tool-loop.ts';
 import type { LoopActions, LoopContext, LoopFailure, LoopReply, LoopResult } from '../types.ts';
 
-export interface ConversationInput {
+interface ConversationInput {
   maxIterations: number;
   servers: readonly string[];
 }
