@@ -4,6 +4,7 @@
  * @property {string} files
  * @property {readonly string[]} mayImport
  * @property {readonly string[]} [never] exceptions from `mayImport`
+ * @property {readonly string[]} [testsMayImport] what their tests may import besides
  * @property {readonly string[]} [packages] npm packages and `node:` modules that files other than tests may import; without the field, any
  * @property {string} because
  */
@@ -41,6 +42,14 @@ export const importRules = {
     { files: 'bus/nats/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },
     { files: 'bus/memory/', mayImport: ['bus/', 'shared/'], because: 'a driver of the bus imports the bus and the lowest layer' },
     { files: 'bus/', mayImport: ['bus/', 'shared/'], never: ['shared/storage/', 'shared/http/'], because: 'messages are data' },
+    {
+      files: 'actors/runtime/',
+      mayImport: ['actors/runtime/', 'actors/store/', 'actors/kinds/actor-kind.ts', 'actors/effects/effect-row.ts', 'bus/', 'shared/'],
+      never: ['shared/http/', 'shared/storage/database.ts', 'actors/store/sql/'],
+      testsMayImport: ['actors/'],
+      packages: ['xstate', 'zod'],
+      because: 'the runtime names no kind of actor or effect: it gets them as parameters',
+    },
     {
       files: 'actors/store/conformance/',
       mayImport: ['actors/', 'bus/', 'shared/'],

@@ -111,6 +111,7 @@ describe('the checker', () => {
     ['an actor that imports a test library', 'actors/x.ts', `import { it } from 'vitest';`, /package vitest/],
     ['an actor that imports HTTP', 'actors/x.ts', `import { client } from '#shared/http/client.ts';`, /without a network/],
     ['an actor that imports a service', 'actors/x.ts', `import { help } from '#services/one/help.ts';`, /without a network/],
+    ['a runtime that imports a kind of actor', 'actors/runtime/x.ts', `import { machine } from '../kinds/run/machine.ts';`, /names no kind/],
     ['an actor that imports an I/O package', 'actors/x.ts', `import { request } from 'undici';`, /package undici/],
     ['an actor that imports a part of Node', 'actors/x.ts', `import { readFile } from 'node:fs/promises';`, /package node:fs\/promises/],
     ['an actor’s test that imports a service', 'actors/x.test.ts', `import { help } from '#services/one/help.ts';`, /without a network/],

@@ -1,12 +1,19 @@
 import { z } from 'zod';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
-import type { CommandOf } from '#bus/messages/session.ts';
+import type { DeliveryEvent } from '../kinds/delivery/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 
 const inputs = z.object({ ...commonInputs, deliveryId: z.string() });
 
+/** What a report needs to become an event. */
+export interface DeliveryScope {
+  atMs: number;
+  newId(): string;
+  chance(): number;
+}
+
 /** One round of a delivery: at most one try by a worker. */
-export const delivery: EffectKind<z.infer<typeof inputs>, { deadlineAtMs: number }, null, CommandOf<'delivery.reported' | 'effect.overdue'>> = {
+export const delivery: EffectKind<z.infer<typeof inputs>, { deadlineAtMs: number }, DeliveryScope, DeliveryEvent> = {
   name: 'delivery',
   actor: 'delivery',
   request: 'delivery',
@@ -16,6 +23,11 @@ export const delivery: EffectKind<z.infer<typeof inputs>, { deadlineAtMs: number
   render({ id: effectId, sessionId, createdAtMs, inputs: { deliveryId, deadlineAtMs, traceparent } }, republished): DeliveryWork {
     return { v: 1, effectId, deliveryId, sessionId, deadlineAtMs, createdAtMs, republished, traceparent };
   },
-  results: { 'delivery.reported': (command) => command },
-  overdue: (command) => command,
+  results: {
+    'delivery.reported': ({ callId: roundId, outcome, attempts, reason, retryAfterMs }, { atMs, chance }) => {
+      if (outcome === 'failed') return { type: 'round.failed', atMs, roundId, attempts, retryAfterMs, chance: chance() };
+      return outcome === 'delivered' ? { type: 'round.delivered', atMs, roundId } : { type: 'round.exhausted', atMs, roundId, reason };
+    },
+  },
+  overdue: ({ callId: roundId, actorId }, { atMs, newId }) => ({ type: 'round.overdue', atMs, roundId, nextRoundId: `${actorId}-${newId()}` }),
 };

@@ -2,15 +2,14 @@ import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { composePrompt } from '../engine/compose-prompt.ts';
+import { composeReply } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody } from '../kinds/turn/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import { replyTo } from './reply-to.ts';
 
 const inputs = z.object({
   ...commonInputs,
-  /** Version of the rendering; raise it when the prompt's composition changes. */
-  template: z.literal('compose@1'),
+  template: z.literal(composeReply.template),
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
@@ -24,7 +23,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
   work: 'router.turn',
   inputs,
   inputsOf: ({ deadlineAtMs }, { bundleHash, lastOffset, traceparent }) => ({
-    template: 'compose@1',
+    template: composeReply.template,
     bundleHash,
     upToOffset: lastOffset,
     deadlineAtMs,
@@ -37,7 +36,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
     const reference = context.system_prompt;
     const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
     if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
-    const messages = composePrompt({
+    const { messages } = composeReply.render({
       agent: { id: manifest.id, name: manifest.name },
       systemPrompt: prompt.text,
       language: context.language,
@@ -67,7 +66,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
     };
   },
   results: {
-    'call.completed': (command) => command,
+    'call.completed': (command) => ({ type: 'call.replied', callId: command.callId, reply: composeReply.read(command) }),
     'call.failed': (command: CommandOf<'call.failed'>) => ({ ...command, failure: command.failure as Failure }),
   },
   overdue: 'report',

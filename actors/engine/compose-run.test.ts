@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 import { type ComposeRunInput, composeRun } from './compose-run.ts';
 import { runTools } from './run-tools.ts';
 

@@ -1,8 +1,9 @@
 import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
+import type { CallableTools } from './callable-tools.ts';
 import { cleanJson } from './clean-text.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
-import { EMIT_OUTPUT, type RunTools } from './run-tools.ts';
+import { EMIT_OUTPUT } from './run-tools.ts';
 
 /** Input of one model call of a run; equal inputs give equal bytes in any process. */
 export interface ComposeRunInput extends PlaceholderValues {
@@ -15,7 +16,7 @@ export interface ComposeRunInput extends PlaceholderValues {
   input: unknown;
   /** The transcript so far. */
   steps: readonly StepMessage[];
-  tools: RunTools;
+  tools: CallableTools;
 }
 
 export interface RunRequest {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { compileSchema } from '#shared/json-schema.ts';
-import type { RunReply, StepMessage } from '../kinds/run/types.ts';
+import type { RunReply } from '../kinds/run/types.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 import { readRunReply } from './read-run-reply.ts';
 import { runTools } from './run-tools.ts';
 

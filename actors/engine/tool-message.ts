@@ -1,4 +1,4 @@
-import type { StepMessage, ToolOutcome } from '../kinds/run/types.ts';
+import type { StepMessage, ToolOutcome } from '../tool-loop/types.ts';
 import { cleanJson, cleanText } from './clean-text.ts';
 
 /** Of one result; each later call of the run repeats it. */

@@ -2,8 +2,8 @@ import type { ListedTool } from '#bus/messages/tool.ts';
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
 import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 
 /** All inputs of a transition besides state and command. */
 export interface ActorInputs extends TransitionInputs {

@@ -4,11 +4,11 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { compileSchema } from '#shared/json-schema.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { runActor } from '../kinds/run/actor.ts';
-import type { StepMessage } from '../kinds/run/types.ts';
 import { sessionActor } from '../kinds/session/actor.ts';
 import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
 import type { EffectStore } from '../store/port/effect-store.ts';
 import type { RunStore, StoredRun } from '../store/port/run-store.ts';
+import type { StepMessage } from '../tool-loop/types.ts';
 import type { ActorInputs, AutonomousRoutine, RunFacts } from './actor-inputs.ts';
 
 /** Runs whose stored facts are cached, mostly those in progress. Evicting one costs a read. */

@@ -4,6 +4,7 @@ import type { RenderSettings } from '#actors/effects/render-deps.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
 import { inputsReader } from '#actors/inputs/inputs-reader.ts';
 import { RunFactsReader } from '#actors/inputs/run-facts.ts';
+import { RETRY_SUFFIX } from '#actors/kinds/delivery/actor.ts';
 import { actorKinds } from '#actors/kinds/registry.ts';
 import { decodeSnapshot, MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
@@ -14,7 +15,7 @@ import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
 import { initialisePartitions } from '#actors/runtime/partitions/initialise-partitions.ts';
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { startPurging } from '#actors/runtime/partitions/purge.ts';
-import { Timers } from '#actors/runtime/partitions/timers.ts';
+import { type DueTimer, Timers } from '#actors/runtime/partitions/timers.ts';
 import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';
 import { Histories } from '#actors/runtime/publish/histories.ts';
 import { Outbox } from '#actors/runtime/publish/outbox.ts';
@@ -88,9 +89,10 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const bundleOf = (hash: string) => bundles.read(hash);
   const histories = new Histories(store.sessions);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
-  const timers = new Timers(clock, (due) => {
+  const fire = (due: readonly DueTimer[]) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
-  });
+  };
+  const timers = new Timers(clock, fire, RETRY_SUFFIX);
   const outbox = new Outbox({
     bus,
     clock,
@@ -145,14 +147,14 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
       await within(Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS), announced, () => {});
       // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
-      const retries = timers.waitingDeliveries(limitAtMs);
+      const retries = timers.waitingRetries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due before the drain ends');
-      const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
+      const isAwaited = () => outbox.openEffects > 0 || timers.waitingRetries(limitAtMs).due > 0;
       while (!host.hasPeers && (isAwaited() || host.mayInherit) && clock.nowMs() < limitAtMs)
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
         await queueWatch.stop();
-        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
+        const left = { waiting: timers.waitingRetries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
         // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logPendingCallbacks(left, { effects: store.effects, log });
         await purging.stop();

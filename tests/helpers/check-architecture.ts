@@ -77,7 +77,8 @@ function checkBorder({ file, specifier, to, architecture, refuse }: BorderCheck)
   if (isDriver && isTest(file)) return;
   const { rule, name } = found;
   const fits = (prefixes: readonly string[] = []) => prefixes.some((prefix) => to.startsWith(prefix.replace('*', name)));
-  if (!fits(rule.mayImport) || fits(rule.never)) refuse(`may not import ${to}: ${rule.because}`);
+  const mayImport = isTest(file) ? [...rule.mayImport, ...(rule.testsMayImport ?? [])] : rule.mayImport;
+  if (!fits(mayImport) || fits(rule.never)) refuse(`may not import ${to}: ${rule.because}`);
 }
 
 /** @returns the first matching rule, and the value of its `*` */

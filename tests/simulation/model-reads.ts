@@ -1,10 +1,10 @@
 import type { EffectRow } from '../../actors/effects/effect-row.ts';
-import type { StepMessage } from '../../actors/kinds/run/types.ts';
-import { DELIVERY_DUE } from '../../actors/runtime/partitions/timers.ts';
+import { RETRY_SUFFIX } from '../../actors/kinds/delivery/actor.ts';
 import type { EffectStore } from '../../actors/store/port/effect-store.ts';
 import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
 import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';
 import type { TimerStore } from '../../actors/store/port/timer-store.ts';
+import type { StepMessage } from '../../actors/tool-loop/types.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { ModelTables, Row } from './model-rows.ts';
 import type { Executed } from './model-store.ts';
@@ -58,7 +58,7 @@ export function effectsOf(tables: ModelTables): Executed<EffectStore> {
 
     pendingReceivers(limit) {
       const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');
-      const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith(DELIVERY_DUE));
+      const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith(RETRY_SUFFIX));
       const ids = [...rounds.map((row) => row['turn_id']), ...retries.map((row) => (jsonOf(row['command']) as { deliveryId: string }).deliveryId)];
       return [...new Set(ids.flatMap((id) => tables.deliveries.get(id as string) ?? []).map((row) => row['url'] as string))].slice(0, limit);
     },

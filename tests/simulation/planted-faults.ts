@@ -38,9 +38,9 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a result accepted for a superseded call',
     patch: {
-      file: 'actors/kinds/turn/machine.ts',
-      find: "event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason",
-      replace: "event.type === 'call.completed' && event.turnId === context.turnId && event.finishReason",
+      file: 'actors/tool-loop/asking.ts',
+      find: 'event.callId === callIdOf(context)',
+      replace: 'event.callId.startsWith(user.actorIdOf(context))',
     },
   },
   {

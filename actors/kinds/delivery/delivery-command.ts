@@ -1,5 +1,6 @@
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
-import { delivery } from '../../effects/delivery.ts';
+import { type DeliveryScope, delivery } from '../../effects/delivery.ts';
+import { effects } from '../../effects/registry.ts';
 import type { Plan } from '../plan.ts';
 import type { DeliveryEvent } from './types.ts';
 
@@ -10,16 +11,8 @@ export function isDeliveryCommand(command: SessionCommand): command is DeliveryC
   return command.type === 'delivery.reported' || command.type === 'delivery.due' || (command.type === 'effect.overdue' && command.kind === delivery.name);
 }
 
-export function eventOf({ atMs, inputs }: Plan, command: DeliveryCommand): DeliveryEvent {
-  switch (command.type) {
-    case 'delivery.due':
-      return { type: 'retry.due', atMs, nextRoundId: `${command.deliveryId}-${inputs.newId()}` };
-    case 'effect.overdue':
-      return { type: 'round.overdue', atMs, roundId: command.callId, nextRoundId: `${command.actorId}-${inputs.newId()}` };
-    case 'delivery.reported': {
-      const { callId: roundId, outcome, attempts, reason, retryAfterMs } = command;
-      if (outcome === 'failed') return { type: 'round.failed', atMs, roundId, attempts, retryAfterMs, chance: inputs.chance() };
-      return outcome === 'delivered' ? { type: 'round.delivered', atMs, roundId } : { type: 'round.exhausted', atMs, roundId, reason };
-    }
-  }
+/** Null when it is none of a delivery's. */
+export function eventOf({ atMs, inputs: { newId, chance } }: Plan, command: DeliveryCommand): DeliveryEvent | null {
+  if (command.type === 'delivery.due') return { type: 'retry.due', atMs, nextRoundId: `${command.deliveryId}-${newId()}` };
+  return effects.eventOf<DeliveryScope, DeliveryEvent>(delivery.actor, command, { atMs, newId, chance });
 }

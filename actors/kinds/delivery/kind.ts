@@ -34,6 +34,7 @@ export const deliveryKind: ActorKind<Plan> = {
   receives: isDeliveryCommand,
   receive(plan) {
     const { command } = plan;
-    if (isDeliveryCommand(command)) plan.sendTo(deliveryActor, stateOf(plan, command), eventOf(plan, command));
+    const event = isDeliveryCommand(command) ? eventOf(plan, command) : null;
+    if (isDeliveryCommand(command) && event !== null) plan.sendTo(deliveryActor, stateOf(plan, command), event);
   },
 };

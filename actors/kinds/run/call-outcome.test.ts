@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
+import type { ToolOutcome } from '../../tool-loop/types.ts';
 import { outcomeOf, superseded } from './call-outcome.ts';
-import type { RunReply, ToolOutcome } from './types.ts';
+import type { RunReply } from './types.ts';
 
 const header = {
   v: 1,

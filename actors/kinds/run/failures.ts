@@ -1,11 +1,25 @@
+import type { LoopFailure, LossReason } from '../../tool-loop/types.ts';
 import type { RunContext, RunError } from './types.ts';
-
-export type LossReason = RunContext['unavailable'][string];
 
 const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
 
+/** The run's error for a failure of its loop. */
+export function errorOf(failure: LoopFailure, { timeoutMs }: RunContext): RunError {
+  switch (failure.type) {
+    case 'call-failed':
+      // A model call's only time limit is the run's deadline, so `router.timeout` is that deadline by the worker's clock.
+      return failure.code === 'router.timeout' ? timeoutError(timeoutMs) : engineError(`the model call failed (${failure.code})`);
+    case 'unusable':
+      return engineError(`the model gave no usable answer (${failure.finishReason})`);
+    case 'server-unlisted':
+      return failure.atDeadline ? timeoutError(timeoutMs) : toolError(`the tool server ${failure.server}`, `${failure.server}:*`, failure.reason);
+    case 'server-lost':
+      return toolError(`the server of the tool ${failure.toolId}`, failure.toolId, failure.reason);
+  }
+}
+
 /** @param toolId `server:*` when the whole server is unavailable */
-export function toolError(subject: string, toolId: string, reason: LossReason): RunError {
+function toolError(subject: string, toolId: string, reason: LossReason): RunError {
   return { code: 'tool_error', message: `${subject} ${LOSSES[reason]}`, details: { tool_id: toolId, reason } };
 }
 

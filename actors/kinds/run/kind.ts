@@ -1,6 +1,7 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import type { StepMessage } from '../../tool-loop/types.ts';
 import type { ActorKind, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
@@ -10,7 +11,7 @@ import { factsOf } from './facts-of.ts';
 import { RUN_MACHINE_VERSION, runMachine } from './machine.ts';
 import { settleRun } from './settle-run.ts';
 import { toolEntries } from './tool-entries.ts';
-import type { RunActions, RunContext, RunEvent, RunResult, StepMessage } from './types.ts';
+import type { RunActions, RunContext, RunEvent, RunResult } from './types.ts';
 
 const handlers: Handlers<RunActions> = {
   started: (plan) => {

@@ -1,11 +1,11 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import type { RunFacts } from '../../inputs/actor-inputs.ts';
+import { deadlineKeyOf } from '../../tool-loop/effect-ids.ts';
 import type { Plan } from '../plan.ts';
 import { runActor } from './actor.ts';
 import { factsOf, serversOf } from './facts-of.ts';
 import { withinTime } from './failures.ts';
-import { deadlineKeyOf } from './machine.ts';
 import { settleRun } from './settle-run.ts';
 import type { RunError, RunInput } from './types.ts';
 

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { initialTransition, type SnapshotFrom, transition } from 'xstate';
-import { deadlineKeyOf, effectIdOf, overdueKeyOf, RUN_MACHINE_VERSION, runMachine } from './machine.ts';
-import type { RunActions, RunContext, RunEventBody, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
+import { deadlineKeyOf, effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
+import type { StepMessage, ToolOutcome } from '../../tool-loop/types.ts';
+import { RUN_MACHINE_VERSION, runMachine } from './machine.ts';
+import type { RunActions, RunContext, RunEventBody, RunInput, RunReply } from './types.ts';
 
 /** Thousands of transitions, possibly on a busy machine. */
 const TIMEOUT_MS = 60_000;

@@ -1,11 +1,11 @@
 import type { Violation } from '#shared/schema/violation.ts';
-import type { RunTools } from '../../engine/run-tools.ts';
+import type { CallableTools } from '../../engine/callable-tools.ts';
 
 /** What is known of the run in progress beside its machine's state, when a result of one of its effects comes. */
 export interface RunScope {
   /** Tool servers of its routine. */
   readonly servers: readonly string[];
-  tools(): RunTools;
+  tools(): CallableTools;
   /** Null when valid. */
   checkOutput(value: unknown): Violation | null;
   /** The tool of an unsettled call; empty for an unknown one. */

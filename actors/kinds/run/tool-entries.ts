@@ -1,4 +1,5 @@
-import type { RunActions, StepMessage } from './types.ts';
+import type { StepMessage } from '../../tool-loop/types.ts';
+import type { RunActions } from './types.ts';
 
 interface ToolEntry {
   tool_id: string;

@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { turnMachine } from './machine.ts';
+import { composeReply } from './steps/compose-reply.ts';
 import type { TurnEvent, TurnEventBody } from './types.ts';
 
 const DEADLINE_AT_MS = 181_000;
+
+const header = {
+  ...{ v: 1 as const, type: 'call.completed' as const, sessionId: 'ses_1', commandId: 'trn_1-1', sentAtMs: 0, answerTo: null, traceparent: null },
+  ...actorFields('trn_1'),
+};
 
 describe('the turn machine', () => {
   it('ignores the result of a call it no longer waits for', () => {
@@ -42,14 +49,14 @@ describe('the turn machine', () => {
   });
 
   it('ends as an error, then ready, when the model returns nothing', () => {
-    const [next, actions] = afterEvents({ ...completed('trn_1-1'), text: ' \n' });
+    const [next, actions] = afterEvents(completed('trn_1-1', { text: ' \n' }));
 
     expect(next.value).toBe('failed');
     expect(linesOf(actions)).toEqual(['error(engine_error: the model returned no reply)', 'ready', 'disarm trn_1-deadline']);
   });
 
   it('ends as an error when the reply was truncated', () => {
-    expect(afterEvents({ ...completed('trn_1-1'), finishReason: 'error' })[0].value).toBe('failed');
+    expect(afterEvents(completed('trn_1-1', { finishReason: 'error' }))[0].value).toBe('failed');
   });
 
   it('ends as an error with a code and no inner detail when the call fails', () => {
@@ -83,7 +90,7 @@ describe('the turn machine', () => {
     ['a model call that its worker gave up', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS],
     ['one that a worker with a fast clock aborted', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS - 500],
     ['any other failure of the model call', failed('trn_1-1'), DEADLINE_AT_MS],
-    ['an empty reply', { ...completed('trn_1-1'), text: '' }, DEADLINE_AT_MS],
+    ['an empty reply', completed('trn_1-1', { text: '' }), DEADLINE_AT_MS],
     ['a command that can not be applied', { type: 'turn.poisoned' }, DEADLINE_AT_MS],
   ])('DESIGN 5: ends as the timeout in either order with its timer: %s', (_what, body, atMs) => {
     const deadline = timed({ type: 'turn.deadline', turnId: 'trn_1', atMs: DEADLINE_AT_MS });
@@ -120,8 +127,9 @@ function timed(event: TurnEventBody & { atMs?: number }): TurnEvent {
   return { atMs: 2_000, ...event };
 }
 
-function completed(callId: string) {
-  return { type: 'call.completed' as const, callId, text: 'Two years.', finishReason: 'stop', model: 'scripted/assistant', provider: 'Scripted' };
+function completed(callId: string, { text = 'Two years.', finishReason = 'stop' } = {}) {
+  const command = { ...header, callId, text, toolCalls: [], finishReason, model: 'scripted/assistant', provider: 'Scripted', usage: null };
+  return { type: 'call.replied' as const, callId, reply: composeReply.read(command) };
 }
 
 function failed(callId: string, code: 'router.provider_unavailable' | 'router.timeout' = 'router.provider_unavailable') {

@@ -1,5 +1,6 @@
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Failure } from '#shared/errors/switchyard-error.ts';
+import type { CallFailed, LoopActions, Replied } from '../../tool-loop/types.ts';
+import type { ComposedReply } from './steps/compose-reply.ts';
 
 export interface TurnInput {
   turnId: string;
@@ -12,15 +13,16 @@ export interface TurnInput {
 export interface TurnContext {
   turnId: string;
   deadlineAtMs: number;
-  /** Number of the awaited model call, from 1. */
+  /** Number of the awaited model call, from 1; 0 before the first. */
   callNo: number;
+  /** Why the turn has failed, safe to show. A turn that goes on has none. */
+  failure?: string;
 }
 
-/** `callId` exposes late and repeated results. */
 export type TurnEventBody =
   | { type: 'message.joined' }
-  | { type: 'call.completed'; callId: string; text: string; finishReason: string; model: string; provider: string }
-  | { type: 'call.failed'; callId: string; failure: Failure }
+  | Replied<ComposedReply>
+  | CallFailed
   | { type: 'turn.cancel' }
   | { type: 'turn.poisoned' }
   | { type: 'turn.deadline'; turnId: string };
@@ -29,13 +31,10 @@ export type TurnEventBody =
 export type TurnEvent = TurnEventBody & { atMs: number };
 
 /** Executed by the runtime in one commit. */
-export interface TurnActions {
+export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   /** Appends to the session's log. `id`: null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
   /** Opens a model call on the log so far. */
   effect: { kind: 'router-call'; id: string; deadlineAtMs: number };
-  /** Closes the call's effect and aborts it at its worker. */
-  supersede: { id: string };
   timer: { key: string; atMs: number };
-  disarm: { key: string };
 }

@@ -75,7 +75,7 @@ function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics
       check: commandCheck({ isTagged: () => false }, 0),
       snapshots: new Snapshots(sessions, decodeSnapshot),
       histories: new Histories(sessions),
-      timers: new Timers(systemClock, () => {}),
+      timers: new Timers(systemClock, () => {}, '-due'),
     },
     kinds: actorKinds,
     readInputs: async () => inputs,

@@ -6,7 +6,8 @@ import { initialTransition, transition } from './transition.ts';
 
 const input = { turnId: 'trn_1', atMs: 1_000, timeoutMs: 180_000 };
 const joined: TurnEvent = { type: 'message.joined', atMs: 2_000 };
-const reply: TurnEvent = { type: 'call.completed', atMs: 3_000, callId: 'trn_1-2', text: 'Two years.', finishReason: 'stop', model: 'm', provider: 'p' };
+const message = { type: 'message' as const, text: 'Two years.', model: 'm', provider: 'p' };
+const reply: TurnEvent = { type: 'call.replied', atMs: 3_000, callId: 'trn_1-2', reply: message };
 
 /** What a transition stores and executes. */
 function seen([next, actions]: [{ value: unknown; context: unknown; status: string }, readonly { type: string; params?: unknown }[]]) {

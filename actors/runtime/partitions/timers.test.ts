@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DELIVERY_DUE, type DueTimer, Timers } from './timers.ts';
+import { type DueTimer, Timers } from './timers.ts';
+
+const RETRY = '-due';
 
 describe('timers', () => {
   let rung: DueTimer[] = [];
@@ -8,7 +10,7 @@ describe('timers', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: 1_000 });
     rung = [];
-    timers = new Timers({ nowMs: () => Date.now() }, (due) => rung.push(...due));
+    timers = new Timers({ nowMs: () => Date.now() }, (due) => rung.push(...due), RETRY);
   });
 
   afterEach(() => {
@@ -71,29 +73,29 @@ function timer(key: string, partition: number, dueAtMs: number) {
 
 describe('callbacks that wait for a retry', () => {
   it('are counted, all of them and those that come due by then', () => {
-    const timers = new Timers({ nowMs: () => 1_000 }, () => {});
+    const timers = new Timers({ nowMs: () => 1_000 }, () => {}, RETRY);
     const arm = (key: string, dueAtMs: number) => timers.arm({ partition: 1, key, command: '{}', dueAtMs });
-    arm(`a${DELIVERY_DUE}`, 2_000);
-    arm(`b${DELIVERY_DUE}`, 60_000);
+    arm(`a${RETRY}`, 2_000);
+    arm(`b${RETRY}`, 60_000);
     arm('c-overdue', 2_000);
     arm('d', 2_000);
-    expect(timers.waitingDeliveries(5_000)).toEqual({ all: 2, due: 1 });
+    expect(timers.waitingRetries(5_000)).toEqual({ all: 2, due: 1 });
     timers.stop();
-    expect(timers.waitingDeliveries(5_000)).toEqual({ all: 0, due: 0 });
+    expect(timers.waitingRetries(5_000)).toEqual({ all: 0, due: 0 });
   });
 
   it('count as due until the commit that opens their effect, so that a drain does not end between the two', async () => {
     vi.useFakeTimers();
-    const timers = new Timers({ nowMs: () => Date.now() }, () => {});
-    const key = `a${DELIVERY_DUE}`;
+    const timers = new Timers({ nowMs: () => Date.now() }, () => {}, RETRY);
+    const key = `a${RETRY}`;
     timers.arm({ partition: 1, key, command: '{}', dueAtMs: Date.now() + 1_000 });
-    timers.arm({ partition: 2, key: `b${DELIVERY_DUE}`, command: '{}', dueAtMs: Date.now() + 1_000 });
+    timers.arm({ partition: 2, key: `b${RETRY}`, command: '{}', dueAtMs: Date.now() + 1_000 });
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(timers.waitingDeliveries(Date.now())).toEqual({ all: 2, due: 2 });
+    expect(timers.waitingRetries(Date.now())).toEqual({ all: 2, due: 2 });
     timers.disarm(key);
-    expect(timers.waitingDeliveries(Date.now())).toEqual({ all: 1, due: 1 });
+    expect(timers.waitingRetries(Date.now())).toEqual({ all: 1, due: 1 });
     timers.forget(2);
-    expect(timers.waitingDeliveries(Date.now())).toEqual({ all: 0, due: 0 });
+    expect(timers.waitingRetries(Date.now())).toEqual({ all: 0, due: 0 });
     vi.useRealTimers();
   });
 });

@@ -10,9 +10,6 @@ export interface DueTimer {
   command: string;
 }
 
-/** Suffix of timers that open another round of a delivery. */
-export const DELIVERY_DUE = '-due';
-
 /** setTimeout's maximum; later timers are checked again then. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
@@ -20,15 +17,18 @@ const LONGEST_WAIT_MS = 2_147_483_647;
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
+  readonly #retrySuffix: string;
   #armed = new ObjectMap<DueTimer & { dueAtMs: number }>();
-  /** Due retries of callbacks without a committed command, with their partitions. */
-  readonly #dueDeliveries = new Map<string, number>();
+  /** Due retries without a committed command, with their partitions. */
+  readonly #dueRetries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Clock, onDue: (due: DueTimer[]) => void) {
+  /** @param retrySuffix of the keys of timers that try again what no open effect waits for */
+  constructor(clock: Clock, onDue: (due: DueTimer[]) => void, retrySuffix: string) {
     this.#clock = clock;
     this.#onDue = onDue;
+    this.#retrySuffix = retrySuffix;
   }
 
   async load(store: TimerStore, partitions: readonly number[]): Promise<void> {
@@ -45,22 +45,22 @@ export class Timers {
   disarm(key: string): void {
     // The alarm stays: a needless one costs less than finding the next at each disarm.
     this.#armed.delete(key);
-    this.#dueDeliveries.delete(key);
+    this.#dueRetries.delete(key);
   }
 
   forget(partition: number): void {
     for (const timer of this.#armed.values()) if (timer.partition === partition) this.#armed.delete(timer.key);
-    for (const [key, owner] of this.#dueDeliveries) if (owner === partition) this.#dueDeliveries.delete(key);
+    for (const [key, owner] of this.#dueRetries) if (owner === partition) this.#dueRetries.delete(key);
   }
 
   /**
-   * Retries of callbacks without an open effect, and how many of them are due by then. A due one counts until the commit that opens its effect, so
+   * Retries without an open effect, and how many of them are due by then. A due one counts until the commit that opens its effect, so
    * that it is always counted here or there.
    */
-  waitingDeliveries(untilMs: number): { all: number; due: number } {
-    let [all, due] = [this.#dueDeliveries.size, this.#dueDeliveries.size];
+  waitingRetries(untilMs: number): { all: number; due: number } {
+    let [all, due] = [this.#dueRetries.size, this.#dueRetries.size];
     for (const { key, dueAtMs } of this.#armed.values()) {
-      if (!key.endsWith(DELIVERY_DUE)) continue;
+      if (!key.endsWith(this.#retrySuffix)) continue;
       all += 1;
       if (dueAtMs <= untilMs) due += 1;
     }
@@ -71,7 +71,7 @@ export class Timers {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
     this.#armed = new ObjectMap();
-    this.#dueDeliveries.clear();
+    this.#dueRetries.clear();
   }
 
   #setAlarm(atMs: number): void {
@@ -90,7 +90,7 @@ export class Timers {
     for (const { partition, key, command, dueAtMs } of this.#armed.values()) {
       if (dueAtMs <= nowMs) {
         this.#armed.delete(key);
-        if (key.endsWith(DELIVERY_DUE)) this.#dueDeliveries.set(key, partition);
+        if (key.endsWith(this.#retrySuffix)) this.#dueRetries.set(key, partition);
         due.push({ partition, key, command });
       } else nextAtMs = Math.min(nextAtMs, dueAtMs);
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DELIVERY_DUE } from '../../runtime/partitions/timers.ts';
+import { RETRY_SUFFIX } from '../../kinds/delivery/actor.ts';
 import { AT_MS, arm, callOf, close, commit, deliveryOf, open, planOf, roundOf } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 
@@ -88,7 +88,7 @@ export function effectCases(underTest: UnderTest): void {
       for (const id of [inRound, waiting, settled]) plan.deliveries.set(id, deliveryOf(id, claim, urlOf(id)));
       open(plan, roundOf(`${inRound}-1`, inRound, claim));
       open(plan, roundOf(`${inRound}-2`, inRound, claim));
-      arm(plan, claim, `${waiting}-1${DELIVERY_DUE}`, AT_MS, JSON.stringify({ deliveryId: waiting }));
+      arm(plan, claim, `${waiting}-1${RETRY_SUFFIX}`, AT_MS, JSON.stringify({ deliveryId: waiting }));
       await commit(underTest(), plan);
 
       const urls = await underTest().store.effects.pendingReceivers(1_000);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { StepMessage } from '../../kinds/run/types.ts';
 import type { RunProgress } from '../../runtime/apply/commit-rows.ts';
+import type { StepMessage } from '../../tool-loop/types.ts';
 import { AT_MS, commit, planOf, process, stage, write } from './plans.ts';
 import { acquire, LONG_MS, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 

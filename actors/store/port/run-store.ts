@@ -1,4 +1,4 @@
-import type { StepMessage } from '../../kinds/run/types.ts';
+import type { StepMessage } from '../../tool-loop/types.ts';
 
 /** What a run was accepted with. */
 export interface StoredRun {

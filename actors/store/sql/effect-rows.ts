@@ -1,6 +1,6 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
-import { DELIVERY_DUE } from '../../runtime/partitions/timers.ts';
+import { RETRY_SUFFIX } from '../../kinds/delivery/actor.ts';
 import type { EffectStore } from '../port/effect-store.ts';
 
 export function effectRows(database: Queryable): EffectStore {
@@ -52,5 +52,5 @@ const PENDING_RECEIVERS: NamedStatement = {
   name: 'callbacks-left',
   text: `select distinct url from deliveries where id in (
     select turn_id from effects where state = 'open' and kind = 'delivery'
-    union select command ->> 'deliveryId' from timers where key like '%${DELIVERY_DUE}') limit $1`,
+    union select command ->> 'deliveryId' from timers where key like '%${RETRY_SUFFIX}') limit $1`,
 };

@@ -1,5 +1,5 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
-import type { StepMessage } from '../../kinds/run/types.ts';
+import type { StepMessage } from '../../tool-loop/types.ts';
 import type { RunStore } from '../port/run-store.ts';
 
 export function runRows(database: Queryable): RunStore {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { RETRY_SUFFIX } from '#actors/kinds/delivery/actor.ts';
 import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
-import { DELIVERY_DUE } from '#actors/runtime/partitions/timers.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
@@ -243,7 +243,7 @@ async function failedOnce(
   await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
   const first = await delivery;
   await cluster.send({ ...report(first.effectId, 'failed', 1), retryAfterMs });
-  await eventually(async () => (await cluster.count('timers', `key = '${first.effectId}${DELIVERY_DUE}'`)) === 1);
+  await eventually(async () => (await cluster.count('timers', `key = '${first.effectId}${RETRY_SUFFIX}'`)) === 1);
   return first;
 }
 

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ListedTool } from '#bus/messages/tool.ts';
-import { runTools } from './run-tools.ts';
+import { callableTools } from './callable-tools.ts';
 
-const outputSchema = { type: 'object', properties: { verdict: { type: 'string' } }, required: ['verdict'] };
+const parameters = { type: 'object', properties: { verdict: { type: 'string' } }, required: ['verdict'] };
+const own = [{ type: 'function' as const, function: { name: 'emit_output', parameters } }];
 
 function listed(name: string, rest: Partial<ListedTool> = {}): ListedTool {
   return { name, title: null, description: null, inputSchema: { type: 'object' }, repeatable: false, ...rest };
@@ -11,15 +12,15 @@ function listed(name: string, rest: Partial<ListedTool> = {}): ListedTool {
 
 function toolsOf(selectors: string[], lists: Record<string, ListedTool[]>) {
   const hashed = Object.fromEntries(Object.entries(lists).map(([server, tools]) => [server, { hash: `hash-${server}`, tools }]));
-  return runTools({ selectors, lists: hashed, outputSchema });
+  return callableTools({ selectors, lists: hashed, own });
 }
 
-function namesIn({ functions }: ReturnType<typeof runTools>): string[] {
+function namesIn({ functions }: ReturnType<typeof callableTools>): string[] {
   return functions.map((one) => one.function.name);
 }
 
-describe('runTools', () => {
-  it('includes no tool that the routine does not name', () => {
+describe('callableTools', () => {
+  it('includes no tool that no selector names', () => {
     const tools = toolsOf(['crm:find', 'erp:*'], { crm: [listed('find'), listed('delete')], erp: [listed('stock')], mail: [listed('send')] });
 
     expect(namesIn(tools)).toEqual(['crm__find', 'erp__stock', 'emit_output']);
@@ -27,7 +28,7 @@ describe('runTools', () => {
     expect(tools.toolOf('toString')).toBeNull();
   });
 
-  it('never includes a server’s tool with the name of the function that ends the run', () => {
+  it('never includes a server’s tool with the name of a function that is no tool', () => {
     const tools = toolsOf(['*:*', ':emit_output', 'emit:output', 'crm:*'], {
       '': [listed('emit_output')],
       emit: [listed('output')],
@@ -36,7 +37,7 @@ describe('runTools', () => {
 
     expect(namesIn(tools).filter((name) => name === 'emit_output')).toHaveLength(1);
     expect(tools.toolOf('emit_output')).toBeNull();
-    expect(tools.functions.at(-1)?.function).toMatchObject({ name: 'emit_output', parameters: outputSchema });
+    expect(tools.functions.at(-1)?.function).toMatchObject({ name: 'emit_output', parameters });
   });
 
   it('finds the tool and its list by the generated name', () => {
