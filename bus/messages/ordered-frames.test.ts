@@ -21,7 +21,7 @@ beforeEach(() => {
   asked = [];
 });
 
-/** What a reader is told; `replays` are given in turn, the last one again and again. */
+/** What a reader reports; `replays` are given in turn, the last one again and again. */
 function reading(replays: Uint8Array[][] = [[]], about: Partial<FrameSource> = {}, isWilling = true): OrderedFrames {
   const replay = async (upTo: string) => {
     asked.push(upTo);

@@ -110,7 +110,7 @@ describe('a manifest of one’s own', () => {
       PLATFORM_SECRET_KEY: 'secret',
     };
     let quiet: Record<string, string>;
-    let told: Standalone;
+    let inTerminalRun: Standalone;
 
     beforeAll(async () => {
       quiet = { ...(await ownManifest((text) => text.replace('log_level: INFO', 'log_level: ERROR'))), ...given };
@@ -126,22 +126,22 @@ describe('a manifest of one’s own', () => {
       const standalone = await startStandalone({ env: quiet });
       expect(await served(standalone)).toBe(true);
       await standalone.stop();
-      told = await startStandalone({ command: inTerminal(builtProgram.map((part) => `'${part}'`).join(' ')), env: { ...quiet, LOG_LEVEL: 'TRACE' } });
-      expect(await served(told)).toBe(true);
-      told.program.type(CTRL_C);
-      await told.program.exited;
+      inTerminalRun = await startStandalone({ command: inTerminal(builtProgram.map((part) => `'${part}'`).join(' ')), env: { ...quiet, LOG_LEVEL: 'TRACE' } });
+      expect(await served(inTerminalRun)).toBe(true);
+      inTerminalRun.program.type(CTRL_C);
+      await inTerminalRun.program.exited;
 
       expect(standalone.output()).not.toContain('"level":"info"');
       // In a terminal its lines are for people.
-      expect(told.output()).toMatch(/ INFO +standalone /);
+      expect(inTerminalRun.output()).toMatch(/ INFO +standalone /);
     });
 
     it('DESIGN 10: a key that the operator gave is never printed, and none is made in its place', () => {
       for (const name of ['AGENT_API_KEY', 'ROUTER_API_KEY'] as const) {
-        expect(told.output()).not.toContain(given[name]);
-        expect(told.output()).toContain(`$${name}`);
+        expect(inTerminalRun.output()).not.toContain(given[name]);
+        expect(inTerminalRun.output()).toContain(`$${name}`);
       }
-      expect(Object.keys(JSON.parse(readFileSync(join(told.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
+      expect(Object.keys(JSON.parse(readFileSync(join(inTerminalRun.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
     });
   });
 });

@@ -1,4 +1,4 @@
-/** Typed by a person who stops a program. */
+/** What Ctrl-C sends to a program in a terminal. */
 export const CTRL_C = '\x03';
 
 /** A command in its own pseudo-terminal, with this program's input as its keyboard. */

@@ -93,8 +93,8 @@ async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { fir
   reply.hijack();
   const { heartbeatMs, stalledMs } = waits;
   // A client must not delay a drain by bytes that it does not read: it has as long to finish as to catch up.
-  const pace = { unsentBytes: limits.unsentBytes, isStrict: true as const, pieceBytes: limits.ssePieceBytes, heartbeatMs, stalledMs, finishMs: stalledMs };
-  const client = new PacedSseWriter(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, pace);
+  const sending = { unsentBytes: limits.unsentBytes, isStrict: true as const, pieceBytes: limits.ssePieceBytes, heartbeatMs, stalledMs, finishMs: stalledMs };
+  const client = new PacedSseWriter(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, sending);
   const onDrain = () => client.end('the server is shutting down; resume with Last-Event-ID');
   signal.addEventListener('abort', onDrain);
   if (signal.aborted) onDrain();
