@@ -14,8 +14,8 @@ const VERSIONS = ['20.20.2', '22.23.3', '24.21.0'];
 await runScript(testDeep);
 
 /**
- * Runs the deep tier on every supported Node release in turn, installed from npm below node_modules. `--node=22` runs one release alone; further
- * arguments go to vitest.
+ * Runs the deep tier on every supported Node release in turn, installed from npm in `.node`: node_modules is emptied when another release installs
+ * the packages. `--node=22` runs one release alone; further arguments go to vitest.
  */
 async function testDeep() {
   const [, major = null] = /^--node=(\d+)$/.exec(process.argv[2] ?? '') ?? [];
@@ -41,7 +41,7 @@ async function testDeep() {
 async function programOf(version, signal) {
   if (process.versions.node === version) return process.execPath;
   const name = `node-${process.platform}-${process.arch}`;
-  const folder = join(CLONE, 'node_modules', '.cache', 'switchyard-node', version);
+  const folder = join(CLONE, '.node', version);
   const program = join(folder, 'node_modules', name, 'bin', 'node');
   if (existsSync(program)) return program;
   mkdirSync(folder, { recursive: true });
