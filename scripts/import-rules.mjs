@@ -48,7 +48,7 @@ export const importRules = {
       never: ['shared/http/', 'shared/storage/database.ts', 'actors/store/sql/'],
       testsMayImport: ['actors/'],
       packages: ['xstate', 'zod'],
-      because: 'the runtime names no kind of actor or effect: it gets them as parameters',
+      because: 'the runtime names no kind of actor or effect and contains no SQL: it gets them as parameters',
     },
     {
       files: 'actors/store/conformance/',
