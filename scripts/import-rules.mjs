@@ -47,7 +47,7 @@ export const importRules = {
       mayImport: ['actors/runtime/', 'actors/store/', 'actors/kinds/actor-kind.ts', 'actors/effects/effect-row.ts', 'bus/', 'shared/'],
       never: ['shared/http/', 'shared/storage/database.ts', 'actors/store/sql/'],
       testsMayImport: ['actors/'],
-      packages: ['xstate', 'zod'],
+      packages: ['lru-cache', 'xstate', 'zod'],
       because: 'the runtime names no kind of actor or effect and contains no SQL: it gets them as parameters',
     },
     {
@@ -68,7 +68,7 @@ export const importRules = {
       files: 'actors/',
       mayImport: ['actors/', 'bus/', 'shared/'],
       never: ['shared/http/', 'shared/storage/database.ts', 'actors/store/sql/'],
-      packages: ['xstate', 'zod'],
+      packages: ['lru-cache', 'xstate', 'zod'],
       because: 'behaviour is tested without a network, and the SQL of the runtime is in actors/store/sql',
     },
     {

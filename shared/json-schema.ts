@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { canonicalJson } from './config/canonical-json.ts';
 import { compile } from './schema/compile.ts';
 import { dialectOf } from './schema/dialect.ts';
@@ -17,8 +18,8 @@ const MAX_SCHEMA_DEPTH = 2 * MAX_VALUE_DEPTH;
 /** Covers the routines and tools in use. */
 const MAX_COMPILED = 512;
 
-/** LRU by the schema's hash. Errors are cached too, since finding them may take as long. */
-const compiled = new Map<string, Validate | SchemaError>();
+/** By the schema's hash. Errors are cached too, since finding them may take as long. */
+const compiled = new LRUCache<string, Validate | SchemaError>({ max: MAX_COMPILED });
 
 /**
  * Compiles a JSON Schema of draft 2020-12, or of draft-07 when `$schema` says so; cached by content. Formats are checked; nothing is fetched, no
@@ -34,12 +35,7 @@ export function compileSchema(schema: Record<string, unknown>): Validate {
   const key = createHash('sha256').update(text).digest('base64');
   const outcome = compiled.get(key) ?? compileOrRefuse(schema, text.length);
   if (isOfStack(outcome)) throw outcome;
-  compiled.delete(key);
   compiled.set(key, outcome);
-  for (const oldest of compiled.keys()) {
-    if (compiled.size <= MAX_COMPILED) break;
-    compiled.delete(oldest);
-  }
   if (outcome instanceof SchemaError) throw outcome;
   return outcome;
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { SessionCommand } from '#bus/messages/session.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
@@ -27,8 +28,8 @@ interface RunFactsDeps {
 /** Reads what transitions of runs need besides snapshots. Caches what is immutable. */
 export class RunFactsReader {
   readonly #deps: RunFactsDeps;
-  readonly #runs = new Map<string, RunFacts>();
-  readonly #lists = new Map<string, readonly ListedTool[]>();
+  readonly #runs = new LRUCache<string, RunFacts>({ max: MAX_RUNS });
+  readonly #lists = new LRUCache<string, readonly ListedTool[]>({ max: MAX_LISTS });
 
   constructor(deps: RunFactsDeps) {
     this.#deps = deps;
@@ -37,19 +38,20 @@ export class RunFactsReader {
   /** Omits runs without a row. */
   async runs(ids: ReadonlySet<string>): Promise<Map<string, RunFacts>> {
     if (ids.size === 0) return new Map();
-    const missing = [...ids].filter((id) => !this.#runs.has(id));
+    const found = cachedOf(this.#runs, ids);
+    const missing = [...ids].filter((id) => !found.has(id));
     if (missing.length > 0) {
       let parsed = 0;
       for (const run of await this.#deps.store.runs.load(missing)) {
         parsed += run.input.length + (run.metadata?.length ?? 0);
-        this.#runs.set(run.id, await this.#factsOf(run));
+        const facts = await this.#factsOf(run);
+        this.#runs.set(run.id, facts);
+        found.set(run.id, facts);
         if (parsed < MAX_PARSED_PER_TICK) continue;
         parsed = 0;
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    const found = pick(this.#runs, ids);
-    evictOldest(this.#runs, MAX_RUNS);
     return found;
   }
 
@@ -65,16 +67,17 @@ export class RunFactsReader {
   /** Omits lists that are missing or unreadable. */
   async lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>> {
     if (hashes.size === 0) return new Map();
-    const missing = [...hashes].filter((hash) => !this.#lists.has(hash));
+    const found = cachedOf(this.#lists, hashes);
+    const missing = [...hashes].filter((hash) => !found.has(hash));
     if (missing.length > 0) {
       for (const [hash, tools] of await this.#deps.store.runs.toolLists(missing)) {
         const read = listedTool.array().safeParse(tools);
-        if (read.success) this.#lists.set(hash, read.data);
-        else this.#deps.log.error({ err: read.error, list: hash }, 'a stored tool list could not be read');
+        if (read.success) {
+          this.#lists.set(hash, read.data);
+          found.set(hash, read.data);
+        } else this.#deps.log.error({ err: read.error, list: hash }, 'a stored tool list could not be read');
       }
     }
-    const found = pick(this.#lists, hashes);
-    evictOldest(this.#lists, MAX_LISTS);
     return found;
   }
 
@@ -176,18 +179,11 @@ function checker(schema: Record<string, unknown> | undefined): RunFacts['checkOu
   return schema === undefined ? () => null : compileSchema(schema);
 }
 
-function pick<Value>(all: ReadonlyMap<string, Value>, keys: ReadonlySet<string>): Map<string, Value> {
+function cachedOf<Value extends object>(all: LRUCache<string, Value>, keys: ReadonlySet<string>): Map<string, Value> {
   const found = new Map<string, Value>();
   for (const key of keys) {
     const value = all.get(key);
     if (value !== undefined) found.set(key, value);
   }
   return found;
-}
-
-function evictOldest(all: Map<string, unknown>, most: number): void {
-  for (const key of all.keys()) {
-    if (all.size <= most) return;
-    all.delete(key);
-  }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { BundleStore } from './bundle-store.ts';
 import type { Bundle } from './load-bundle.ts';
@@ -8,8 +9,7 @@ const MAX_CACHED = 16;
 /** LRU cache of stored bundles. Never invalidated: the key is a content hash. */
 export class BundleCache {
   readonly #store: BundleStore;
-  /** Least recently used first. */
-  readonly #cached = new Map<string, Bundle>();
+  readonly #cached = new LRUCache<string, Bundle>({ max: MAX_CACHED });
 
   constructor(store: BundleStore) {
     this.#store = store;
@@ -19,10 +19,7 @@ export class BundleCache {
   async read(hash: string): Promise<Bundle> {
     const bundle = this.#cached.get(hash) ?? (await this.#store.read(hash));
     if (bundle === null) throw new SwitchyardError('config.invalid', `no configuration ${hash.slice(0, 12)} is stored`);
-    this.#cached.delete(hash);
     this.#cached.set(hash, bundle);
-    const [oldest] = this.#cached.keys();
-    if (oldest !== undefined && this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
     return bundle;
   }
 

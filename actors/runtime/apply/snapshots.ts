@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { SessionStore, StoredSession } from '../../store/port/session-store.ts';
 import type { ActorStates, SessionState } from './session-state.ts';
 
@@ -11,7 +12,7 @@ const MAX_CACHED_SESSIONS = 10_000;
 export class Snapshots {
   readonly #store: Pick<SessionStore, 'load'>;
   readonly #decode: DecodeSnapshot;
-  readonly #states = new Map<string, SessionState>();
+  readonly #states = new LRUCache<string, SessionState>({ max: MAX_CACHED_SESSIONS });
 
   constructor(store: Pick<SessionStore, 'load'>, decode: DecodeSnapshot) {
     this.#store = store;
@@ -35,14 +36,7 @@ export class Snapshots {
   }
 
   retain(states: Iterable<SessionState>): void {
-    for (const state of states) {
-      this.#states.delete(state.id);
-      this.#states.set(state.id, state);
-    }
-    for (const id of this.#states.keys()) {
-      if (this.#states.size <= MAX_CACHED_SESSIONS) break;
-      this.#states.delete(id);
-    }
+    for (const state of states) this.#states.set(state.id, state);
   }
 
   #stateOf({ snapshot, ...stored }: StoredSession): SessionState {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionStore } from '../../store/port/session-store.ts';
 import type { CommitPlan } from '../apply/commit-plan.ts';
@@ -27,9 +28,13 @@ interface Cached {
  */
 export class Histories {
   readonly #store: Pick<SessionStore, 'messages'>;
-  /** Least recently used first. */
-  readonly #cached = new Map<string, Cached>();
-  #characters = 0;
+  readonly #cached = new LRUCache<string, Cached>({
+    max: MAX_CACHED,
+    maxSize: MAX_CHARACTERS,
+    maxEntrySize: MAX_CACHED_CHARACTERS,
+    // A size is positive.
+    sizeCalculation: ({ characters }) => Math.max(1, characters),
+  });
 
   constructor(store: Pick<SessionStore, 'messages'>) {
     this.#store = store;
@@ -38,63 +43,38 @@ export class Histories {
   /** Newest messages up to and including an offset, in log order. */
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
-    if (cached !== undefined && cached.next > offset) {
-      this.#retain(sessionId, cached);
-      return cached.messages.filter((event) => event.offset <= offset);
-    }
+    if (cached !== undefined && cached.next > offset) return cached.messages.filter((event) => event.offset <= offset);
     const messages = await this.#store.messages(sessionId, offset, MAX_HISTORY_MESSAGES);
     const characters = messages.reduce((sum, event) => sum + weightOf(event), 0);
-    this.#retain(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
+    this.#cached.set(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
     return messages;
   }
 
   /** Adds what a commit has stored, for the partitions that it committed. */
   release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
-    for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
-    this.#evict();
+    for (const sessionId of deletedSessions.keys()) this.#cached.delete(sessionId);
   }
 
   /** Drops a partition that another host may own. */
   forget(partition: number): void {
-    for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
+    for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#cached.delete(sessionId);
   }
 
   #append(sessionId: string, partition: number, event: ConversationEvent): void {
-    if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
+    if (event.offset === 0) this.#cached.set(sessionId, { partition, messages: [], next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
     // The history was read during this commit and lacks events.
     if (event.offset !== cached.next) {
-      this.#drop(sessionId);
+      this.#cached.delete(sessionId);
       return;
     }
     cached.next += 1;
     if (!isMessage(event)) return;
     cached.messages.push(event);
-    cached.characters += weightOf(event);
-    this.#characters += weightOf(event);
-    if (cached.characters > MAX_CACHED_CHARACTERS) this.#drop(sessionId);
-  }
-
-  #retain(sessionId: string, cached: Cached): void {
-    this.#drop(sessionId);
-    if (cached.characters > MAX_CACHED_CHARACTERS) return;
-    this.#cached.set(sessionId, cached);
-    this.#characters += cached.characters;
-    this.#evict();
-  }
-
-  #evict(): void {
-    for (const oldest of this.#cached.keys()) {
-      if (this.#cached.size <= MAX_CACHED && this.#characters <= MAX_CHARACTERS) return;
-      this.#drop(oldest);
-    }
-  }
-
-  #drop(sessionId: string): void {
-    this.#characters -= this.#cached.get(sessionId)?.characters ?? 0;
-    this.#cached.delete(sessionId);
+    // A new object: an unchanged one is not measured again.
+    this.#cached.set(sessionId, { ...cached, characters: cached.characters + weightOf(event) });
   }
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '#shared/clock.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -55,7 +56,7 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
 /** The last offset each client has read. In memory: most reads are no repeats, and in the cache each would cost two requests. */
 class RecentReads {
   readonly #clock: Clock;
-  readonly #reads = new Map<string, { minOffset: number; atMs: number }>();
+  readonly #reads = new LRUCache<string, { minOffset: number; atMs: number }>({ max: MAX_RETAINED_READS });
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -64,12 +65,7 @@ class RecentReads {
   isRepeat(key: string, minOffset: number): boolean {
     const atMs = this.#clock.nowMs();
     const last = this.#reads.get(key);
-    this.#reads.delete(key);
     this.#reads.set(key, { minOffset, atMs });
-    for (const oldest of this.#reads.keys()) {
-      if (this.#reads.size <= MAX_RETAINED_READS) break;
-      this.#reads.delete(oldest);
-    }
     return last !== undefined && last.minOffset === minOffset && atMs - last.atMs < TOO_SOON_MS;
   }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '#shared/clock.ts';
 import { Slots } from '../tools/slots.ts';
 import { ReceiverBreaker } from './receiver-breaker.ts';
@@ -6,7 +7,7 @@ import { ReceiverBreaker } from './receiver-breaker.ts';
 const MAX_POSTS = 16;
 /** Per host. With the posts they use at most a third of the worker's items (`service.ts`). */
 const MAX_WAITING = 64;
-/** LRU bound. */
+/** The least recently used is dropped. */
 const MAX_RECEIVERS = 1_024;
 
 export interface Receiver {
@@ -20,7 +21,7 @@ export interface Receiver {
 /** Receivers with their slots and circuit breakers. */
 export class Receivers {
   readonly #clock: Clock;
-  readonly #receivers = new Map<string, Receiver>();
+  readonly #receivers = new LRUCache<string, Receiver>({ max: MAX_RECEIVERS });
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,10 +36,7 @@ export class Receivers {
       breaker: new ReceiverBreaker(this.#clock),
       isFull: () => slots.waiting >= MAX_WAITING,
     };
-    this.#receivers.delete(name);
     this.#receivers.set(name, receiver);
-    const [oldest] = this.#receivers.keys();
-    if (oldest !== undefined && this.#receivers.size > MAX_RECEIVERS) this.#receivers.delete(oldest);
     return receiver;
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -34,7 +35,7 @@ const storedTools = z.array(listedTool);
 /** Tool lists: fetched from the servers, stored by content hash, indexed by server. */
 export class ToolLists {
   readonly #deps: ToolListsDeps;
-  readonly #cached = new Map<string, readonly ListedTool[]>();
+  readonly #cached = new LRUCache<string, readonly ListedTool[]>({ max: MAX_CACHED });
   /** By bundle and server; concurrent callers share one request. */
   readonly #inFlight = new Map<string, { promise: Promise<Listing>; isProbe: boolean }>();
   readonly #stopped = new AbortController();
@@ -156,7 +157,5 @@ export class ToolLists {
 
   #cache(hash: string, tools: readonly ListedTool[]): void {
     this.#cached.set(hash, tools);
-    const [oldest] = this.#cached.keys();
-    if (oldest !== undefined && this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
   }
 }

@@ -1,10 +1,11 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
 import { openWatchedFetch, type WatchedFetch } from './watched-fetch.ts';
 
-/** LRU bound, over all configurations. */
+/** Over all configurations. */
 const MAX_SERVERS = 256;
 
 /** The tool servers of all configurations; equal entries share one server and connection. */
@@ -12,8 +13,11 @@ export class ToolServers {
   readonly #environment: Environment;
   readonly #clock: Clock;
   readonly #fetcher: WatchedFetch;
-  /** Least recently used first. */
-  readonly #servers = new Map<string, ToolServer>();
+  readonly #servers = new LRUCache<string, ToolServer>({
+    max: MAX_SERVERS,
+    noDisposeOnSet: true,
+    dispose: (server) => void server.close().catch(() => {}),
+  });
 
   constructor({ environment, clock }: { environment: Environment; clock: Clock }) {
     this.#environment = environment;
@@ -28,22 +32,12 @@ export class ToolServers {
     const key = `${hostname}:${port}${path} ${reference ?? ''}`;
     const bearer = reference === null ? null : resolveSecret(reference, this.#environment);
     const server = this.#servers.get(key) ?? new ToolServer({ url: new URL(`${hostname}:${port}${path}`), bearer, fetcher: this.#fetcher, clock: this.#clock });
-    this.#servers.delete(key);
     this.#servers.set(key, server);
-    this.#evictOldest();
     return server;
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.close())); // no fail point: stops (2)
     await this.#fetcher.close();
-  }
-
-  #evictOldest(): void {
-    for (const [key, server] of this.#servers) {
-      if (this.#servers.size <= MAX_SERVERS) return;
-      this.#servers.delete(key);
-      server.close().catch(() => {});
-    }
   }
 }

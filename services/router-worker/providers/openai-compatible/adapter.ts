@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { sseAnswer } from '../http-stream/parts-of-body.ts';
 import { type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
 import type { OpenedAdapter, ProviderCall } from '../provider.ts';
@@ -50,10 +51,10 @@ function requiresParameters({ request }: Asked): boolean {
   return request.provider?.require_parameters === true;
 }
 
-/** What upstream models accept, by model, the oldest dropped first. */
+/** What upstream models accept, by model. */
 class Compatibilities {
   readonly #initial: ParameterCompatibility;
-  readonly #byModel = new Map<string, ParameterCompatibility>();
+  readonly #byModel = new LRUCache<string, ParameterCompatibility>({ max: MAX_COMPATIBILITIES });
 
   constructor(initial: ParameterCompatibility) {
     this.#initial = initial;
@@ -67,11 +68,6 @@ class Compatibilities {
   /** Caches the accepted name of the token limit. Other refused parameters are not cached: another value may be accepted. */
   cache(model: string, { maxTokensField }: ParameterCompatibility): void {
     if (this.#byModel.get(model)?.maxTokensField === maxTokensField) return;
-    this.#byModel.delete(model);
     this.#byModel.set(model, { ...this.#initial, maxTokensField });
-    for (const oldest of this.#byModel.keys()) {
-      if (this.#byModel.size <= MAX_COMPATIBILITIES) break;
-      this.#byModel.delete(oldest);
-    }
   }
 }
