@@ -89,7 +89,6 @@ export const longest = [
   'bus/memory/memory-bus.test.ts',
   'services/effect-worker/tools/call-tool.test.ts',
   'services/effect-worker/service.test.ts',
-  'services/agent-gateway/relay/sse-client.test.ts',
 ];
 
 /** Run in the deep tier only. */

@@ -59,7 +59,7 @@ describe('an item of any kind', () => {
     execute = async ({ text }) => text;
     const database = {
       query: async (statement: string | { name: string }, parameters: unknown[]) => {
-        if (typeof statement !== 'string') return { rows: [{ open: isOpen }], rowCount: 1 };
+        if (typeof statement === 'string' || statement.name !== 'store-dead-letter') return { rows: [{ open: isOpen }], rowCount: 1 };
         letters.push(parameters);
         return { rows: [], rowCount: 1 };
       },
