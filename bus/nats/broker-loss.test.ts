@@ -17,8 +17,7 @@ const opened: Bus[] = [];
 
 beforeAll(async () => {
   server = await startNatsServer();
-  broker = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
-  manager = await jetstreamManager(broker);
+  await connectOwn();
 });
 
 beforeEach(async () => {
@@ -34,6 +33,11 @@ afterAll(async () => {
   await broker?.close();
   await server?.close();
 });
+
+async function connectOwn(): Promise<void> {
+  broker = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  manager = await jetstreamManager(broker);
+}
 
 async function openBus(settings: Partial<NatsSettings> = {}, url = server.url): Promise<Bus> {
   const bus = await openNatsBus({ servers: url, user: null, password: null, log: silentLog, settings });
@@ -207,16 +211,18 @@ describe('a broker that is away', () => {
     follow(bus, 1);
     bus.work.consume('tool', { concurrency: 4, ackWaitMs: 60_000 }, async () => {});
     await bus.commands.append(1, 'm1', 'a');
+    // Its reconnect would wait for a timer that never fires.
+    await broker.close();
     await server.kill();
     await isReady(bus, false);
     // No timer fires: a wait for one would never end.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => {
+    onTestFinished(async () => {
       vi.useRealTimers();
+      await server.start();
+      await connectOwn();
     });
     await bus.close();
-    vi.useRealTimers();
-    await server.start();
   });
 
   it('loses leases: a worker learns it when its lease is over', async () => {
