@@ -24,7 +24,7 @@ export class Snapshots {
     const found = new Map<string, SessionState | null>();
     const missing: string[] = [];
     for (const id of new Set(sessionIds)) {
-      const state = this.#states.get(id);
+      const state = this.#states.peek(id);
       if (state === undefined) missing.push(id);
       else found.set(id, state);
     }
