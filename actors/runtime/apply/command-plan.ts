@@ -36,7 +36,7 @@ interface EventAbout {
 }
 
 type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent';
-type Headless<Command> = Command extends SessionCommand ? Omit<Command, Header> : never;
+type WithoutHeader<Command> = Command extends SessionCommand ? Omit<Command, Header> : never;
 
 export interface PlanScope<Inputs extends TransitionInputs> {
   kinds: ActorKinds<CommandPlan<Inputs>>;
@@ -213,7 +213,7 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   }
 
   /** The command's id is the timer's key, so firing twice applies it once. */
-  arm(key: string, dueAtMs: number, command: Headless<SessionCommand>): void {
+  arm(key: string, dueAtMs: number, command: WithoutHeader<SessionCommand>): void {
     const { sessionId, partition, atMs: sentAtMs } = this;
     const text = JSON.stringify({ v: 1, sessionId, commandId: key, sentAtMs, answerTo: null, traceparent: this.command.traceparent, ...command });
     this.timers.push({ partition, key, dueAtMs, command: text });
