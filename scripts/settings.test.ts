@@ -45,7 +45,6 @@ describe('the README’s table of services', () => {
   const services = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const;
   const named: Record<string, readonly string[]> = {
     all: services,
-    'all but router-gateway': services.filter((service) => service !== 'router-gateway'),
     gateways: ['router-gateway', 'agent-gateway'],
     'gateways, actor-host': ['router-gateway', 'agent-gateway', 'actor-host'],
   };

@@ -87,7 +87,9 @@ describe('the services', () => {
       if (database !== undefined) {
         const credentials = `${postgres['POSTGRES_USER']}:${postgres['POSTGRES_PASSWORD']}`;
         expect(database).toBe(`postgres://${credentials}@postgres:5432/${postgres['POSTGRES_DB']}`);
-        expect(serviceOf(name).depends_on['postgres']).toEqual({ condition: 'service_healthy' });
+        // The start of a router gateway waits for no store but the broker.
+        const condition = name === 'router-gateway' ? 'service_started' : 'service_healthy';
+        expect(serviceOf(name).depends_on['postgres']).toEqual({ condition });
       }
       if (redis !== undefined) {
         expect(redis).toBe(`redis://:${environmentOf('redis')['REDIS_PASSWORD']}@redis:6379`);

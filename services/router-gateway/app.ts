@@ -5,6 +5,8 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Database } from '#shared/storage/database.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -33,6 +35,10 @@ export interface AppDeps {
   /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
   bus: Bus;
+  /** Null: only the keys of the file are known. */
+  database: Database | null;
+  /** Null: nothing is counted for all gateways together. */
+  cache: Cache | null;
   readers: CallReaders;
   sender: CallSender;
   admission: Admission;

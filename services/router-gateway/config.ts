@@ -14,6 +14,10 @@ export function parseConfig(environment: Environment) {
   return {
     ...processConfigOf(data),
     nats: natsConfigOf('router-gateway', data),
+    /** Null: only the keys of the file are known. */
+    databaseUrl: data.DATABASE_URL ?? null,
+    /** Null: nothing is counted for all gateways together. */
+    redisUrl: data.REDIS_URL ?? null,
     host: data.HOST,
     port: data.PORT,
     houseSecret: data.HOUSE_SECRET,

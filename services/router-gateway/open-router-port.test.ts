@@ -30,6 +30,8 @@ const deps = () => ({
   environment,
   houseSecret: HOUSE_SECRET,
   bus,
+  database: null,
+  cache: null,
   log: silentLog,
   clock: systemClock,
 });

@@ -46,6 +46,8 @@ const depsOf = (port: number, drainTimeoutMs: number, limits: Partial<GatewayLim
   environment,
   houseSecret: HOUSE_SECRET,
   bus,
+  database: null,
+  cache: null,
   log: silentLog,
   clock: systemClock,
   limits: { ...gatewayLimits, ...limits },

@@ -9,6 +9,8 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Outbound, openOutbound } from '#shared/http/outbound.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { type Serving, serve } from '#shared/http-server/serve.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Database } from '#shared/storage/database.ts';
 import { readCollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -38,6 +40,10 @@ interface RouterGatewayDeps {
   environment: Environment;
   houseSecret: string;
   bus: Bus;
+  /** Null: only the keys of the file are known. */
+  database: Database | null;
+  /** Null: nothing is counted for all gateways together. */
+  cache: Cache | null;
   log: Log;
   clock: Clock;
   limits?: GatewayLimits;

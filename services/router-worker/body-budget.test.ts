@@ -68,7 +68,7 @@ describe('a worker with delivered calls', () => {
       close: async () => {},
     };
     const bodyBytes = { clientCalls: clientBytes, turnCalls: clientBytes };
-    worker = await startRouterWorker({ config, environment: {}, bus, database, log, clock: systemClock, bodyBytes, drainTimeoutMs: 0 });
+    worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log, clock: systemClock, bodyBytes, drainTimeoutMs: 0 });
   }
 
   /** Delivers a call. @returns how its item is settled */

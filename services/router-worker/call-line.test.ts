@@ -49,7 +49,7 @@ async function start(log: Partial<Log> = {}): Promise<void> {
   lines = [];
   const at = (level: string) => (fields: Record<string, unknown>, message: string) => void lines.push({ level, message, fields });
   const recording: Log = { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), ...log };
-  worker = await startRouterWorker({ config, environment: {}, bus, database, log: recording, clock: systemClock });
+  worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log: recording, clock: systemClock });
 }
 
 async function publish(text: string, fields: Partial<RouterCall> = {}): Promise<RouterCall> {

@@ -63,7 +63,7 @@ function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
 /** Executes a call and returns its spans, the call's own last. */
 async function spansOf(call: RouterCall, content: ContentCapture = 'off') {
   const tracing = recordingTracing(content);
-  worker = await startRouterWorker({ config, environment: {}, bus, database, log: silentLog, clock: systemClock, tracing });
+  worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log: silentLog, clock: systemClock, tracing });
   await bus.work.publish('router.call', call.callId, JSON.stringify(call));
   await vi.waitFor(() => expect(tracing.spans.at(-1)?.name).toMatch(/^chat/), WAIT);
   return tracing.spans;
@@ -151,7 +151,7 @@ describe('a later delivery of a call', () => {
       return bus.tokens.replay(subject);
     };
     const tokens: Bus['tokens'] = { publish: (...frame) => bus.tokens.publish(...frame), subscribe: (...readers) => bus.tokens.subscribe(...readers), replay };
-    worker = await startRouterWorker({ config, environment: {}, bus: { ...bus, tokens }, database, log: silentLog, clock: systemClock, tracing });
+    worker = await startRouterWorker({ config, environment: {}, bus: { ...bus, tokens }, database, cache: null, log: silentLog, clock: systemClock, tracing });
 
     const chats = () => tracing.spans.filter(({ name }) => name.startsWith('chat'));
     await vi.waitFor(() => expect(chats().at(-1)?.errorType).toBeNull(), WAIT);

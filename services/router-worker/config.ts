@@ -14,6 +14,8 @@ export function parseConfig(environment: Environment) {
     ...processConfigOf(data),
     nats: natsConfigOf('router-worker', data),
     databaseUrl: data.DATABASE_URL,
+    /** Null: no cache. */
+    redisUrl: data.REDIS_URL ?? null,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
   } as const;

@@ -4,11 +4,13 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
-import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
-import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { runProcess, type Starting } from '#shared/lifecycle/run-process.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { providerBlock } from './providers/registry.ts';
@@ -33,6 +35,7 @@ await runProcess({
     await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
+    const cache = await openCache(config, { log, step, releasers });
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
@@ -42,6 +45,7 @@ await runProcess({
       environment,
       bus,
       database,
+      cache,
       log,
       metrics,
       tracing,
@@ -52,6 +56,17 @@ await runProcess({
     };
     const worker = await step('starting the consumers', () => startRouterWorker(deps));
     releasers.add('router worker', () => worker.stop());
-    return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
+    return { url: null, checks: [busCheck(bus), databaseCheck(database), ...(cache === null ? [] : [cacheCheck(cache)])] };
   },
 });
+
+/** Not needed: the start goes on without a reply. */
+async function openCache(
+  { redisUrl }: Pick<ReturnType<typeof parseConfig>, 'redisUrl'>,
+  { log, step, releasers }: Pick<Starting<unknown>, 'log' | 'step' | 'releasers'>,
+): Promise<Cache | null> {
+  if (redisUrl === null) return null;
+  const cache = await step(`connecting to Redis at ${addressOf(redisUrl)}`, () => openRedis({ url: redisUrl, log }));
+  releasers.add('cache', () => cache.close());
+  return cache;
+}

@@ -54,7 +54,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<RouterWorkerDeps> = {}): Promise<void> {
-  worker = await startRouterWorker({ config, environment: {}, bus, database, log, clock: systemClock, ...options });
+  worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log, clock: systemClock, ...options });
 }
 
 function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {

@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -27,6 +28,8 @@ export interface RouterWorkerDeps {
   bus: Bus;
   /** Has the state of actors' effects, for redelivered calls. */
   database: Database;
+  /** Null: none. */
+  cache: Cache | null;
   log: Log;
   clock: Clock;
   /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */

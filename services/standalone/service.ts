@@ -73,6 +73,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     environment,
     bus,
     database,
+    cache,
     log,
     metrics,
     tracing,
@@ -114,7 +115,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   });
   const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing, platformKeys: platformKeysOf(environment) };
   const routerGateway = await startRouterGateway(
-    { config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock },
+    { config: gatewayConfig, routerConfig, environment, houseSecret, bus, database, cache, log, metrics, tracing, clock },
     ports.router,
   );
   gateways.push(routerGateway);

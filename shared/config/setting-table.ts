@@ -25,6 +25,8 @@ const natsServers = z.string().superRefine((text, context) => {
   }
 });
 
+const databaseUrl = z.url({ protocol: /^postgres(?:ql)?$/ });
+const redisUrl = z.url({ protocol: /^rediss?$/ });
 const text = z.string().optional();
 const drain = seconds.default(120);
 
@@ -53,8 +55,9 @@ const settingTable = {
   NATS_URL: read([...services, 'operator'], natsServers),
   /** Of the service's user. Absent: no authentication, as on a developer's machine. */
   NATS_PASSWORD: read([...services, 'operator'], text),
-  DATABASE_URL: read(withDatabase, z.url({ protocol: /^postgres(?:ql)?$/ })),
-  REDIS_URL: read(['agent-gateway'], z.url({ protocol: /^rediss?$/ })),
+  /** Absent in the router gateway: only the keys of its file. */
+  DATABASE_URL: { ...read(withDatabase, databaseUrl), ...read(['router-gateway'], databaseUrl.optional()) },
+  REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read(withRouterConfig, redisUrl.optional()) },
   /** Folder of the embedded database. */
   DATA_DIR: read(['standalone'], z.string().default('data')),
 

@@ -7,10 +7,10 @@ export function busCheck(bus: { isReady(): boolean }): Check {
   return { name: 'bus', isNeeded: true, ask: () => bus.isReady() };
 }
 
-export function databaseCheck(database: Queryable): Check {
+export function databaseCheck(database: Queryable, { isNeeded = true } = {}): Check {
   return {
     name: 'database',
-    isNeeded: true,
+    isNeeded,
     async ask() {
       await database.query('select 1');
       return true;

@@ -23,7 +23,7 @@ const CLOSE_AFTER_FAILED_BOOT_MS = 400;
 const RELEASE_MARGIN_MS = 10_000;
 const MAX_CAUSES = 4;
 
-interface Starting<Config> {
+export interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;

@@ -42,7 +42,7 @@ beforeAll(async () => {
     timeouts: { first_token_ms: 600_000, idle_ms: 600_000 },
   });
   const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
-  worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, database, log, clock: systemClock });
+  worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, database, cache: null, log, clock: systemClock });
 }, 60_000);
 
 afterAll(async () => {

@@ -50,6 +50,8 @@ async function begin(limits: Partial<GatewayLimits> = {}, totalMs = 600_000) {
     environment,
     houseSecret: HOUSE_SECRET,
     bus: testBus.bus,
+    database: null,
+    cache: null,
     log,
     clock: systemClock,
     limits: { ...gatewayLimits, ...limits },

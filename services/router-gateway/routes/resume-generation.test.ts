@@ -48,6 +48,8 @@ async function gateway(limits: Partial<GatewayLimits> = {}): Promise<string> {
     environment,
     houseSecret: HOUSE_SECRET,
     bus,
+    database: null,
+    cache: null,
     log,
     clock: systemClock,
     limits: { ...gatewayLimits, ...limits },

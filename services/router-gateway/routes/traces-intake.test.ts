@@ -88,7 +88,8 @@ async function gateway(
 ): Promise<string> {
   const tracing = { ...tracingConfigOf(readSettings(tracingSettings, more)), endpoint, headers: { authorization: 'Basic c2VjcmV0' } };
   const config = { host: '127.0.0.1', port: 0, drainTimeoutMs: 0, tracing, platformKeys };
-  const deps = { config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, bus, log, metrics, clock: systemClock };
+  const stores = { bus, database: null, cache: null };
+  const deps = { config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, ...stores, log, metrics, clock: systemClock };
   const started = await startRouterGateway(deps);
   opened.push(started);
   return `${started.url}/api/v1/otel/v1/traces`;

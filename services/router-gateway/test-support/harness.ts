@@ -155,6 +155,8 @@ export function openTestApp(
     environment: variables,
     houseSecret: HOUSE_SECRET,
     bus,
+    database: null,
+    cache: null,
     readers,
     sender,
     admission,

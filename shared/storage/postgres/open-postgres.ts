@@ -46,10 +46,12 @@ export interface PostgresOptions {
   log: Log;
   /** Default: 20 s. Also bounds how soon a silently dead connection is noticed. */
   statementTimeoutMs?: number;
+  /** False: resolves without a reply, and statements are refused while the server is unreachable. Default: true. */
+  awaitsServer?: boolean;
 }
 
 /**
- * Opens PostgreSQL and waits for a first reply. A lost connection fails the statements in flight on it; the next statement opens another. A server
+ * Opens PostgreSQL and waits for a first reply, unless `awaitsServer` is false. A lost connection fails the statements in flight on it; the next statement opens another. A server
  * that vanishes silently is noticed within `statementTimeoutMs` plus five seconds.
  *
  * @throws `config.invalid` for an invalid URL; `service.unreachable`, naming server, port and database, at once when it refuses us, or without a
@@ -72,7 +74,7 @@ export async function openPostgres({ url, applicationName, maxConnections = MAX_
     max: Math.min(maxConnections, MAX_CONNECTIONS),
   };
   const name = `PostgreSQL at ${addressOf(config)}`;
-  await awaitServer(config, name);
+  if (limits.awaitsServer !== false) await awaitServer(config, name);
 
   const reached = reachability(log, name);
   const pool = new pg.Pool(config);
