@@ -7,6 +7,7 @@ import { useGateway } from '../services/router-gateway/test-support/use-gateway.
 import { systemClock } from '../shared/clock.ts';
 import { SwitchyardError } from '../shared/errors/switchyard-error.ts';
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
+import { emptyAnswer } from '../shared/surfaces/answer.ts';
 import { errorChunkOf } from '../shared/surfaces/chat-completions/error-chunk.ts';
 import { ChunkWriter } from '../shared/surfaces/chat-completions/part-writer.ts';
 import { errorBodyOf } from '../shared/surfaces/error-body.ts';
@@ -53,7 +54,7 @@ describe('the client of @openrouter/sdk 1.3', () => {
 
   it('reads signed and encrypted reasoning, sources and images in chunks', () => {
     const block = { index: 0, id: null, format: 'anthropic-claude-v1' };
-    const events = new ChunkWriter({ id: 'gen-1', created: 1, model: 'a/b', provider: 'East' }).parts([
+    const events = new ChunkWriter({ id: 'gen-1', created: 1, model: 'a/b', provider: 'East' }, emptyAnswer()).parts([
       { type: 'reasoning-delta', text: 'hm', block },
       { type: 'reasoning-signature', signature: 's', block },
       { type: 'reasoning-summary-delta', text: 'short', block: { ...block, id: 'rs_1' } },

@@ -1,11 +1,23 @@
 import type { Annotation, FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart } from '../contracts/router/provider-part.ts';
+import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart, ResponseMetadata } from '../contracts/router/provider-part.ts';
 
 /** Reasoning of one block, of one kind. */
 export type ReasoningPiece =
   | { type: 'text'; text: string; signature: string | null; block: ReasoningBlock }
   | { type: 'summary'; text: string; block: ReasoningBlock }
   | { type: 'encrypted'; data: string; block: ReasoningBlock };
+
+/** Sound in pieces of base64, each of whole bytes. */
+export interface AnswerSound {
+  id: string;
+  data: string[];
+  transcript: string;
+  /** Epoch seconds; null: not known. */
+  expiresAt: number | null;
+}
+
+/** Of reasoning without blocks. */
+export const PLAIN_BLOCK: ReasoningBlock = { index: 0, id: null, format: 'unknown' };
 
 /** An answer, accumulated from its parts. */
 export interface Answer {
@@ -22,11 +34,13 @@ export interface Answer {
   annotations: Annotation[] | null;
   /** URLs; null when there are none. */
   images: string[] | null;
+  /** Null when there is none. */
+  audio: AnswerSound | null;
   /** Characters of visible content, kept or not. */
   textChars: number;
   reasoningChars: number;
   refusalChars: number;
-  /** Of annotations, images, signatures and encrypted reasoning, which are no text. */
+  /** Of annotations, images, sound, signatures and encrypted reasoning, which are no text. */
   attachedChars: number;
   /** Of excluded reasoning, which is billed all the same. */
   hiddenReasoningChars: number;
@@ -36,7 +50,12 @@ export interface Answer {
   nativeReason: string | null;
   /** Null when the upstream reports none. */
   usage: ProviderUsage | null;
+  metadata: ResponseMetadata;
 }
+
+/** Upstreams' names of an answer are short; each chunk repeats two of them. */
+const MAX_METADATA_CHARS = 256;
+const NO_METADATA: ResponseMetadata = { id: null, systemFingerprint: null, serviceTier: null };
 
 export function emptyAnswer(isRetained = true): Answer {
   return {
@@ -48,6 +67,7 @@ export function emptyAnswer(isRetained = true): Answer {
     logprobs: null,
     annotations: null,
     images: null,
+    audio: null,
     textChars: 0,
     reasoningChars: 0,
     refusalChars: 0,
@@ -57,6 +77,7 @@ export function emptyAnswer(isRetained = true): Answer {
     finishReason: null,
     nativeReason: null,
     usage: null,
+    metadata: NO_METADATA,
   };
 }
 
@@ -75,8 +96,9 @@ export function addPart(answer: Answer, part: ProviderPart): number {
     case 'reasoning-delta':
     case 'reasoning-summary-delta':
       answer.reasoningChars += part.text.length;
-      if (answer.isRetained) answer.reasoning += part.text;
-      if (answer.isRetained && part.block !== undefined) addReasoning(answer, part, part.block);
+      if (!answer.isRetained) return part.text.length;
+      if (part.block !== undefined || answer.reasoningPieces !== null) addReasoning(answer, part, part.block ?? PLAIN_BLOCK);
+      answer.reasoning += part.text;
       return part.text.length;
     case 'reasoning-signature':
       answer.attachedChars += part.signature.length;
@@ -96,13 +118,26 @@ export function addPart(answer: Answer, part: ProviderPart): number {
       answer.attachedChars += part.url.length;
       if (answer.isRetained) answer.images = append(answer.images, [part.url]);
       return part.url.length;
-    case 'audio-delta':
+    case 'audio-delta': {
+      const chars = part.id.length + (part.data?.length ?? 0) + (part.transcript?.length ?? 0);
+      answer.attachedChars += chars;
+      if (answer.isRetained) addAudio(answer, part);
+      return chars;
+    }
+    case 'response-metadata':
+      answer.metadata = {
+        id: bounded(part.id) ?? answer.metadata.id,
+        systemFingerprint: bounded(part.systemFingerprint) ?? answer.metadata.systemFingerprint,
+        serviceTier: bounded(part.serviceTier) ?? answer.metadata.serviceTier,
+      };
+      return 0;
     case 'server-tool-call':
     case 'server-tool-result':
       return 0;
     case 'refusal-delta':
       answer.refusalChars += part.text.length;
       if (answer.isRetained) answer.refusal += part.text;
+      if (answer.isRetained && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
       return part.text.length;
     case 'tool-call-start':
       answer.toolCalls[part.index] = { id: part.id, type: 'function', function: { name: part.name, arguments: '' } };
@@ -122,9 +157,9 @@ export function addPart(answer: Answer, part: ProviderPart): number {
   }
 }
 
-/** Deltas and signature of a block become one piece; an encrypted part is one of its own. */
+/** Deltas and signature of a block become one piece; an encrypted part is one of its own. Reasoning that came without blocks is the first piece. */
 function addReasoning(answer: Answer, part: ReasoningPart, block: ReasoningBlock): void {
-  answer.reasoningPieces ??= [];
+  answer.reasoningPieces ??= answer.reasoning === '' ? [] : [{ type: 'text', text: answer.reasoning, signature: null, block: PLAIN_BLOCK }];
   const last = answer.reasoningPieces.findLast((piece) => piece.block.index === block.index);
   switch (part.type) {
     case 'reasoning-delta':
@@ -142,6 +177,17 @@ function addReasoning(answer: Answer, part: ReasoningPart, block: ReasoningBlock
     case 'reasoning-encrypted':
       answer.reasoningPieces.push({ type: 'encrypted', data: part.data, block });
   }
+}
+
+function addAudio(answer: Answer, { id, data, transcript, expiresAt }: Extract<ProviderPart, { type: 'audio-delta' }>): void {
+  answer.audio ??= { id, data: [], transcript: '', expiresAt: null };
+  if (data !== null) answer.audio.data.push(data);
+  answer.audio.transcript += transcript ?? '';
+  answer.audio.expiresAt = expiresAt ?? answer.audio.expiresAt;
+}
+
+function bounded(text: string | null): string | null {
+  return text === null ? null : text.slice(0, MAX_METADATA_CHARS);
 }
 
 /** For clients: `tool_calls` when there are any, also where the upstream reports `stop`. */

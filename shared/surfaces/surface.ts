@@ -49,8 +49,8 @@ export interface RequestForm<Body = unknown> {
 export interface Surface {
   /** Null: clients have no such API. */
   request: RequestForm | null;
-  /** Made per candidate: the head names it. */
-  partWriter(head: AnswerHead): PartWriter;
+  /** Made per candidate: the head names it, and its parts are added to the answer before they are written. */
+  partWriter(head: AnswerHead, answer: Answer): PartWriter;
   /** JSON. With `error`: the incomplete answer before it. */
   wholeBody(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): string;
   /** The last event of a failed stream. */

@@ -127,7 +127,7 @@ describe('the frames of a call', () => {
   it('open with the upstream’s body for debug requests, without content, and name the provider that is called next', () => {
     const { writer, frames } = opened();
     writer.debug({ model: 'm' });
-    writer.begin({ ...head, provider: 'West' });
+    writer.begin({ ...head, provider: 'West' }, emptyAnswer());
     writer.debug({ model: 'm' });
     expect(kindsOf(frames)).toEqual(['open', 'open']);
     expect(eventsOf(frames).flat()).toEqual([

@@ -2,7 +2,7 @@ import type { TokenStream } from '#bus/bus.ts';
 import { errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
-import type { Answer } from '#shared/surfaces/answer.ts';
+import { type Answer, emptyAnswer } from '#shared/surfaces/answer.ts';
 import type { AnswerHead, PartWriter, Surface } from '#shared/surfaces/surface.ts';
 
 /** Frames are kept for two minutes; a reader that resumes later needs the template, too. */
@@ -33,18 +33,18 @@ export class AnswerStream {
   #writer: PartWriter;
   #statedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(target: StreamTarget, head: AnswerHead) {
+  constructor(target: StreamTarget, head: AnswerHead, answer: Answer = emptyAnswer(false)) {
     const { callId, attempt, isLogged, surface } = target;
     this.#target = target;
     this.#address = { callId, attempt, seq: 1, isLogged };
     this.#head = head;
-    this.#writer = surface.partWriter(head);
+    this.#writer = surface.partWriter(head, answer);
   }
 
-  /** Called per candidate. */
-  begin(head: AnswerHead): void {
+  /** Called per candidate. @param answer to which its parts are added */
+  begin(head: AnswerHead, answer: Answer): void {
     this.#head = head;
-    this.#writer = this.#target.surface.partWriter(head);
+    this.#writer = this.#target.surface.partWriter(head, answer);
   }
 
   /** Opens the stream; is no content. */

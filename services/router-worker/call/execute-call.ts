@@ -137,8 +137,8 @@ function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, at
       // Bodies, actors' results and traces need the whole text; a stream was published already.
       isStreamed: stream !== null,
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
-      begin(candidate, adapter) {
-        stream?.begin(headOf(candidate));
+      begin(candidate, adapter, answer) {
+        stream?.begin(headOf(candidate), answer);
         if (call.request.debug?.echo_upstream_body === true)
           stream?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
       },

@@ -37,7 +37,7 @@ export interface CallObserver {
   /** Whether parts are published as they come. */
   isStreamed?: boolean;
   /** Before each attempt. */
-  begin(candidate: Candidate, adapter: ProviderAdapter): void;
+  begin(candidate: Candidate, adapter: ProviderAdapter, answer: Answer): void;
   parts(parts: readonly ProviderPart[]): void;
   /** After each attempt. */
   attempted?(attempt: Attempted): void;
@@ -103,7 +103,7 @@ interface Attempting {
 /** One attempt. @returns the error; null on success */
 async function runAttempt(tried: Attempted, { observer, partTransforms }: Attempting, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
-  const { candidate } = tried;
+  const { candidate, answer } = tried;
   const { slug: provider } = candidate.provider;
   const startedAtMs = performance.now();
   const seconds = () => (performance.now() - startedAtMs) / 1_000;
@@ -116,7 +116,7 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
   try {
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
-    observer.begin(candidate, adapter);
+    observer.begin(candidate, adapter, answer);
     const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, onContent }, signal);
     await adapter.stream(
       { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: observer.isStreamed ?? false },

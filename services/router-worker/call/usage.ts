@@ -3,6 +3,7 @@ import type { Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
+import { usageDetailsOf } from './usage-details.ts';
 
 /** Prices are per million tokens with at most nine decimals; integers keep them exact. */
 const PRICE_PLACES = 9;
@@ -20,8 +21,7 @@ export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | u
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,
-    prompt_tokens_details: { cached_tokens: used.cachedTokens, ...(used.cacheWriteTokens === undefined ? {} : { cache_write_tokens: used.cacheWriteTokens }) },
-    completion_tokens_details: { reasoning_tokens: used.reasoningTokens },
+    ...usageDetailsOf(used),
   };
   if (cost !== null) usage.cost = Number(cost) / NANO_USD_PER_USD;
   return usage;

@@ -11,6 +11,7 @@ export interface Usage {
   completion_tokens_details?: {
     reasoning_tokens: number;
     audio_tokens?: number;
+    image_tokens?: number;
     accepted_prediction_tokens?: number;
     rejected_prediction_tokens?: number;
   };
@@ -33,6 +34,7 @@ export interface AssistantMessage {
   reasoning_details?: ReasoningDetail[];
   annotations?: Annotation[];
   images?: AnswerImage[];
+  audio?: AnswerAudio;
   /** Absent when empty: real clients throw on null. */
   tool_calls?: ToolCall[];
 }
@@ -56,6 +58,14 @@ export interface AnswerImage {
   image_url: { url: string };
 }
 
+/** Sound, as base64, and its transcript. In chunks a piece of both. `expires_at`: epoch seconds, until which the upstream knows the id. */
+export interface AnswerAudio {
+  id: string;
+  data?: string;
+  transcript?: string;
+  expires_at?: number;
+}
+
 interface TokenLogprob {
   token: string;
   logprob: number;
@@ -74,8 +84,9 @@ export interface ChatCompletion {
   created: number;
   model: string;
   provider: string;
-  /** Always in the whole response, never in a chunk. */
+  /** Always in the whole response; in a chunk a string, or absent. */
   system_fingerprint: string | null;
+  service_tier?: string;
   choices: {
     index: number;
     finish_reason: FinishReason | null;

@@ -2,15 +2,16 @@ import type { Annotation, FinishReason, Logprobs } from './chat-completion.ts';
 
 /** What an adapter yields, in any dialect. A plain text is `{ type, text }` and nothing else: its shape is that of nearly all parts. */
 export type ProviderPart =
+  | ({ type: 'response-metadata' } & ResponseMetadata)
   /** No delta is empty. `logprobs`: only when requested and given by the upstream. `block`: absent where the upstream numbers none. */
   | { type: 'text-delta'; text: string; logprobs?: Logprobs; block?: ContentBlock }
   | ReasoningPart
-  | { type: 'refusal-delta'; text: string }
+  | { type: 'refusal-delta'; text: string; logprobs?: Logprobs }
   | { type: 'annotation'; annotation: Annotation; block?: ContentBlock }
   /** `url`: a data URL, or an address of the upstream. */
   | { type: 'image'; url: string; block?: ContentBlock }
-  /** Base64 and its transcript, either of which may be missing. */
-  | { type: 'audio-delta'; id: string; data: string | null; transcript: string | null }
+  /** A piece of sound, base64 of whole bytes, and of its transcript, either of which may be missing. `expiresAt`: epoch seconds. */
+  | { type: 'audio-delta'; id: string; data: string | null; transcript: string | null; expiresAt?: number }
   /** `index` is our number of the tool call, from 0. */
   | { type: 'tool-call-start'; index: number; id: string; name: string }
   | { type: 'tool-call-delta'; index: number; arguments: string }
@@ -21,7 +22,19 @@ export type ProviderPart =
   /** Exactly one: a stream without it was cut off. */
   | { type: 'finish'; reason: FinishReason; nativeReason: string | null };
 
-/** All reasoning of an answer has blocks, or none has. */
+/**
+ * What an upstream says of the whole answer; null: nothing. Chunks state what came with or before the first content, the last chunks and whole answers what came
+ * last.
+ */
+export interface ResponseMetadata {
+  /** The upstream's id of the answer. */
+  id: string | null;
+  systemFingerprint: string | null;
+  /** The tier that served the request. */
+  serviceTier: string | null;
+}
+
+/** Reasoning of an answer has blocks, or none has; where an upstream mixes both, the rest counts as one block. */
 export type ReasoningPart =
   | { type: 'reasoning-delta'; text: string; block?: ReasoningBlock }
   | { type: 'reasoning-summary-delta'; text: string; block: ReasoningBlock }
@@ -43,12 +56,20 @@ export interface ReasoningBlock extends ContentBlock {
   format: string;
 }
 
+/** Optional counts are absent where the upstream reports none. */
 export interface ProviderUsage {
   /** With those read from and written to a cache. */
   promptTokens: number;
   completionTokens: number;
   cachedTokens: number;
-  /** Absent: the upstream reports none. */
   cacheWriteTokens?: number;
+  promptAudioTokens?: number;
+  promptVideoTokens?: number;
+  /** Part of `completionTokens`, as are those of sound and pictures. */
   reasoningTokens: number;
+  completionAudioTokens?: number;
+  completionImageTokens?: number;
+  /** Of the request's `prediction`. */
+  acceptedPredictionTokens?: number;
+  rejectedPredictionTokens?: number;
 }

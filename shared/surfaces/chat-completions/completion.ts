@@ -1,6 +1,7 @@
 import type { AssistantMessage, ChatCompletion, RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead } from '../surface.ts';
+import { audioOf } from './audio-of.ts';
 import { imageOf } from './image-of.ts';
 import { detailOf, plainDetail } from './reasoning-detail.ts';
 
@@ -8,7 +9,7 @@ import { detailOf, plainDetail } from './reasoning-detail.ts';
 export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',
-    content: answer.text === '' && (answer.toolCalls.length > 0 || answer.refusal !== '') ? null : answer.text,
+    content: answer.text === '' && hasOtherThanText(answer) ? null : answer.text,
     refusal: answer.refusal === '' ? null : answer.refusal,
   };
   const choice: ChatCompletion['choices'][number] = {
@@ -26,6 +27,7 @@ export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, err
   }
   if (answer.annotations !== null) message.annotations = answer.annotations;
   if (answer.images !== null) message.images = answer.images.map(imageOf);
+  if (answer.audio !== null) message.audio = audioOf(answer.audio);
   if (answer.toolCalls.length > 0) message.tool_calls = answer.toolCalls;
   if (error !== undefined) choice.error = error;
   return {
@@ -34,8 +36,13 @@ export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, err
     created: head.created,
     model: head.model,
     provider: head.provider,
-    system_fingerprint: null,
+    system_fingerprint: answer.metadata.systemFingerprint,
+    ...(answer.metadata.serviceTier !== null && { service_tier: answer.metadata.serviceTier }),
     choices: [choice],
     usage,
   };
+}
+
+function hasOtherThanText({ toolCalls, refusal, audio }: Answer): boolean {
+  return toolCalls.length > 0 || refusal !== '' || audio !== null;
 }

@@ -1,5 +1,5 @@
-import type { ReasoningDetail, Usage } from '../../contracts/router/chat-completion.ts';
-import type { ProviderPart } from '../../contracts/router/provider-part.ts';
+import type { AnswerAudio, ReasoningDetail, Usage } from '../../contracts/router/chat-completion.ts';
+import type { ProviderPart, ResponseMetadata } from '../../contracts/router/provider-part.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead, PartWriter, Template } from '../surface.ts';
 import { imageOf } from './image-of.ts';
@@ -12,13 +12,15 @@ const END_MARKER = 'data: [DONE]\n\n';
 
 /** Writes chunks. Empty keys of a delta are omitted: null there makes real clients throw. */
 export class ChunkWriter implements PartWriter {
-  readonly #start: string;
-  readonly #deltaStart: string;
+  readonly #head: AnswerHead;
+  readonly #answer: Pick<Answer, 'metadata'>;
+  /** Of content chunks, once the first is written. */
+  #deltaStart = '';
   #hasRole = false;
 
-  constructor(head: AnswerHead) {
-    this.#start = chunkStart(head);
-    this.#deltaStart = `${this.#start}${DELTA_START}`;
+  constructor(head: AnswerHead, answer: Pick<Answer, 'metadata'>) {
+    this.#head = head;
+    this.#answer = answer;
   }
 
   get template(): Template {
@@ -36,20 +38,22 @@ export class ChunkWriter implements PartWriter {
       const delta = deltaOf(part);
       if (delta === null) continue;
       events += this.#role();
-      events += part.type === 'text-delta' && part.logprobs !== undefined ? this.#chunkWithLogprobs(delta, part.logprobs) : this.#chunk(delta);
+      events += 'logprobs' in part && part.logprobs !== undefined ? this.#chunkWithLogprobs(delta, part.logprobs) : this.#chunk(delta);
     }
     return events;
   }
 
   debug(upstreamBody: unknown): string {
-    return `${this.#start},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
+    return `${chunkStart(this.#head)},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
   }
 
   done(answer: Answer, usage: Usage): string {
     const reasons = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
-    const finish = `${this.#deltaStart}{"content":""},${reasons}}]}\n\n`;
-    const last = `${this.#start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
-    return `${this.#role()}${finish}${last}${END_MARKER}`;
+    const role = this.#role();
+    const start = chunkStart(this.#head, answer.metadata);
+    const finish = `${start}${DELTA_START}{"content":""},${reasons}}]}\n\n`;
+    const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
+    return `${role}${finish}${last}${END_MARKER}`;
   }
 
   #chunk(delta: string): string {
@@ -64,11 +68,20 @@ export class ChunkWriter implements PartWriter {
   #role(): string {
     if (this.#hasRole) return '';
     this.#hasRole = true;
+    this.#deltaStart = `${chunkStart(this.#head, this.#answer.metadata)}${DELTA_START}`;
     return this.#chunk('{"role":"assistant","content":""}');
   }
 }
 
-function chunkStart({ id, created, model, provider }: AnswerHead): string {
+/** Up to the choices. Null for `system_fingerprint` makes real clients throw. */
+function chunkStart(head: AnswerHead, metadata?: ResponseMetadata): string {
+  const { systemFingerprint, serviceTier } = metadata ?? { systemFingerprint: null, serviceTier: null };
+  const fingerprint = systemFingerprint === null ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
+  const tier = serviceTier === null ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`;
+  return `${headStart(head)}${fingerprint}${tier}`;
+}
+
+function headStart({ id, created, model, provider }: AnswerHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
 }
 
@@ -98,14 +111,20 @@ function deltaOf(part: ProviderPart): string | null {
       return `{"tool_calls":[{"index":${part.index},"id":${JSON.stringify(part.id)},"type":"function","function":{"name":${JSON.stringify(part.name)},"arguments":""}}]}`;
     case 'tool-call-delta':
       return `{"tool_calls":[{"index":${part.index},"function":{"arguments":${JSON.stringify(part.arguments)}}}]}`;
-    // The API has no field for audio of an answer, nor for the upstream's own tools.
     case 'audio-delta':
+      return `{"audio":${JSON.stringify(audioPiece(part))}}`;
+    // The API has no field for the upstream's own tools; metadata is in the head of each chunk.
+    case 'response-metadata':
     case 'server-tool-call':
     case 'server-tool-result':
     case 'usage':
     case 'finish':
       return null;
   }
+}
+
+function audioPiece({ id, data, transcript, expiresAt }: Extract<ProviderPart, { type: 'audio-delta' }>): AnswerAudio {
+  return { id, ...(data !== null && { data }), ...(transcript !== null && { transcript }), ...(expiresAt !== undefined && { expires_at: expiresAt }) };
 }
 
 function reasoningDelta(text: string, detail: ReasoningDetail): string {

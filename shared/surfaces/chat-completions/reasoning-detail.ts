@@ -1,10 +1,10 @@
 import type { ReasoningDetail } from '../../contracts/router/chat-completion.ts';
 import type { ReasoningBlock } from '../../contracts/router/provider-part.ts';
-import type { ReasoningPiece } from '../answer.ts';
+import { PLAIN_BLOCK, type ReasoningPiece } from '../answer.ts';
 
 /** Of reasoning without blocks. Clients merge pieces with the same `index`. */
 export function plainDetail(text: string): ReasoningDetail {
-  return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
+  return { type: 'reasoning.text', text, index: PLAIN_BLOCK.index, format: PLAIN_BLOCK.format };
 }
 
 /** Of a whole piece, or of one chunk of it. */

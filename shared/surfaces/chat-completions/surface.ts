@@ -14,7 +14,7 @@ const request: RequestForm<ChatRequest> = {
 
 export const chatCompletions: Surface = {
   request,
-  partWriter: (head) => new ChunkWriter(head),
+  partWriter: (head, answer) => new ChunkWriter(head, answer),
   wholeBody: (answer, head, usage, error) => JSON.stringify(toCompletion(answer, head, usage, error)),
   errorEvent: (body, head) => `data: ${JSON.stringify(errorChunkOf(body, head))}\n\n`,
 };

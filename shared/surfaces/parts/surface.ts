@@ -21,7 +21,7 @@ const writer: PartWriter = {
   },
   parts: (received) =>
     received
-      .filter(({ type }) => type !== 'usage' && type !== 'finish')
+      .filter(({ type }) => type !== 'usage' && type !== 'finish' && type !== 'response-metadata')
       .map(eventOf)
       .join(''),
   debug: (upstreamBody) => eventOf({ type: 'debug', upstreamBody }),

@@ -72,7 +72,7 @@ export interface AdapterUnderTest {
   run(scenario: UpstreamScenario, timeouts?: ProviderCall['timeouts'], signal?: AbortSignal): Promise<ReceivedParts>;
 }
 
-/** The parts received, joined. */
+/** The parts received, joined, without the upstream's metadata, which may come at any time. */
 interface ReceivedParts {
   batches: (readonly ProviderPart[])[];
   parts: ProviderPart[];
@@ -108,7 +108,11 @@ async function onParts(adapter: ProviderAdapter, call: ProviderCall, signal: Abo
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
-    await adapter.stream(call, signal, (parts) => batches.push(parts) > 0);
+    await adapter.stream(call, signal, (parts) => {
+      const said = parts.filter(({ type }) => type !== 'response-metadata');
+      if (said.length > 0 || parts.length === 0) batches.push(said);
+      return true;
+    });
   } catch (error) {
     thrown = error;
   }

@@ -51,5 +51,5 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
 }
 
 function textOf(parts: readonly ProviderPart[]): string {
-  return parts.map((part) => (part.type === 'text-delta' ? part.text : part.type)).join('');
+  return parts.map((part) => (part.type === 'text-delta' ? part.text : part.type === 'response-metadata' ? '' : part.type)).join('');
 }

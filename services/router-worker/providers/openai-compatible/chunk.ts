@@ -6,8 +6,16 @@ const count = z.number().min(0).transform(Math.round).nullish();
 const usage = z.object({
   prompt_tokens: z.number().min(0).transform(Math.round),
   completion_tokens: count,
-  prompt_tokens_details: z.object({ cached_tokens: count }).nullish(),
-  completion_tokens_details: z.object({ reasoning_tokens: count }).nullish(),
+  prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count, video_tokens: count }).nullish(),
+  completion_tokens_details: z
+    .object({
+      reasoning_tokens: count,
+      audio_tokens: count,
+      image_tokens: count,
+      accepted_prediction_tokens: count,
+      rejected_prediction_tokens: count,
+    })
+    .nullish(),
   /** DeepSeek's name of cached tokens. */
   prompt_cache_hit_tokens: count,
 });
@@ -30,6 +38,11 @@ const delta = z.object({
   /** DeepSeek, Qwen, vLLM and others. */
   reasoning_content: z.string().nullish(),
   refusal: z.string().nullish(),
+  /** Few answers have these four: they are checked where they are read (attachments.ts), so that a chunk of text is not. */
+  reasoning_details: z.unknown().optional(),
+  annotations: z.unknown().optional(),
+  images: z.unknown().optional(),
+  audio: z.unknown().optional(),
   tool_calls: z.array(toolCall).nullish(),
   /** The legacy form of tool calls. */
   function_call: z.object({ name: z.string().nullish(), arguments: z.string().nullish() }).nullish(),
@@ -45,6 +58,10 @@ const choice = z.object({
 });
 
 export const upstreamChunk = z.object({
+  /** These three are read once per answer, and checked then. */
+  id: z.unknown().optional(),
+  system_fingerprint: z.unknown().optional(),
+  service_tier: z.unknown().optional(),
   choices: z.array(choice).nullish(),
   usage: usage.nullish().catch(null),
   /** Groq. */

@@ -17,6 +17,9 @@ const delta = fields({
   reasoning: text,
   reasoning_content: text,
   refusal: text,
+  reasoning_details: rarely(fc.array(fc.jsonValue())),
+  annotations: rarely(fc.array(fc.jsonValue())),
+  audio: rarely(fc.jsonValue()),
   tool_calls: rarely(fc.array(toolCall, { maxLength: 2 })),
   function_call: rarely(fields({ name: text, arguments: text })),
 });
@@ -30,11 +33,19 @@ const choice = fields({
 const usage = fields({
   prompt_tokens: count,
   completion_tokens: count,
-  prompt_tokens_details: fields({ cached_tokens: count }),
-  completion_tokens_details: fields({ reasoning_tokens: count }),
+  prompt_tokens_details: fields({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count, video_tokens: count }),
+  completion_tokens_details: fields({ reasoning_tokens: count, audio_tokens: count, image_tokens: count, rejected_prediction_tokens: count }),
   prompt_cache_hit_tokens: count,
 });
-const chunk = fields({ id: text, choices: or(fc.array(choice, { maxLength: 2 })), usage, x_groq: rarely(fields({ usage })), error: rarely(fc.jsonValue()) });
+const chunk = fields({
+  id: text,
+  system_fingerprint: text,
+  service_tier: text,
+  choices: or(fc.array(choice, { maxLength: 2 })),
+  usage,
+  x_groq: rarely(fields({ usage })),
+  error: rarely(fc.jsonValue()),
+});
 
 const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const token = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] };

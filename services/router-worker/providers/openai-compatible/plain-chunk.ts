@@ -36,9 +36,16 @@ function isPlainUsage(value: unknown): boolean {
   return (
     isCountOrNone(value.completion_tokens) &&
     isCountOrNone(value.prompt_cache_hit_tokens) &&
-    (!isSet(prompt) || (isObject(prompt) && isCountOrNone(prompt.cached_tokens))) &&
-    (!isSet(completion) || (isObject(completion) && isCountOrNone(completion.reasoning_tokens)))
+    (!isSet(prompt) || holdsCounts(prompt, PROMPT_COUNTS)) &&
+    (!isSet(completion) || holdsCounts(completion, COMPLETION_COUNTS))
   );
+}
+
+const PROMPT_COUNTS = ['cached_tokens', 'cache_write_tokens', 'audio_tokens', 'video_tokens'];
+const COMPLETION_COUNTS = ['reasoning_tokens', 'audio_tokens', 'image_tokens', 'accepted_prediction_tokens', 'rejected_prediction_tokens'];
+
+function holdsCounts(value: unknown, names: readonly string[]): boolean {
+  return isObject(value) && names.every((name) => isCountOrNone(value[name]));
 }
 
 function isSet(value: unknown): boolean {

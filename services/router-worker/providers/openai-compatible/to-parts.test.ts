@@ -11,7 +11,7 @@ async function partsOf(fixture: string): Promise<ProviderPart[]> {
   const reader = new PartReader();
   const parts = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
   expect(reader).toMatchObject({ broken: null, finished: true });
-  return parts;
+  return parts.filter(({ type }) => type !== 'response-metadata');
 }
 
 function read(...chunks: unknown[]): { reader: PartReader; parts: ProviderPart[] } {
@@ -20,6 +20,7 @@ function read(...chunks: unknown[]): { reader: PartReader; parts: ProviderPart[]
   return { reader, parts };
 }
 
+const deltas = (...all: unknown[]) => all.map((delta) => ({ choices: [{ index: 0, delta }] }));
 const saying = (content: string) => ({ choices: [{ index: 0, delta: { content } }] });
 const calling = (...toolCalls: unknown[]) => ({ choices: [{ index: 0, delta: { tool_calls: toolCalls } }] });
 const finishing = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
@@ -59,6 +60,148 @@ describe('a broken answer', () => {
   });
 });
 
+describe('what upstreams say of a whole answer', () => {
+  const named = { id: 'chatcmpl-1', system_fingerprint: 'fp_1', service_tier: 'auto' };
+  const metadata = { type: 'response-metadata', id: 'chatcmpl-1', systemFingerprint: 'fp_1', serviceTier: 'auto' };
+
+  it('is read from the first chunk with a choice, and once', () => {
+    expect(read({ choices: [], id: '' }, { ...named, ...saying('a') }, { ...named, ...saying('b') }, { ...named, ...finishing('stop') }).parts).toEqual([
+      metadata,
+      { type: 'text-delta', text: 'a' },
+      { type: 'text-delta', text: 'b' },
+      { type: 'finish', reason: 'stop', nativeReason: 'stop' },
+    ]);
+  });
+
+  it('is read again at the end, where some know the tier', () => {
+    const { parts } = read({ ...named, ...saying('a') }, { ...named, service_tier: 'flex', ...finishing('stop') });
+    expect(parts.filter(({ type }) => type === 'response-metadata')).toEqual([metadata, { ...metadata, serviceTier: 'flex' }]);
+  });
+
+  it('is nothing where it is null, empty or no text', () => {
+    expect(read({ id: 7, system_fingerprint: null, service_tier: '', ...saying('a') }).parts).toEqual([{ type: 'text-delta', text: 'a' }]);
+  });
+
+  it('does not keep the answer from being read when it is strange', () => {
+    expect(read({ id: {}, ...calling({ index: 0, id: 'a', function: { name: 'f' } }) }).reader.broken).toBeNull();
+  });
+});
+
+describe('what a delta has beside text', () => {
+  const block = { index: 0, id: null, format: 'anthropic-claude-v1' };
+  const detail = (fields: object) => ({ index: 0, format: 'anthropic-claude-v1', ...fields });
+
+  it('is reasoning in details, whose text is read once, with its signature', () => {
+    const { parts, reader } = read(
+      ...deltas(
+        { reasoning: 'hm', reasoning_details: [detail({ type: 'reasoning.text', text: 'hm' })] },
+        { content: '', reasoning_details: [detail({ type: 'reasoning.text', signature: 'sig' })] },
+        { reasoning_details: [detail({ type: 'reasoning.encrypted', data: 'xyz', index: 1 })] },
+        { reasoning: 'short', reasoning_details: [{ type: 'reasoning.summary', summary: 'short', id: 'rs_1', index: 2 }] },
+      ),
+    );
+    expect(parts).toEqual([
+      { type: 'reasoning-delta', text: 'hm', block },
+      { type: 'reasoning-signature', signature: 'sig', block },
+      { type: 'reasoning-encrypted', data: 'xyz', block: { ...block, index: 1 } },
+      { type: 'reasoning-summary-delta', text: 'short', block: { index: 2, id: 'rs_1', format: 'unknown' } },
+    ]);
+    expect(reader.hasContent).toBe(true);
+  });
+
+  it('gives the deltas of one block one object', () => {
+    const { parts } = read(...deltas(...['a', 'b'].map((text) => ({ reasoning_details: [detail({ type: 'reasoning.text', text })] }))));
+    const blocks = new Set(parts.map((part) => ('block' in part ? part.block : null)));
+    expect(parts).toHaveLength(2);
+    expect(blocks.size).toBe(1);
+  });
+
+  it('keeps reasoning beside details that hold none of its text', () => {
+    const { parts } = read(...deltas({ reasoning: 'hm', reasoning_details: [detail({ type: 'reasoning.encrypted', data: 'xyz' })] }));
+    expect(parts.map(({ type }) => type)).toEqual(['reasoning-encrypted', 'reasoning-delta']);
+  });
+
+  it('is sources, images and sound', () => {
+    const cited = { url: 'https://a.test', title: 'A', start_index: 0, end_index: 2 };
+    const { parts } = read(
+      ...deltas(
+        {
+          content: 'So.',
+          annotations: [
+            { type: 'url_citation', url_citation: cited },
+            { type: 'url_citation', url_citation: { url: 'https://b.test' } },
+          ],
+        },
+        { images: [{ type: 'image_url', index: 0, image_url: { url: 'data:image/png;base64,AAAA' } }] },
+        { audio: { id: 'audio_1', transcript: 'Yes' } },
+        { audio: { data: 'AAAA' } },
+        { audio: { expires_at: 1_700_000_000 } },
+      ),
+    );
+    expect(parts).toEqual([
+      { type: 'text-delta', text: 'So.' },
+      { type: 'annotation', annotation: { type: 'url_citation', url_citation: cited } },
+      { type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: 'https://b.test', title: 'https://b.test' } } },
+      { type: 'image', url: 'data:image/png;base64,AAAA' },
+      { type: 'audio-delta', id: 'audio_1', data: null, transcript: 'Yes' },
+      { type: 'audio-delta', id: 'audio_1', data: 'AAAA', transcript: null },
+      { type: 'audio-delta', id: 'audio_1', data: null, transcript: null, expiresAt: 1_700_000_000 },
+    ]);
+  });
+
+  it('is skipped, item by item, where its form is not known', () => {
+    const odd = {
+      reasoning_details: [{ type: 'reasoning.dance' }, 1, detail({ type: 'reasoning.text', text: 'hm', index: 'first' })],
+      annotations: {},
+      images: [null],
+    };
+    expect(read(...deltas({ ...odd, audio: 'loud', content: 'a' })).parts).toEqual([
+      { type: 'reasoning-delta', text: 'hm', block },
+      { type: 'text-delta', text: 'a' },
+    ]);
+  });
+
+  it('has the log probabilities of refusals, and of tokens that are a part of a character, with the next text', () => {
+    const token = (name: string) => ({ token: name, logprob: -1, bytes: [240], top_logprobs: [] });
+    const chunk = (delta: object, logprobs: object) => ({ choices: [{ index: 0, delta, logprobs }] });
+    const { parts } = read(
+      chunk({ content: '' }, { content: [token('a')], refusal: null }),
+      chunk({ content: '🙂' }, { content: [token('b')], refusal: null }),
+      chunk({ refusal: 'No' }, { content: null, refusal: [token('c')] }),
+    );
+    expect(parts).toEqual([
+      { type: 'text-delta', text: '🙂', logprobs: { content: [token('a'), token('b')], refusal: null } },
+      { type: 'refusal-delta', text: 'No', logprobs: { content: null, refusal: [token('c')] } },
+    ]);
+  });
+
+  it('has every count of the usage that the upstream reports, and no other', () => {
+    const usage = {
+      prompt_tokens: 9,
+      completion_tokens: 8,
+      prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2, audio_tokens: 3, video_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 1, audio_tokens: 2, image_tokens: 3, accepted_prediction_tokens: 4, rejected_prediction_tokens: null },
+    };
+    expect(read({ choices: [], usage }).parts).toEqual([
+      {
+        type: 'usage',
+        usage: {
+          promptTokens: 9,
+          completionTokens: 8,
+          cachedTokens: 1,
+          cacheWriteTokens: 2,
+          promptAudioTokens: 3,
+          promptVideoTokens: 4,
+          reasoningTokens: 1,
+          completionAudioTokens: 2,
+          completionImageTokens: 3,
+          acceptedPredictionTokens: 4,
+        },
+      },
+    ]);
+  });
+});
+
 describe('the dialects of upstreams', () => {
   it('reads OpenAI: text, logprobs, finish, and usage in a separate chunk', async () => {
     expect(await partsOf('openai-text')).toEqual([
@@ -79,7 +222,19 @@ describe('the dialects of upstreams', () => {
       },
       { type: 'text-delta', text: ' world' },
       { type: 'finish', reason: 'stop', nativeReason: 'stop' },
-      { type: 'usage', usage: { promptTokens: 19, completionTokens: 10, cachedTokens: 8, reasoningTokens: 4 } },
+      {
+        type: 'usage',
+        usage: {
+          promptTokens: 19,
+          completionTokens: 10,
+          cachedTokens: 8,
+          promptAudioTokens: 0,
+          reasoningTokens: 4,
+          completionAudioTokens: 0,
+          acceptedPredictionTokens: 0,
+          rejectedPredictionTokens: 0,
+        },
+      },
     ]);
   });
 

@@ -1,11 +1,13 @@
 import { randomInt } from 'node:crypto';
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
+import type { ProviderPart, ResponseMetadata } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
-import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
+import { AttachmentReader } from './attachments.ts';
+import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
+import { toUsage } from './to-usage.ts';
 
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
@@ -34,7 +36,12 @@ export class PartReader implements EventReader {
   /** ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
   broken: unknown = null;
   readonly #toolCalls: OpenToolCall[] = [];
+  readonly #attachments = new AttachmentReader();
   #named = 0;
+  /** Null until a chunk with a choice has come. */
+  #metadata: ResponseMetadata | null = null;
+  /** Not yet stated with a text: a token that is a part of a character has none. */
+  #logprobs: Logprobs | null = null;
 
   /** The parts up to the event that breaks the answer. */
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
@@ -67,7 +74,10 @@ export class PartReader implements EventReader {
     // We ask for one choice; the first chunk of some upstreams has none.
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     const delta = choice?.delta ?? choice?.message;
-    if (delta) this.#readDelta(delta, choice?.logprobs ? toLogprobs(choice.logprobs) : null, parts);
+    const usage = chunk.usage ?? chunk.x_groq?.usage;
+    if (choice !== undefined && (this.#metadata === null || choice.finish_reason || usage)) this.#readMetadata(chunk, parts);
+    if (choice?.logprobs) this.#logprobs = joinLogprobs(this.#logprobs, choice.logprobs);
+    if (delta) this.#readDelta(delta, parts);
     const nativeReason = choice?.finish_reason;
     if (nativeReason && !this.finished) {
       const reason = toFinishReason(nativeReason);
@@ -76,26 +86,54 @@ export class PartReader implements EventReader {
       this.finished = true;
       parts.push({ type: 'finish', reason, nativeReason });
     }
-    const usage = chunk.usage ?? chunk.x_groq?.usage;
     if (usage) {
       this.hasUsage = true;
       parts.push({ type: 'usage', usage: toUsage(usage) });
     }
   }
 
-  #readDelta(delta: UpstreamDelta, logprobs: Logprobs | null, parts: ProviderPart[]): void {
+  #readDelta(delta: UpstreamDelta, parts: ProviderPart[]): void {
     const before = parts.length;
+    const { reasoning_details: details } = delta;
+    const isDetailed = details !== undefined && details !== null && this.#attachments.readReasoning(details, parts);
     const reasoning = delta.reasoning || delta.reasoning_content;
-    if (reasoning) parts.push({ type: 'reasoning-delta', text: reasoning });
+    if (reasoning && !isDetailed) parts.push({ type: 'reasoning-delta', text: reasoning });
     if (typeof delta.content === 'string') {
-      if (delta.content !== '') parts.push(logprobs ? { type: 'text-delta', text: delta.content, logprobs } : { type: 'text-delta', text: delta.content });
+      const { content: text } = delta;
+      if (text !== '') parts.push(this.#logprobs === null ? { type: 'text-delta', text } : { type: 'text-delta', text, logprobs: this.#takeLogprobs() });
     } else if (delta.content) {
       for (const { text } of delta.content) if (text) parts.push({ type: 'text-delta', text });
     }
-    if (delta.refusal) parts.push({ type: 'refusal-delta', text: delta.refusal });
+    if (delta.refusal) {
+      const refused = { type: 'refusal-delta' as const, text: delta.refusal };
+      parts.push(this.#logprobs === null ? refused : { ...refused, logprobs: this.#takeLogprobs() });
+    }
     for (const fragment of delta.tool_calls ?? []) this.#readToolCall(fragment, parts);
     if (delta.function_call) this.#readToolCall({ index: 0, function: delta.function_call }, parts);
+    if ((delta.annotations ?? delta.images ?? delta.audio ?? null) !== null) this.#readAttachments(delta, parts);
     if (parts.length > before) this.hasContent = true;
+  }
+
+  #takeLogprobs(): Logprobs {
+    const taken = this.#logprobs;
+    this.#logprobs = null;
+    return taken ?? { content: null, refusal: null };
+  }
+
+  #readAttachments({ annotations, images, audio }: UpstreamDelta, parts: ProviderPart[]): void {
+    this.#attachments.readAnnotations(annotations, parts);
+    this.#attachments.readImages(images, parts);
+    this.#attachments.readAudio(audio, parts);
+  }
+
+  /** Of the first chunk with a choice, and of the last ones: all chunks say the same, but for upstreams that know the tier at the end. */
+  #readMetadata({ id, system_fingerprint: fingerprint, service_tier: tier }: UpstreamChunk, parts: ProviderPart[]): void {
+    const last = this.#metadata;
+    const named = { id: textOrNull(id), systemFingerprint: textOrNull(fingerprint), serviceTier: textOrNull(tier) };
+    this.#metadata = named;
+    const isNew =
+      named.id !== (last?.id ?? null) || named.systemFingerprint !== (last?.systemFingerprint ?? null) || named.serviceTier !== (last?.serviceTier ?? null);
+    if (isNew) parts.push({ type: 'response-metadata', ...named });
   }
 
   #readToolCall({ index, id, function: called }: UpstreamToolCall, parts: ProviderPart[]): void {
@@ -148,21 +186,19 @@ function isError(error: unknown): boolean {
   return typeof error === 'string' ? error !== '' : false;
 }
 
-function toUsage(usage: UpstreamUsage): ProviderUsage {
-  return {
-    promptTokens: usage.prompt_tokens,
-    completionTokens: usage.completion_tokens ?? 0,
-    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? 0,
-    reasoningTokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
-  };
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
 }
 
 /** Clients require `bytes` and `top_logprobs`, which some vendors omit. */
-function toLogprobs({ content, refusal }: UpstreamLogprobs): Logprobs | null {
+function joinLogprobs(before: Logprobs | null, { content, refusal }: UpstreamLogprobs): Logprobs | null {
   const complete = (tokens: NonNullable<typeof content>) =>
     tokens.map(({ top_logprobs: top, ...token }) => ({ ...withBytes(token), top_logprobs: (top ?? []).map(withBytes) }));
-  if (!content?.length && !refusal?.length) return null;
-  return { content: content ? complete(content) : null, refusal: refusal ? complete(refusal) : null };
+  if (!content?.length && !refusal?.length) return before;
+  return {
+    content: content ? [...(before?.content ?? []), ...complete(content)] : (before?.content ?? null),
+    refusal: refusal ? [...(before?.refusal ?? []), ...complete(refusal)] : (before?.refusal ?? null),
+  };
 }
 
 function withBytes({ token, logprob, bytes }: { token: string; logprob: number; bytes?: number[] | null | undefined }) {
