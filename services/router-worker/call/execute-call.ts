@@ -2,6 +2,7 @@ import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
@@ -81,14 +82,26 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
 }
 
-/** A streamed answer is published by its end, so the answer transforms have the others alone. */
-async function runPipeline({ call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
-  const { request: stages, parts: partTransforms, answer: transforms }: Pipeline = pipelineFor(call.request, deps.stages ?? allStages);
-  const request = stages.length === 0 ? call.request : await stagedRequest(stages, call.request, signal);
+/** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
+function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+  const { call } = execution;
+  const pipeline = pipelineFor(call.request, deps.stages ?? allStages);
+  // Most calls have neither stages nor transforms, and need no promise for them.
+  if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged(call.request, pipeline, execution, observer, deps);
+  return runTransformed(pipeline, execution, observer, deps);
+}
+
+async function runTransformed(pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+  const { call, signal } = execution;
+  const request = await stagedRequest(pipeline.request, call.request, signal);
+  const outcome = await runStaged(request, pipeline, execution, observer, deps);
+  if (outcome.type !== 'completed' || call.want === 'frames') return outcome;
+  return { ...outcome, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
+}
+
+function runStaged(request: ChatRequest, { parts }: Pipeline, { call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const candidates = candidatesFor({ request, maxTokens: call.maxTokens }, deps.catalogue);
-  const outcome = await runCall({ candidates, partTransforms }, observer, signal, deps);
-  if (transforms.length === 0 || outcome.type !== 'completed' || call.want === 'frames') return outcome;
-  return { ...outcome, answer: await transformedAnswer(transforms, outcome.answer, request, signal) };
+  return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
 }
 
 /** Adds the usage of a complete answer to the metrics. */
