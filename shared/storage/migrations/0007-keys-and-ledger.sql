@@ -14,6 +14,9 @@ create table router_keys (
   limit_reset text,
   expires_at timestamptz,
   owner_email text,
+  -- As given when the key was made; without an effect.
+  include_byok_in_limit boolean not null default false,
+  creator_user_id text,
   requests_per_minute bigint,
   tokens_per_minute bigint,
   calls_at_once bigint,
@@ -60,6 +63,8 @@ create table usage_ledger (
   provider text,
   prompt_tokens bigint not null,
   completion_tokens bigint not null,
+  -- A part of completion_tokens.
+  reasoning_tokens bigint not null default 0,
   cost_nano bigint not null,
   -- The whole usage record.
   record json not null
