@@ -31,7 +31,7 @@ export const settingGroups = [
       {
         name: 'OPENAI_API_KEY',
         default: 'none',
-        meaning: 'API key of the upstream; without it and without OPENAI_BASE_URL the built-in scripted model answers, offline',
+        meaning: 'API key of the upstream; without it, OPENAI_BASE_URL and ANTHROPIC_API_KEY the built-in scripted model answers, offline',
       },
       {
         name: 'OPENAI_BASE_URL',
@@ -48,6 +48,11 @@ export const settingGroups = [
         default: 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o',
         meaning:
           'models of the upstream, separated by commas; the sample agent uses the first one. With another OPENAI_BASE_URL the default is the list that its GET /models returns',
+      },
+      {
+        name: 'ANTHROPIC_API_KEY',
+        default: 'none',
+        meaning: 'API key of Anthropic; its current models are served beside those of OPENAI_API_KEY',
       },
       {
         name: 'SCRIPTED_WORDS_PER_SECOND',

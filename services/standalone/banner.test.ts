@@ -18,6 +18,7 @@ const facts: BannerFacts = {
   routerConfig: { models: [modelOf('scripted/assistant')] },
   routerConfigPath: null,
   openAi: null,
+  vendors: [],
   question: 'How long is the warranty?',
   envFile: null,
   warnings: [],
@@ -76,6 +77,15 @@ describe('the banner', () => {
 
     expect(text).toContain('  Models         local/llama3.2 (http://localhost:11434/v1, without a key)\n');
     expect(text).not.toContain('secret');
+  });
+
+  it('names the vendors whose keys are set, and the script no more', () => {
+    const vendors = [{ name: 'Anthropic' }];
+    const routerConfig = { models: [modelOf('anthropic/claude-sonnet-5-5')] };
+
+    expect(lines({ vendors, routerConfig })).toContain('  Models         anthropic/claude-sonnet-5-5 (Anthropic)');
+    const both = banner({ ...facts, vendors, routerConfig, openAi: { baseUrl: 'https://api.openai.com/v1', hasKey: true } });
+    expect(both.replaceAll(/\s+/g, ' ')).toContain('(https://api.openai.com/v1; Anthropic)');
   });
 
   it('says that a router accepts no key when all are disabled', () => {

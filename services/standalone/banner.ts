@@ -3,6 +3,7 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { KeyLocation } from './callers-keys.ts';
 import { KEYS_FILE } from './keys.ts';
 import type { Upstream } from './upstream.ts';
+import type { Vendor } from './vendors.ts';
 import { wrapWords } from './wrap-words.ts';
 
 /** `GET /api/v1/models` has all. */
@@ -31,6 +32,8 @@ export interface BannerFacts {
   routerConfigPath: string | null;
   /** Null: neither OPENAI_API_KEY nor OPENAI_BASE_URL is used. */
   openAi: Pick<Upstream, 'baseUrl' | 'hasKey'> | null;
+  /** Those whose key is set. */
+  vendors: readonly Pick<Vendor, 'name'>[];
   question: string;
   envFile: string | null;
   warnings: readonly string[];
@@ -83,13 +86,15 @@ function keyRows(locations: readonly KeyLocation[], { dataFolder, shownKeys, rou
   });
 }
 
-function modelsText({ routerConfig: { models }, routerConfigPath, openAi }: BannerFacts): string {
+function modelsText({ routerConfig: { models }, routerConfigPath, openAi, vendors }: BannerFacts): string {
   const named = models.slice(0, MAX_MODELS_NAMED).map(({ id }) => id);
   const more = models.length - named.length;
   const names = `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   if (routerConfigPath !== null) return `${names} (${nearby(routerConfigPath)})`;
-  if (openAi !== null) return `${names} (${addressOf(openAi.baseUrl)}${openAi.hasKey ? '' : ', without a key'})`;
-  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY or OPENAI_BASE_URL to use a model.`;
+  const upstreams = openAi === null ? [] : [`${addressOf(openAi.baseUrl)}${openAi.hasKey ? '' : ', without a key'}`];
+  upstreams.push(...vendors.map(({ name }) => name));
+  if (upstreams.length > 0) return `${names} (${upstreams.join('; ')})`;
+  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY, OPENAI_BASE_URL or ANTHROPIC_API_KEY to use a model.`;
 }
 
 /** Without credentials. */

@@ -1,19 +1,39 @@
 import type { Upstream } from './upstream.ts';
+import type { Vendor } from './vendors.ts';
 
 /** The model alias in the sample agent's manifest. */
 const ASSISTANT_ALIAS = 'switchyard/assistant';
 /** Supported by every current chat model of the default upstream. */
 const OPENAI_MAX_COMPLETION_TOKENS = 16_384;
 
-/** The router's configuration when no file is given: the upstream of the settings OPENAI_…, else the scripted model. Validated like any other. */
-export function builtInRouter({ openAi }: { openAi: (Upstream & { models: readonly string[] }) | null }): unknown {
+interface Upstreams {
+  /** Of the settings OPENAI_…; null: not set. */
+  openAi: (Upstream & { models: readonly string[] }) | null;
+  vendors?: readonly Vendor[];
+}
+
+interface Part {
+  providers: object[];
+  models: { id: string; name?: string; description?: string; aliases: string[]; endpoints: object[] }[];
+}
+
+/**
+ * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, else the scripted model. The first
+ * model serves the sample agent. Validated like any other.
+ */
+export function builtInRouter({ openAi, vendors = [] }: Upstreams): unknown {
+  const parts = [...(openAi === null ? [] : [upstream(openAi)]), ...vendors.map(vendorPart)];
+  if (parts.length === 0) parts.push(scripted());
+  const models = parts.flatMap((part) => part.models);
+  models[0]?.aliases.push(ASSISTANT_ALIAS);
   return {
-    ...(openAi === null ? scripted() : upstream(openAi)),
+    providers: parts.flatMap(({ providers }) => providers),
+    models,
     keys: [{ id: 'standalone', name: 'npm start', key: '${ROUTER_API_KEY}' }],
   };
 }
 
-function scripted() {
+function scripted(): Part {
   return {
     providers: [{ slug: 'scripted', name: 'Scripted', kind: 'scripted' }],
     models: [
@@ -21,21 +41,33 @@ function scripted() {
         id: 'scripted/assistant',
         name: 'Scripted assistant',
         description: 'Answers from the conversation itself, without a model: for trying things out offline.',
-        aliases: [ASSISTANT_ALIAS],
+        aliases: [],
         endpoints: [{ provider: 'scripted', upstream_model: 'assistant', prices: { prompt: '0', completion: '0' } }],
       },
     ],
   };
 }
 
-function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }) {
+function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }): Part {
   const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
   return {
     providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
-    models: models.map((name, index) => ({
+    models: models.map((name) => ({
       id: `${provider.slug}/${name}`,
-      aliases: index === 0 ? [name, ASSISTANT_ALIAS] : [name],
+      aliases: [name],
       endpoints: [{ provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
+    })),
+  };
+}
+
+function vendorPart({ provider, models }: Vendor): Part {
+  const { slug } = provider;
+  return {
+    providers: [provider],
+    models: models.map(({ name, maxCompletionTokens }) => ({
+      id: `${slug}/${name}`,
+      aliases: [name],
+      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens }],
     })),
   };
 }

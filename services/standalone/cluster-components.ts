@@ -45,6 +45,7 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
       routerConfig,
       routerConfigPath: config.routerConfigPath,
       openAi: config.openAi,
+      vendors: config.vendors,
       agentName: bundle.body.manifest.name,
       manifestPath: config.manifestPath,
       dataFolder: folder,

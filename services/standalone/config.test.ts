@@ -83,6 +83,21 @@ describe('the router without a configuration', () => {
     ]);
   });
 
+  it('has the models of each vendor whose key is set, the first of all for the sample agent', () => {
+    const { vendors } = parseConfig({ ANTHROPIC_API_KEY: 'a' });
+    const given = { ...environment, ANTHROPIC_API_KEY: 'a' };
+    const alone = checkRouterConfig(builtInRouter({ openAi: null, vendors }), given);
+    const both = checkRouterConfig(builtInRouter({ openAi: upstream, vendors }), given);
+
+    expect(alone.providers).toMatchObject([{ slug: 'anthropic', kind: 'anthropic', api_key: '${ANTHROPIC_API_KEY}' }]);
+    expect(alone.models[0]).toMatchObject({ id: 'anthropic/claude-sonnet-5-5', aliases: ['claude-sonnet-5-5', 'switchyard/assistant'] });
+    expect(alone.models[0]?.endpoints[0]).toMatchObject({ max_completion_tokens: 128_000 });
+    expect(both.providers.map(({ slug }) => slug)).toEqual(['local', 'anthropic']);
+    expect(both.models.filter(({ aliases }) => aliases.includes('switchyard/assistant')).map(({ id }) => id)).toEqual(['local/small']);
+    expect(parseConfig({ ANTHROPIC_API_KEY: '' }).vendors).toEqual([]);
+    expect(parseConfig({ ANTHROPIC_API_KEY: 'a', ROUTER_CONFIG: 'router.yaml' }).vendors).toEqual([]);
+  });
+
   it('has a provider without a credential when there is an address and no key', () => {
     const { providers } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, hasKey: false } }), { ROUTER_API_KEY: 'r' });
 

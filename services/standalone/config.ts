@@ -6,6 +6,7 @@ import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { givenSettings } from './given-settings.ts';
 import { upstreamOf } from './upstream.ts';
+import { enabledVendors } from './vendors.ts';
 
 const SAMPLE_MANIFEST = 'examples/acme-support/manifest.yaml';
 
@@ -26,8 +27,10 @@ export function parseConfig(environment: Environment) {
     isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
-    /** Null: ROUTER_CONFIG or the scripted model. */
+    /** Null: ROUTER_CONFIG, or neither OPENAI_API_KEY nor OPENAI_BASE_URL. */
     openAi: data.ROUTER_CONFIG === undefined ? upstreamOf(data) : null,
+    /** Empty: none, or ROUTER_CONFIG. */
+    vendors: data.ROUTER_CONFIG === undefined ? enabledVendors(data) : [],
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,

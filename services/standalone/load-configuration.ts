@@ -16,7 +16,7 @@ export interface Configuration {
   bundle: LoadedBundle;
 }
 
-type Paths = Pick<StandaloneConfig, 'manifestPath' | 'documentsPath' | 'routerConfigPath' | 'openAi' | 'isSampleAgent' | 'publicBaseUrl'>;
+type Paths = Pick<StandaloneConfig, 'manifestPath' | 'documentsPath' | 'routerConfigPath' | 'openAi' | 'vendors' | 'isSampleAgent' | 'publicBaseUrl'>;
 
 interface Environments {
   /** With generated keys. */
@@ -30,9 +30,9 @@ interface Environments {
  * @throws `config.invalid` listing every fault of one of them, or the agent's models that the router does not have
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
-  const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;
+  const { manifestPath, documentsPath, routerConfigPath, openAi, vendors, isSampleAgent, publicBaseUrl } = config;
   const upstream = openAi === null ? null : await withModels(openAi, environment);
-  const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream }) : null;
+  const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream, vendors }) : null;
   const use = { secrets: 'all', provider: providerBlock } as const;
   const routerConfig =
     routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment, use) : await loadRouterConfig(routerConfigPath, environment, use);

@@ -143,6 +143,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
       routerConfig,
       routerConfigPath: config.routerConfigPath,
       openAi: config.openAi,
+      vendors: config.vendors,
       agentName: bundle.body.manifest.name,
       manifestPath: config.manifestPath,
       dataFolder: config.dataFolder,

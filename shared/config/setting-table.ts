@@ -91,6 +91,7 @@ const settingTable = {
   OPENAI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
   OPENAI_MODELS: read(['standalone'], text),
   OPENAI_PROVIDER_NAME: read(['standalone'], text),
+  ANTHROPIC_API_KEY: read(['standalone'], text),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
 

@@ -51,6 +51,10 @@ describe('sseReader', () => {
     ['of two lines', 'data: 1\ndata: 2\n\n', ['1\n2']],
     ['that has a name', 'event: a\ndata: 1\n\n', ['1']],
     ['behind a comment', ': waiting\n\ndata: 1\n\n', ['1']],
+    ['with an empty name', 'event: \ndata: 1\n\n', ['1']],
+    ['with its name behind the data', 'data: 1\nevent: a\n\n', ['1']],
+    ['of two lines that has a name', 'event: a\ndata: 1\ndata: 2\n\n', ['1\n2']],
+    ['behind a name without data', 'event: a\n\ndata: 1\n\n', ['1']],
     ['without a space', 'data:1\n\n', ['1']],
     ['with a carriage return in it', 'data: 1\rdata: 2\n\n', ['1\n2']],
     ['without any data', 'data: \n\n', ['']],
@@ -64,6 +68,17 @@ describe('sseReader', () => {
     expect(read(odd)).toEqual(expected);
     if (expected.length === 0) expect(read('\n\n')).toEqual(['1']);
     expect(read('data: last\n\n')).toEqual(['last']);
+  });
+
+  it('reads the name of each event, whether or not the piece is read by the full parser', () => {
+    const stream = 'event: start\ndata: 1\n\ndata: 2\n\nevent: stop\ndata: 3\n\n';
+    const expected = [
+      { event: 'start', data: '1' },
+      { event: null, data: '2' },
+      { event: 'stop', data: '3' },
+    ];
+    expect(sseReader(LIMIT).read(Buffer.from(stream))).toEqual(expected);
+    expect(sseReader(LIMIT).read(Buffer.from(stream.replaceAll('\n', '\r\n')))).toEqual(expected);
   });
 
   it('returns the last event even when its empty line is missing', () => {

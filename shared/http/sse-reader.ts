@@ -68,31 +68,40 @@ class PieceReader implements SseReader {
 }
 
 const FIELD = 'data: ';
+const NAME_FIELD = 'event: ';
 const NEWLINE = 10;
+/** The letters d and e: `data`, `event`. */
 const FIRST_OF_FIELD = 100;
+const FIRST_OF_NAME = 101;
 
 /** Ends an event, and no multi-byte character is cut. */
 function endsEvent(piece: Uint8Array): boolean {
   return piece.length > 2 && piece[piece.length - 1] === NEWLINE && piece[piece.length - 2] === NEWLINE;
 }
 
-/** Adds the events of a piece of whole events with one `data` line each. @returns false for any other piece, with nothing added */
+/** Adds the events of a piece of whole events with one `data` line each, named or not. @returns false for any other piece, with nothing added */
 function readPlain(piece: Uint8Array, events: SseEvent[]): boolean {
-  if (piece[0] !== FIRST_OF_FIELD || !endsEvent(piece)) return false;
+  if ((piece[0] !== FIRST_OF_FIELD && piece[0] !== FIRST_OF_NAME) || !endsEvent(piece)) return false;
   const text = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString();
   if (text.includes('\r')) return false;
   const before = events.length;
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf('\n\n', at);
-    const lineEnd = text.indexOf('\n', at);
-    if (end !== lineEnd || !text.startsWith(FIELD, at)) {
+    const name = nameAt(text, at);
+    const dataAt = name === null ? at : at + NAME_FIELD.length + name.length + 1;
+    if (name === '' || end !== text.indexOf('\n', dataAt) || !text.startsWith(FIELD, dataAt)) {
       events.length = before;
       return false;
     }
-    events.push({ event: null, data: text.slice(at + FIELD.length, end) });
+    events.push({ event: name, data: text.slice(dataAt + FIELD.length, end) });
     at = end + 2;
   }
   return true;
+}
+
+/** The name in an event's first line; null: that line is another field. */
+function nameAt(text: string, at: number): string | null {
+  return text.startsWith(NAME_FIELD, at) ? text.slice(at + NAME_FIELD.length, text.indexOf('\n', at)) : null;
 }
 
 /** Completed events are added to `events`. */

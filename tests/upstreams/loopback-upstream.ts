@@ -26,6 +26,10 @@ export interface UpstreamDialect {
   basePath: string;
   /** The body of any GET; absent: there is none. */
   getBody?: unknown;
+  /** The `event:` field of an event with this data; null or absent: it has none. */
+  eventName?(data: string): string | null;
+  /** Why the vendor refuses a request that breaks its rules; absent: it is not checked. */
+  refusalOf?(body: unknown): NonNullable<UpstreamScenario['refuse']> | null;
   /** A healthy stream, without the end mark. */
   eventsOf(scenario: UpstreamScenario): UpstreamEvent[];
   /** Null: the end of the body is the mark. */
@@ -69,7 +73,8 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       .then((body) => {
         if (requests.length < MAX_RETAINED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
-        return play(dialect, scenario, response, breakOff);
+        const refuse = scenario.refuse ?? dialect.refusalOf?.(body);
+        return play(dialect, refuse ? { ...scenario, refuse } : scenario, response, breakOff);
       })
       .catch(breakOff);
   });
@@ -120,7 +125,8 @@ async function play(dialect: UpstreamDialect, scenario: UpstreamScenario, respon
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
   response.flushHeaders();
   const send = async (data: string) => {
-    const bytes = Buffer.from(`data: ${data}${newline}${newline}`);
+    const name = dialect.eventName?.(data) ?? null;
+    const bytes = Buffer.from(`${name === null ? '' : `event: ${name}${newline}`}data: ${data}${newline}${newline}`);
     for (let at = 0; at < bytes.length && !response.destroyed; at += pieceBytes) await write(response, bytes.subarray(at, at + pieceBytes));
   };
   const events = dialect.eventsOf(scenario);

@@ -4,13 +4,20 @@ import { openAiCompatible } from '../../services/router-worker/providers/openai-
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
-import { openOpenAiUpstream } from './openai-upstream.ts';
+import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 
 const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, maxTokensField: 'max_tokens', clock: systemClock } as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
   openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
 
-adapterConformance('the OpenAI-compatible adapter', { openUpstream: openOpenAiUpstream, openAdapter });
+adapterConformance('the OpenAI-compatible adapter', {
+  openUpstream: openOpenAiUpstream,
+  openAdapter,
+  understood,
+  model: 'loopback-model',
+  signsReasoning: false,
+  countsCacheWrites: false,
+});
 
 const PICKY = {
   status: 400,

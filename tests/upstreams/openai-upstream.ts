@@ -1,4 +1,5 @@
-import type { UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
+import { z } from 'zod';
+import type { UnderstoodRequest, UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
 import { openLoopbackUpstream, type RecordingUpstream, type UpstreamDialect, type UpstreamEvent } from './loopback-upstream.ts';
 
 /** The models that it lists; it answers for any. */
@@ -81,4 +82,67 @@ function wholeAnswer({ text = ['Hello ', 'there'], finish = 'stop' }: UpstreamSc
     choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
     usage: USAGE,
   };
+}
+
+const text = z.union([z.string(), z.array(z.object({ type: z.literal('text'), text: z.string() }))]);
+const item = z.union([
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({ type: z.literal('image_url'), image_url: z.object({ url: z.string() }) }),
+]);
+const called = z.object({ id: z.string(), type: z.literal('function'), function: z.object({ name: z.string(), arguments: z.string() }) });
+/** The fields that the suite asks for, as npm openai 6.49.0 has them (ChatCompletionCreateParams). */
+const completionRequest = z.object({
+  messages: z.array(
+    z.discriminatedUnion('role', [
+      z.strictObject({ role: z.literal('system'), content: text }),
+      z.strictObject({ role: z.literal('user'), content: z.union([z.string(), z.array(item)]) }),
+      z.strictObject({ role: z.literal('assistant'), content: text.nullable(), tool_calls: z.array(called).optional() }),
+      z.strictObject({ role: z.literal('tool'), content: text, tool_call_id: z.string() }),
+    ]),
+  ),
+  tools: z.array(z.object({ type: z.literal('function'), function: z.object({ name: z.string(), parameters: z.unknown() }) })).optional(),
+  response_format: z.object({ type: z.literal('json_schema'), json_schema: z.object({ name: z.string(), schema: z.unknown() }) }).optional(),
+});
+
+type Turn = UnderstoodRequest['turns'][number];
+
+/** A request as the API reads it. */
+export function understood(body: unknown): UnderstoodRequest {
+  const { messages, tools = [], response_format: format } = completionRequest.parse(body);
+  const instructions: string[] = [];
+  const turns: Turn[] = [];
+  for (const message of messages) {
+    if (message.role === 'system') {
+      instructions.push(...textsIn(message.content));
+      continue;
+    }
+    const role = message.role === 'assistant' ? 'assistant' : 'user';
+    let turn = turns.at(-1);
+    if (turn?.role !== role) {
+      turn = { role, texts: [], images: [], calls: [], results: [], reasoning: [] };
+      turns.push(turn);
+    }
+    if (message.role === 'tool') turn.results.push({ id: message.tool_call_id, text: textsIn(message.content).join('') });
+    else turn.texts.push(...textsIn(message.content));
+    if (message.role === 'user' && typeof message.content !== 'string')
+      turn.images.push(...message.content.flatMap((one) => (one.type === 'image_url' ? [one.image_url.url] : [])));
+    if (message.role === 'assistant') {
+      for (const {
+        id,
+        function: { name, arguments: given },
+      } of message.tool_calls ?? [])
+        turn.calls.push({ id, name, input: JSON.parse(given || '{}') });
+    }
+  }
+  return {
+    instructions,
+    turns,
+    schema: format?.json_schema.schema ?? null,
+    tools: tools.map(({ function: { name, parameters: schema } }) => ({ name, schema })),
+  };
+}
+
+function textsIn(content: string | null | readonly z.infer<typeof item>[]): string[] {
+  if (typeof content === 'string') return [content];
+  return (content ?? []).flatMap((one) => (one.type === 'text' ? [one.text] : []));
 }

@@ -2,6 +2,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
@@ -14,6 +15,11 @@ export interface Candidate {
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
+}
+
+/** What the candidate's adapter makes its request from. */
+export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamRequest {
+  return { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
 }
 
 /** Index of the configuration. */

@@ -12,7 +12,7 @@ import { type Pipeline, pipelineFor, stagedRequest, transformedAnswer } from '..
 import type { Stage } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
-import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
+import { type Candidate, type Catalogue, candidatesFor, upstreamRequestOf } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
@@ -152,8 +152,7 @@ function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, at
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter, answer) {
         stream?.begin(headOf(candidate), answer);
-        if (call.request.debug?.echo_upstream_body === true)
-          stream?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
+        if (call.request.debug?.echo_upstream_body === true) stream?.debug(echoBody(adapter.upstreamBody(upstreamRequestOf(candidate))));
       },
       parts: (parts) => stream?.parts(parts),
       attempted,

@@ -8,7 +8,7 @@ import type { CallSignal } from '../call-signal.ts';
 import { partTransformOf } from '../pipeline/pipeline.ts';
 import type { PartTransform } from '../pipeline/stage.ts';
 import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
-import type { Candidate } from './candidates.ts';
+import { type Candidate, upstreamRequestOf } from './candidates.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
 
@@ -118,11 +118,7 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter, answer);
     const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, onContent }, signal);
-    await adapter.stream(
-      { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: observer.isStreamed ?? false },
-      signal,
-      onParts,
-    );
+    await adapter.stream({ ...upstreamRequestOf(candidate), timeouts, isStreamed: observer.isStreamed ?? false }, signal, onParts);
     error = stopped() ?? incompletenessOf(tried);
   } catch (thrown) {
     error = thrown;

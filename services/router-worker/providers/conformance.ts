@@ -4,6 +4,7 @@ import { lateFailureCases } from './conformance/late-failures.ts';
 import { leavingCases } from './conformance/leaving.ts';
 import { oddUpstreamCases } from './conformance/odd-upstreams.ts';
 import { plainAnswerCases } from './conformance/plain-answers.ts';
+import { requestCases } from './conformance/requests.ts';
 import { type ConformanceTarget, openUnderTest } from './conformance/under-test.ts';
 
 /** Longer than any wait inside, so that each reports its own timeout. */
@@ -23,6 +24,7 @@ export function adapterConformance(name: string, target: ConformanceTarget): voi
     lateFailureCases(underTest);
     oddUpstreamCases(underTest);
     plainAnswerCases(underTest);
+    requestCases(underTest);
     leavingCases(underTest);
   });
 }

@@ -8,7 +8,7 @@ import type { CallSignal } from '../call-signal.ts';
 import { BoundedText } from './http-stream/bounded-text.ts';
 import { guardSilence, type SilenceGuard } from './http-stream/silence-guard.ts';
 import { type DescribeError, toBreak, toRefusal, toUnreachable, type Upstream } from './http-stream/to-error.ts';
-import type { OpenedAdapter, PartHandler, ProviderCall } from './provider.ts';
+import type { OpenedAdapter, PartHandler, ProviderCall, UpstreamRequest } from './provider.ts';
 
 const MAX_ERROR_BYTES = 64 * 1024;
 /** For usage and the end of the body, after the finish reason. */
@@ -25,6 +25,8 @@ export interface OutgoingRequest {
   /** Beside those of every JSON request. */
   headers: Readonly<Record<string, string>>;
   body: Record<string, unknown>;
+  /** Of its answer. @param contentType of a 2xx; `''`: none */
+  readerFor(contentType: string): AnswerReader;
   /** Called on a 2xx. */
   accepted?(): void;
   /** After a 400 or 422 with this body: the request to send instead; null when the refusal stands. */
@@ -52,9 +54,7 @@ export interface AnswerReader {
 
 /** What differs between vendors' HTTP APIs that stream. Pure, but for what it learns from refusals. */
 export interface HttpDialect {
-  requestFor(call: Pick<ProviderCall, 'model' | 'request'>): OutgoingRequest;
-  /** @param contentType of a 2xx; `''`: none */
-  readerFor(contentType: string): AnswerReader;
+  requestFor(call: UpstreamRequest): OutgoingRequest;
   describeError: DescribeError;
 }
 
@@ -98,8 +98,9 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   let progress: AnswerProgress | null = null;
   let isReading = true;
   try {
-    exchange = await send(sender, dialect.requestFor(call), guard);
-    const reader = dialect.readerFor(exchange.header('content-type') ?? '');
+    const response = await send(sender, dialect.requestFor(call), guard);
+    exchange = response.exchange;
+    const reader = response.readerFor(exchange.header('content-type') ?? '');
     const read = reader.progress;
     progress = read;
     const onChunk = (piece: Buffer | null): boolean => {
@@ -126,8 +127,14 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   if (isReading && !progress?.finished) throw new SwitchyardError('router.provider_unavailable', `${upstream.name} closed the stream before it had finished`);
 }
 
+/** Without the request, whose body would be retained until the answer's end. */
+interface Response {
+  exchange: HttpExchange;
+  readerFor: OutgoingRequest['readerFor'];
+}
+
 /** Sends the request, and again as the dialect adapts it to a refusal. @throws as `ProviderAdapter.stream` */
-async function send(sender: Sender, first: OutgoingRequest, guard: SilenceGuard): Promise<HttpExchange> {
+async function send(sender: Sender, first: OutgoingRequest, guard: SilenceGuard): Promise<Response> {
   let request = first;
   for (let adaptation = 0; ; adaptation += 1) {
     guard.throwIfOver();
@@ -141,7 +148,7 @@ async function send(sender: Sender, first: OutgoingRequest, guard: SilenceGuard)
     const { status } = exchange;
     if (status >= 200 && status < 300) {
       request.accepted?.();
-      return exchange;
+      return { exchange, readerFor: request.readerFor };
     }
     const text = await readText(exchange, MAX_ERROR_BYTES).finally(() => exchange.abort(new Error('a refusal is read no further')));
     const mayAdapt = (status === 400 || status === 422) && adaptation < MAX_ADAPTATIONS;

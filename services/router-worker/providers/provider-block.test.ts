@@ -1,5 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { checkRouterConfig } from '#shared/config/load-router-config.ts';
+import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { readCorpus } from '#shared/config/read-corpus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { providerBlock } from './registry.ts';
@@ -38,6 +39,13 @@ describe("the router's file with the blocks of its providers", () => {
       expect(problemsOf(() => checkRouterConfig(document, environment, use))).toEqual([]);
     });
   }
+
+  it('takes the example with several vendors', async () => {
+    const path = fileURLToPath(new URL('../../../examples/router-vendors.yaml', import.meta.url));
+    const { providers } = await loadRouterConfig(path, { ...environment, ANTHROPIC_API_KEY: 'secret-four' }, use);
+
+    expect(providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'anthropic']);
+  });
 
   it('DESIGN 10: everything that is wrong with the router’s file is listed at once, and no secret is printed', () => {
     const broken = {

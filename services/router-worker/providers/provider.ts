@@ -7,10 +7,15 @@ export interface ProviderCall {
   model: string;
   /** With supported parameters only. */
   request: ChatRequest;
+  /** Of the endpoint, for APIs that require a limit in each request; absent: not known. */
+  maxCompletionTokens?: number | undefined;
   timeouts: ProviderTimeouts;
   /** Whether parts are published as they come; absent: only as a whole answer. */
   isStreamed?: boolean;
 }
+
+/** What a request to an upstream is made from. */
+export type UpstreamRequest = Pick<ProviderCall, 'model' | 'request' | 'maxCompletionTokens'>;
 
 /** In milliseconds. The total limit comes through the signal. */
 export interface ProviderTimeouts {
@@ -34,7 +39,7 @@ export interface ProviderAdapter {
    */
   stream(call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void>;
   /** What `stream` would send, without credentials. */
-  upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
+  upstreamBody(call: UpstreamRequest): Record<string, unknown>;
 }
 
 /** Connections are opened by the first calls. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type AdapterUnderTest, exampleCall, GENEROUS_TIMEOUTS, NEVER_ABORTED, WAIT } from './under-test.ts';
+import { type AdapterUnderTest, GENEROUS_TIMEOUTS, NEVER_ABORTED, WAIT } from './under-test.ts';
 
 export function leavingCases(underTest: () => AdapterUnderTest): void {
   describe('an abort of the caller', () => {
@@ -28,7 +28,7 @@ export function leavingCases(underTest: () => AdapterUnderTest): void {
     it('closes the upstream’s connection when the consumer stops, and ends', async () => {
       underTest().upstream.answer({ text: ['one ', 'two '], fault: 'stall', after: 1 });
       const received: unknown[] = [];
-      await underTest().adapter.stream(exampleCall(), NEVER_ABORTED, (parts) => {
+      await underTest().adapter.stream(underTest().callOf({}), NEVER_ABORTED, (parts) => {
         if (parts.every(({ type }) => type === 'response-metadata')) return true;
         received.push(parts);
         return false;

@@ -8,6 +8,10 @@ export interface UpstreamScenario {
   /** The answer in pieces. */
   text?: readonly string[];
   reasoning?: readonly string[];
+  /** Of the reasoning; dialects without signatures send none. */
+  signature?: string;
+  /** Reasoning that only the upstream can read, likewise. */
+  encrypted?: string;
   toolCalls?: readonly { id: string; name: string; arguments: readonly string[] }[];
   finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
   /** When the usage is sent; absent: before the end. */
@@ -46,8 +50,35 @@ export interface LoopbackUpstream {
   close(): Promise<void>;
 }
 
+/** A request as the vendor reads it. */
+export interface UnderstoodRequest {
+  /** One per text before the conversation. */
+  instructions: string[];
+  turns: {
+    role: 'user' | 'assistant';
+    texts: string[];
+    /** Addresses and data URLs. */
+    images: string[];
+    calls: { id: string; name: string; input: unknown }[];
+    results: { id: string; text: string }[];
+    /** `text` null: it can't be read. */
+    reasoning: { text: string | null; signature: string }[];
+  }[];
+  /** Of the answer; null: any text. */
+  schema: unknown;
+  tools: { name: string; schema: unknown }[];
+}
+
 /** What the suite needs of a dialect. */
 export interface ConformanceTarget {
+  /** Reads a recorded body. @throws for one that the vendor would not read */
+  understood(body: unknown): UnderstoodRequest;
+  /** The model that the suite asks for: one with answers by a schema, and with reasoning that may be sent back. */
+  model: string;
+  /** Whether reasoning comes with signatures, and is sent back with them. */
+  signsReasoning: boolean;
+  /** Whether the upstream counts what it writes to its cache; it writes 4 tokens then. */
+  countsCacheWrites: boolean;
   openUpstream(): Promise<LoopbackUpstream>;
   /** @param baseUrl has no listener when the suite tries a dead upstream */
   openAdapter(options: { baseUrl: string; apiKey: string }): ProviderAdapter & { close(): Promise<void> };
@@ -68,8 +99,13 @@ export const NEVER_ABORTED = new AbortController().signal;
 export interface AdapterUnderTest {
   adapter: ProviderAdapter;
   upstream: LoopbackUpstream;
+  target: ConformanceTarget;
+  /** The example call with these fields of the request. */
+  callOf(request: Partial<ChatRequest>): ProviderCall;
   /** Makes one call against the scenario. */
   run(scenario: UpstreamScenario, timeouts?: ProviderCall['timeouts'], signal?: AbortSignal): Promise<ReceivedParts>;
+  /** Sends a request to a healthy upstream. @returns what the vendor reads of it */
+  sent(request: Partial<ChatRequest>): Promise<UnderstoodRequest>;
 }
 
 /** The parts received, joined, without the upstream's metadata, which may come at any time. */
@@ -85,23 +121,31 @@ interface ReceivedParts {
 export async function openUnderTest(target: ConformanceTarget): Promise<AdapterUnderTest & { close(): Promise<void> }> {
   const upstream = await target.openUpstream();
   const adapter = target.openAdapter({ baseUrl: upstream.baseUrl, apiKey: API_KEY });
+  const callOf = (request: Partial<ChatRequest>): ProviderCall => ({
+    model: target.model,
+    request: { messages: [{ role: 'user', content: 'hello' }], ...request },
+    timeouts: GENEROUS_TIMEOUTS,
+  });
   return {
     adapter,
     upstream,
+    target,
+    callOf,
     run(scenario, timeouts = GENEROUS_TIMEOUTS, signal = NEVER_ABORTED) {
       upstream.answer(scenario);
-      return onParts(adapter, { ...exampleCall(), timeouts }, signal);
+      return onParts(adapter, { ...callOf({}), timeouts }, signal);
+    },
+    async sent(request) {
+      upstream.answer({});
+      const { failure } = await onParts(adapter, callOf(request), NEVER_ABORTED);
+      if (failure !== null) throw new Error(`the upstream refused the request: ${failure.message}`);
+      return target.understood(upstream.requests.at(-1)?.body);
     },
     async close() {
       await adapter.close();
       await upstream.close();
     },
   };
-}
-
-export function exampleCall(): ProviderCall {
-  const request: ChatRequest = { messages: [{ role: 'user', content: 'hello' }] };
-  return { model: 'loopback-model', request, timeouts: GENEROUS_TIMEOUTS };
 }
 
 async function onParts(adapter: ProviderAdapter, call: ProviderCall, signal: AbortSignal): Promise<ReceivedParts> {

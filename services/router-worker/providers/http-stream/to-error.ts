@@ -13,6 +13,8 @@ export interface UpstreamError {
   /** Words in the vendor's terms, `code` more specific than `type`; a code may be a status. */
   type: string | null;
   code: string | number | null;
+  /** The status that the error stands for, where the vendor sends it under another. */
+  status?: number;
 }
 
 /** Reads a dialect's error: the value of `error` in a JSON body or event, or else the whole body. Null: the body was not JSON. Never throws. */
@@ -48,10 +50,11 @@ export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: R
   const quoted = errorIn(text);
   const error = withoutSecrets(quoted ?? text, upstream.apiKey);
   const parsed = upstream.describeError(quoted === null ? null : error);
-  const code = codeOf(status, parsed);
+  const meant = parsed.status ?? status;
+  const code = codeOf(meant, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
   return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
-    details: { status, raw: rawOf(error), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
+    details: { status: meant, raw: rawOf(error), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
   });
 }
 
@@ -79,7 +82,7 @@ export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardErr
 function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   const clean = withoutSecrets(event, upstream.apiKey);
   const parsed = upstream.describeError(clean);
-  const number = Number(parsed.code);
+  const number = parsed.status ?? Number(parsed.code);
   const status = Number.isInteger(number) && number >= 400 && number < 600 ? number : null;
   return new SwitchyardError(codeOf(status ?? statusInWords(parsed), parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
     details: { ...(status === null ? {} : { status }), raw: rawOf(clean), ...providerCodeOf(parsed) },

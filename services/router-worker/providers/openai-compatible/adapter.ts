@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { sseAnswer } from '../http-stream/parts-of-body.ts';
-import { type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
-import type { OpenedAdapter, ProviderCall } from '../provider.ts';
+import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
+import type { OpenedAdapter, UpstreamRequest } from '../provider.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { describeError } from './describe-error.ts';
 import { PartReader } from './to-parts.ts';
@@ -20,17 +20,16 @@ export function openAiCompatible({ maxTokensField, ...options }: OpenAiCompatibl
   return httpStream({ ...options, dialect: chatCompletions(options.apiKey, { maxTokensField, refused: new Set() }) });
 }
 
-type Asked = Pick<ProviderCall, 'model' | 'request'>;
-
 function chatCompletions(apiKey: string | null, initial: ParameterCompatibility): HttpDialect {
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   const compatibilities = new Compatibilities(initial);
-  const requestWith = (call: Asked, compatibility: ParameterCompatibility): OutgoingRequest => {
+  const requestWith = (call: UpstreamRequest, compatibility: ParameterCompatibility): OutgoingRequest => {
     const body = toRequest(call, compatibility);
     return {
       path: '/chat/completions',
       headers,
       body,
+      readerFor,
       accepted: () => compatibilities.cache(call.model, compatibility),
       adapted(errorText) {
         if (requiresParameters(call)) return null;
@@ -41,13 +40,17 @@ function chatCompletions(apiKey: string | null, initial: ParameterCompatibility)
   };
   return {
     requestFor: (call) => requestWith(call, compatibilities.of(call)),
-    readerFor: (contentType) => sseAnswer(new PartReader(), contentType),
     describeError,
   };
 }
 
+/** Not a closure of the request's function: it would retain the body until the answer's end. */
+function readerFor(contentType: string): AnswerReader {
+  return sseAnswer(new PartReader(), contentType);
+}
+
 /** With `require_parameters` nothing is dropped: the caller gets the upstream's error instead. */
-function requiresParameters({ request }: Asked): boolean {
+function requiresParameters({ request }: UpstreamRequest): boolean {
   return request.provider?.require_parameters === true;
 }
 
@@ -60,7 +63,7 @@ class Compatibilities {
     this.#initial = initial;
   }
 
-  of(call: Asked): ParameterCompatibility {
+  of(call: UpstreamRequest): ParameterCompatibility {
     const compatibility = this.#byModel.get(call.model) ?? this.#initial;
     return requiresParameters(call) ? { ...compatibility, refused: this.#initial.refused } : compatibility;
   }

@@ -1,0 +1,32 @@
+import { errorIn } from '../http-stream/to-error.ts';
+import { describeError } from './describe-error.ts';
+import type { ModelTraits } from './model-traits.ts';
+
+const UNSUPPORTED = /not supported|unsupported|does not support|doesn't support|not permitted|deprecated|extra inputs|may not be|cannot be|must be "?adaptive/i;
+
+/** Words of a refusal, and what they say of the model. The first that fits and changes something counts. */
+const ADAPTATIONS: readonly (readonly [words: RegExp, traits: Partial<ModelTraits>])[] = [
+  [/thinking.{0,40}disabled|disabled.{0,40}thinking/i, { thinking: 'always' }],
+  [/thinking.{0,10}(?:type.{0,10})?enabled|budget_tokens/i, { thinking: 'adaptive' }],
+  [/adaptive/i, { thinking: 'budget' }],
+  [/xhigh/i, { hasHighestEffort: false }],
+  [/temperature|top_p|top_k/i, { takesSampling: false }],
+  [/output_config|output_format|structured output|\bstrict\b/i, { takesSchema: false }],
+  [/tool_choice/i, { takesForcedTool: false }],
+];
+
+/** The traits that a 400 shows; null for other errors. @param text the error's body */
+export function adaptTraits(text: string, traits: ModelTraits): ModelTraits | null {
+  const message = describeError(errorIn(text)).message ?? '';
+  if (!UNSUPPORTED.test(message)) return null;
+  for (const [words, changes] of ADAPTATIONS) {
+    if (!words.test(message)) continue;
+    const adapted = { ...traits, ...changes };
+    return isSame(adapted, traits) ? null : adapted;
+  }
+  return null;
+}
+
+function isSame(one: ModelTraits, other: ModelTraits): boolean {
+  return Object.entries(one).every(([name, value]) => Object.entries(other).some(([key, known]) => key === name && known === value));
+}

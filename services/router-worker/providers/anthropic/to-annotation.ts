@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
+
+/** A citation of a page of the web; those of documents name no URL. */
+const citation = z.object({
+  url: z.string(),
+  title: z.string().nullish(),
+  cited_text: z.string().nullish(),
+});
+
+/** Null: a citation without a counterpart. */
+export function toAnnotation(given: unknown): Annotation | null {
+  const known = citation.safeParse(given).data;
+  if (known === undefined) return null;
+  const { url, title, cited_text: content } = known;
+  return { type: 'url_citation', url_citation: { url, title: title ?? url, ...(content ? { content } : {}) } };
+}

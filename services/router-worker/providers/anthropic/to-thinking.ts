@@ -1,0 +1,66 @@
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { EFFORT_SHARES, type Effort, type RequestedReasoning, requestedReasoning } from '../reasoning.ts';
+import type { Message } from './blocks.ts';
+import type { ModelTraits } from './model-traits.ts';
+
+const MIN_BUDGET_TOKENS = 1_024;
+const MAX_BUDGET_TOKENS = 128_000;
+
+type ApiEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+
+/** Fields of a request; absent: not sent. */
+export interface Thinking {
+  thinking?: { type: 'enabled'; budget_tokens: number } | { type: 'adaptive'; display: 'summarized' } | { type: 'disabled' };
+  effort?: ApiEffort;
+}
+
+export interface ThinkingContext {
+  traits: ModelTraits;
+  maxTokens: number;
+  messages: readonly Message[];
+  /** Whether the model must call a tool, which excludes thinking. */
+  isToolForced: boolean;
+}
+
+/**
+ * Thinking within the limit of the caller's tokens: a limit too low for the smallest budget means none. What the API would refuse beside thinking (a forced tool,
+ * a begun answer, a tool call that came without its thinking) has precedence, as it is part of what is asked.
+ */
+export function toThinking(request: ChatRequest, context: ThinkingContext): Thinking {
+  const requested = requestedReasoning(request, context.maxTokens);
+  const isExcluded = context.isToolForced || context.messages.at(-1)?.role === 'assistant';
+  return context.traits.thinking === 'budget' ? budgeted(requested, context, isExcluded) : adaptive(requested, request, context, isExcluded);
+}
+
+function budgeted(requested: RequestedReasoning | null, { maxTokens, messages }: ThinkingContext, isExcluded: boolean): Thinking {
+  if (requested === null || requested.isOff || isExcluded || maxTokens <= MIN_BUDGET_TOKENS || lacksThinking(messages)) return {};
+  const asked = requested.budgetTokens ?? Math.floor(maxTokens * EFFORT_SHARES[requested.effort]);
+  const budget = Math.max(Math.min(asked, MAX_BUDGET_TOKENS), MIN_BUDGET_TOKENS);
+  return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, maxTokens - 1) } };
+}
+
+/** Clients drop reasoning; then the API refuses to continue the turn with thinking. */
+function lacksThinking(messages: readonly Message[]): boolean {
+  const last = messages.findLast(({ role }) => role === 'assistant');
+  const isCalling = last?.content.some(({ type }) => type === 'tool_use') ?? false;
+  const first = last?.content[0]?.type;
+  return isCalling && first !== 'thinking' && first !== 'redacted_thinking';
+}
+
+function adaptive(requested: RequestedReasoning | null, { verbosity }: ChatRequest, { traits }: ThinkingContext, isExcluded: boolean): Thinking {
+  const named = typeof verbosity === 'string' && verbosity in EFFORTS ? effortOf(verbosity as Effort, traits) : undefined;
+  const effort = requested === null || requested.isOff ? named : effortOf(requested.effort, traits);
+  const withEffort = effort === undefined ? {} : { effort };
+  if (traits.thinking === 'always') return requested?.isOff ? { effort: 'low' } : { ...(requested === null ? {} : { thinking: SUMMARIZED }), ...withEffort };
+  if (requested === null) return withEffort;
+  if (requested.isOff || isExcluded) return { thinking: { type: 'disabled' }, ...withEffort };
+  return { thinking: SUMMARIZED, ...withEffort };
+}
+
+const SUMMARIZED = { type: 'adaptive', display: 'summarized' } as const;
+
+const EFFORTS: Readonly<Record<Effort, ApiEffort>> = { minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'xhigh', max: 'max' };
+
+function effortOf(effort: Effort, { hasHighestEffort }: ModelTraits): ApiEffort {
+  return effort === 'xhigh' && !hasHighestEffort ? 'max' : EFFORTS[effort];
+}

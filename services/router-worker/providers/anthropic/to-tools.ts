@@ -1,0 +1,83 @@
+import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { CacheControl, Message } from './blocks.ts';
+import { closedSchema } from './closed-schema.ts';
+import type { ModelTraits } from './model-traits.ts';
+import { cacheControlOf } from './to-blocks.ts';
+
+interface ApiTool {
+  name: string;
+  description?: string;
+  input_schema: Record<string, unknown>;
+  strict?: true;
+  eager_input_streaming?: true;
+  cache_control?: CacheControl;
+}
+
+type ApiToolChoice =
+  | { type: 'auto' | 'any'; disable_parallel_tool_use?: true }
+  | { type: 'tool'; name: string; disable_parallel_tool_use?: true }
+  | { type: 'none' };
+
+export interface ToolOptions {
+  traits: ModelTraits;
+  isEager: boolean;
+  messages: readonly Message[];
+  /** An answer by this schema is asked for, and the model has no such format: a tool takes its place. */
+  answerSchema: Record<string, unknown> | null;
+}
+
+export interface Tools {
+  tools: ApiTool[];
+  choice: ApiToolChoice | null;
+  /** The tool whose arguments are the answer; null: none. */
+  answerTool: string | null;
+  isForced: boolean;
+}
+
+export function toTools(request: ChatRequest, options: ToolOptions): Tools {
+  const tools = (request.tools ?? []).map((tool) => toTool(tool, options));
+  // Calls in the conversation require tools, which some clients omit after the last call.
+  if (tools.length === 0) tools.push(...calledTools(options.messages));
+  const isUncallable = request.tools === undefined || request.tools.length === 0;
+  const choice = isUncallable ? (tools.length === 0 ? null : NO_TOOL) : toChoice(request, options.traits);
+  if (options.answerSchema !== null && choice?.type !== 'any' && choice?.type !== 'tool') {
+    return withAnswerTool(tools, options.answerSchema, { mayCall: !isUncallable && choice?.type !== 'none', canForce: options.traits.takesForcedTool });
+  }
+  return { tools, choice, answerTool: null, isForced: choice?.type === 'any' || choice?.type === 'tool' };
+}
+
+const NO_TOOL = { type: 'none' } as const;
+
+function toTool({ function: { name, description, parameters, strict }, ...tool }: ChatTool, { traits, isEager }: ToolOptions): ApiTool {
+  const isStrict = strict === true && traits.takesSchema;
+  const schema = { properties: {}, ...parameters, type: 'object' };
+  const mark = cacheControlOf(tool);
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    input_schema: isStrict ? closedSchema(schema) : schema,
+    ...(isStrict ? { strict: true } : {}),
+    ...(isEager ? { eager_input_streaming: true } : {}),
+    ...(mark === undefined ? {} : { cache_control: mark }),
+  };
+}
+
+function calledTools(messages: readonly Message[]): ApiTool[] {
+  const names = new Set(messages.flatMap(({ content }) => content.flatMap((block) => (block.type === 'tool_use' ? [block.name] : []))));
+  return [...names].map((name) => ({ name, input_schema: { type: 'object', properties: {} } }));
+}
+
+function toChoice({ tool_choice: choice, parallel_tool_calls: isParallel }: ChatRequest, { takesForcedTool }: ModelTraits): ApiToolChoice | null {
+  const single = isParallel === false ? { disable_parallel_tool_use: true as const } : {};
+  if (choice === 'none') return NO_TOOL;
+  if (choice === undefined || choice === 'auto' || !takesForcedTool) return isParallel === false || choice !== undefined ? { type: 'auto', ...single } : null;
+  return choice === 'required' ? { type: 'any', ...single } : { type: 'tool', name: choice.function.name, ...single };
+}
+
+function withAnswerTool(tools: ApiTool[], schema: Record<string, unknown>, { mayCall, canForce }: { mayCall: boolean; canForce: boolean }): Tools {
+  const names = new Set(tools.map(({ name }) => name));
+  const name = names.has('json') ? 'json_answer' : 'json';
+  const answerTool: ApiTool = { name, description: 'Takes the answer. Every answer is given by calling it.', input_schema: { ...schema, type: 'object' } };
+  const choice: ApiToolChoice = !canForce ? { type: 'auto' } : mayCall ? { type: 'any' } : { type: 'tool', name };
+  return { tools: [...tools, answerTool], choice: { ...choice, disable_parallel_tool_use: true }, answerTool: name, isForced: canForce };
+}

@@ -1,0 +1,30 @@
+import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
+import type { ApiUsage } from './event.ts';
+
+/**
+ * Counts are cumulative: those of the end replace those of the start, and are never added to them. `input_tokens` lacks the tokens that were read from and written
+ * to the cache.
+ */
+export class UsageReader {
+  #start: ApiUsage = null;
+
+  begin(usage: ApiUsage): void {
+    this.#start = usage;
+  }
+
+  /** @returns null when the counts of the answer are missing */
+  end(usage: ApiUsage): ProviderUsage | null {
+    const completionTokens = usage?.output_tokens;
+    if (typeof completionTokens !== 'number') return null;
+    const last = (name: 'input_tokens' | 'cache_creation_input_tokens' | 'cache_read_input_tokens') => usage?.[name] ?? this.#start?.[name] ?? 0;
+    const cachedTokens = last('cache_read_input_tokens');
+    const cacheWriteTokens = last('cache_creation_input_tokens');
+    return {
+      promptTokens: last('input_tokens') + cachedTokens + cacheWriteTokens,
+      completionTokens,
+      cachedTokens,
+      cacheWriteTokens,
+      reasoningTokens: Math.min(usage?.output_tokens_details?.thinking_tokens ?? 0, completionTokens),
+    };
+  }
+}

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
+import { detailOf } from '#shared/surfaces/chat-completions/reasoning-detail.ts';
+import { echoBody } from '../../call/echo-body.ts';
+import { type AdapterUnderTest, API_KEY } from './under-test.ts';
+
+const NOTHING = { texts: [], images: [], calls: [], results: [], reasoning: [] };
+const SCHEMA = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'], additionalProperties: false };
+const look: ChatTool = { type: 'function', function: { name: 'look', description: 'Looks.', parameters: SCHEMA } };
+const hello: ChatMessage = { role: 'user', content: 'hello' };
+
+const toolCall = (id: string, text: string) => ({ id, type: 'function' as const, function: { name: 'look', arguments: text } });
+const picture = (url: string) => ({ type: 'image_url' as const, image_url: { url } });
+
+export function requestCases(underTest: () => AdapterUnderTest): void {
+  describe('a request', () => {
+    it('arrives with its instructions apart from the conversation', async () => {
+      const { instructions, turns } = await underTest().sent({
+        messages: [{ role: 'system', content: 'be kind' }, { role: 'developer', content: 'be brief' }, hello],
+      });
+      expect(instructions).toEqual(['be kind', 'be brief']);
+      expect(turns).toEqual([{ ...NOTHING, role: 'user', texts: ['hello'] }]);
+    });
+
+    it('arrives with pictures, by address and as bytes, in their order', async () => {
+      const bytes = `data:image/png;base64,${Buffer.from('a picture').toString('base64')}`;
+      const { turns } = await underTest().sent({
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'what is it?' }, picture('https://files.test/a.png'), picture(bytes)] }],
+      });
+      expect(turns).toEqual([{ ...NOTHING, role: 'user', texts: ['what is it?'], images: ['https://files.test/a.png', bytes] }]);
+    });
+
+    it('arrives with parallel tool calls and all of their results', async () => {
+      const { turns, tools } = await underTest().sent({
+        tools: [look],
+        messages: [
+          hello,
+          { role: 'assistant', content: 'I look.', tool_calls: [toolCall('call_a', '{"at":1}'), toolCall('call_b', '')] },
+          { role: 'tool', tool_call_id: 'call_a', content: 'one' },
+          { role: 'tool', tool_call_id: 'call_b', content: [{ type: 'text', text: 'two' }] },
+          { role: 'user', content: 'and?' },
+        ],
+      });
+      expect(tools).toEqual([{ name: 'look', schema: SCHEMA }]);
+      expect(turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+      expect(turns[1]).toMatchObject({
+        texts: ['I look.'],
+        calls: [
+          { id: 'call_a', name: 'look', input: { at: 1 } },
+          { id: 'call_b', name: 'look', input: {} },
+        ],
+      });
+      expect(turns[2]).toMatchObject({
+        texts: ['and?'],
+        results: [
+          { id: 'call_a', text: 'one' },
+          { id: 'call_b', text: 'two' },
+        ],
+      });
+    });
+
+    it('arrives with the schema of its answer', async () => {
+      const { schema } = await underTest().sent({ response_format: { type: 'json_schema', json_schema: { name: 'place', schema: SCHEMA, strict: true } } });
+      expect(schema).toEqual(SCHEMA);
+      expect((await underTest().sent({})).schema).toBeNull();
+    });
+
+    it.each(['a whole answer', 'a stream'])('returns the reasoning of %s as it came, to an upstream that signs it', async (form) => {
+      const toolCalls = [{ id: 'call_a', name: 'look', arguments: ['{}'] }];
+      const { parts } = await underTest().run({
+        reasoning: ['let me ', 'see'],
+        signature: 'c2lnbmVk',
+        encrypted: 'c2VjcmV0',
+        text: [],
+        toolCalls,
+        finish: 'tool_calls',
+      });
+      const { turns } = await underTest().sent({
+        tools: [look],
+        reasoning: { effort: 'high' },
+        messages: [
+          hello,
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [toolCall('call_a', '{}')],
+            reasoning_details: form === 'a stream' ? streamedDetails(parts) : wholeDetails(parts),
+          },
+          { role: 'tool', tool_call_id: 'call_a', content: 'one' },
+        ],
+      });
+      const signed = [
+        { text: 'let me see', signature: 'c2lnbmVk' },
+        { text: null, signature: 'c2VjcmV0' },
+      ];
+      expect(turns[1]?.reasoning).toEqual(underTest().target.signsReasoning ? signed : []);
+    });
+
+    it('is echoed as it was sent, without the credential and without the bytes of files', async () => {
+      const bytes = Buffer.alloc(3_000, 'a picture').toString('base64');
+      const request = {
+        messages: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'what is it?' }, picture(`data:image/png;base64,${bytes}`)] }],
+      };
+      await underTest().sent(request);
+      const echo = JSON.stringify(echoBody(underTest().adapter.upstreamBody(underTest().callOf(request))));
+      expect(echo).toContain('what is it?');
+      expect(echo).not.toContain(bytes.slice(0, 100));
+      expect(echo).not.toContain(API_KEY);
+      expect(JSON.stringify(underTest().upstream.requests.at(-1)?.body)).toContain(bytes);
+    });
+  });
+}
+
+function wholeDetails(parts: readonly ProviderPart[]): unknown {
+  const answer = emptyAnswer();
+  for (const part of parts) addPart(answer, part);
+  return (answer.reasoningPieces ?? []).map(detailOf);
+}
+
+/** As a client collects them: one detail per chunk. */
+function streamedDetails(parts: readonly ProviderPart[]): unknown {
+  return parts.flatMap((part) => wholeDetails([part]));
+}

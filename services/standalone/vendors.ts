@@ -1,0 +1,28 @@
+/** A vendor whose key alone enables it, at the vendor's own address. */
+export interface Vendor {
+  setting: 'ANTHROPIC_API_KEY';
+  name: string;
+  /** Of the router's configuration. */
+  provider: Readonly<Record<string, string>>;
+  models: readonly { name: string; maxCompletionTokens: number }[];
+}
+
+/** In the order in which the sample agent's model is chosen. */
+const VENDORS: readonly Vendor[] = [
+  {
+    setting: 'ANTHROPIC_API_KEY',
+    name: 'Anthropic',
+    provider: { slug: 'anthropic', name: 'Anthropic', kind: 'anthropic', api_key: '${ANTHROPIC_API_KEY}' },
+    models: [
+      { name: 'claude-sonnet-5-5', maxCompletionTokens: 128_000 },
+      { name: 'claude-opus-5-5', maxCompletionTokens: 128_000 },
+      { name: 'claude-haiku-5-5', maxCompletionTokens: 128_000 },
+      { name: 'claude-haiku-4-5', maxCompletionTokens: 64_000 },
+    ],
+  },
+];
+
+/** Those whose key is set. */
+export function enabledVendors(given: Readonly<Partial<Record<Vendor['setting'], string | undefined>>>): readonly Vendor[] {
+  return VENDORS.filter(({ setting }) => given[setting] !== undefined);
+}
