@@ -70,6 +70,11 @@ export const settingGroups = [
         meaning: 'key that callers of the agent server send; generated at the first start, into keys.json in DATA_DIR',
       },
       { name: 'ROUTER_API_KEY', default: 'generated', meaning: 'key that callers of the model router send; generated likewise' },
+      {
+        name: 'ROUTER_MANAGEMENT_KEY',
+        default: 'generated',
+        meaning: 'key that makes, lists and changes keys of the model router, and calls no model; generated likewise',
+      },
       { name: 'HOUSE_SECRET', default: 'generated', meaning: 'secret that signs the ids that Switchyard issues; generated likewise, never shown' },
       { name: 'PLATFORM_PUBLIC_KEY', default: 'derived', meaning: 'public half of the platform key that the manifest names; derived from HOUSE_SECRET' },
       { name: 'PLATFORM_SECRET_KEY', default: 'derived', meaning: 'secret half of that key; derived from HOUSE_SECRET' },

@@ -13,7 +13,7 @@ describe('the settings of npm start', () => {
   it('are all those that standalone reads, and no others', () => {
     // Set by parent processes; docs/operations.md has the standard variables of OpenTelemetry; the keys are read where they are used.
     const expected = [...read.keys()].filter((name) => !name.startsWith('SWITCHYARD_') && !Object.hasOwn(otelSettings, name));
-    const keys = ['AGENT_API_KEY', 'ROUTER_API_KEY', 'HOUSE_SECRET', 'PLATFORM_PUBLIC_KEY', 'PLATFORM_SECRET_KEY'];
+    const keys = ['AGENT_API_KEY', 'ROUTER_API_KEY', 'ROUTER_MANAGEMENT_KEY', 'HOUSE_SECRET', 'PLATFORM_PUBLIC_KEY', 'PLATFORM_SECRET_KEY'];
 
     expect(expected.length).toBeGreaterThan(10);
     expect([...names].sort()).toEqual([...expected, ...keys].sort());

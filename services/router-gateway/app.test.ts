@@ -50,6 +50,24 @@ describe('a caller without a valid key', () => {
   });
 });
 
+describe('a management key', () => {
+  const headers = { authorization: `Bearer ${environment.KEY_MANAGEMENT}` };
+
+  it.each([
+    ['POST', CHAT],
+    ['GET', '/api/v1/generations/gen-g1-01h-0/stream'],
+  ] as const)('reaches no model: %s %s', async (method, url) => {
+    const response = await gateway.opened.app.inject({ method, url, headers, ...(method === 'POST' ? { payload: hello } : {}) });
+
+    expect(response.statusCode).toBe(403);
+    expect(response.json()).toMatchObject({ error: { code: 403, type: 'permission_denied', message: 'A management key calls no model: use another key' } });
+  });
+
+  it('reaches the catalogue', async () => {
+    expect((await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/models', headers })).statusCode).toBe(200);
+  });
+});
+
 describe('a body without a type', () => {
   it.each([
     ['of known size', () => JSON.stringify(hello), {}],

@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerFactor
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
-import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
+import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
@@ -17,7 +17,8 @@ import type { CallSender } from './call-sender.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
-import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
+import { bearerAuth } from './plugins/bearer-auth.ts';
+import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { health } from './routes/health.ts';
@@ -30,7 +31,7 @@ import type { TraceForwarder } from './trace-forwarder.ts';
 
 export interface AppDeps {
   routerConfig: RouterConfig;
-  environment: Environment;
+  keys: KeyDirectory;
   houseSecret: string;
   /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
@@ -54,10 +55,10 @@ export interface AppDeps {
   serverFactory?: FastifyServerFactory;
 }
 
-/** All routes of the router gateway. Opens nothing. @throws `config.invalid` for a key without secret or an unknown default model */
+/** All routes of the router gateway. Opens nothing. @throws `config.invalid` for an unknown default model */
 export function buildApp(deps: AppDeps): FastifyInstance {
-  const { admission, bus, environment, limits, log, metrics, routerConfig, serverFactory, tracing = noTracing } = deps;
-  const byKey = bearerAuth(readKeys(routerConfig, environment));
+  const { admission, bus, clock, limits, log, metrics, routerConfig, serverFactory, tracing = noTracing } = deps;
+  const byKey = bearerAuth(deps.keys, clock);
   const byPlatform = platformAuth(deps.platformKeys ?? null, byKey);
   const open = whileOpen(admission);
   const models = indexModels(routerConfig);
@@ -66,11 +67,13 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => logRequest(log, request, reply, durationMs);
   const app = openApp(routerRules, { log, metrics, tracing, requestMs: limits.requestMs, ...(serverFactory && { serverFactory }), onEnd });
   app.decorateRequest('keyId', '');
+  app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);
   const callDeps = { ...deps, models, ignoredIn: ignoredFields(routerConfig), totalMs };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
   addRoutes(app, [
-    { prefix: '/api/v1', checks: [open, byKey], routes: [...calls, resumeGeneration({ ...deps, totalMs }), listModels(routerConfig)] },
+    { prefix: '/api/v1', checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
+    { prefix: '/api/v1', checks: [open, byKey], routes: [listModels(routerConfig)] },
     { prefix: '/api/v1', checks: [open, byPlatform], routes: [tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null })] },
     { routes: [health({ bus, admission })] },
   ]);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '#bus/bus.ts';
+import { onKeyChanged } from '#bus/key-notices.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -9,6 +10,8 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Outbound, openOutbound } from '#shared/http/outbound.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { type Serving, serve } from '#shared/http-server/serve.ts';
+import { fileKeys } from '#shared/keys/file-keys.ts';
+import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { readCollectorTls } from '#shared/telemetry/collector-tls.ts';
@@ -70,9 +73,14 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
     backlog: limits.connectionsToAccept,
     build: (serverFactory) => {
       const traceForwarder = forwarderTo(config.tracing, openOutbound(deps.environment), log, metrics);
-      const parts = { readers, sender, admission, limits, metrics, traceForwarder, serverFactory, platformKeys: config.platformKeys ?? null };
+      const keys = openKeyDirectory({ fileKeys: fileKeys(deps.routerConfig, deps.environment), database: deps.database, log });
+      const parts = { keys, readers, sender, admission, limits, metrics, traceForwarder, serverFactory, platformKeys: config.platformKeys ?? null };
       const app = buildApp({ ...deps, ...parts, deadlines: new Deadlines() });
-      app.addHook('onClose', async () => traceForwarder?.stop());
+      const notices = onKeyChanged(bus, keys.forget);
+      app.addHook('onClose', async () => {
+        await notices.stop();
+        await traceForwarder?.stop();
+      });
       return app;
     },
     drain: () => drainCalls({ admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs }),

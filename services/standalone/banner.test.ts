@@ -13,6 +13,7 @@ const facts: BannerFacts = {
   dataFolder: join(process.cwd(), 'data'),
   isTemporary: false,
   routerKeys: [{ field: 'router_key' }],
+  managementKeys: [{ field: 'router_management_key' }],
   agentKey: { field: 'agent_key' },
   shownKeys: new Map(),
   routerConfig: { models: [modelOf('scripted/assistant')] },
@@ -26,7 +27,7 @@ const facts: BannerFacts = {
   isNewFolder: false,
 };
 const lines = (more: Partial<BannerFacts> = {}) => banner({ ...facts, ...more }).split('\n');
-const [routerKey, agentKey] = [`sk-sy-v1-${'0'.repeat(64)}`, `sk-sy-agent-v1-${'1'.repeat(64)}`];
+const [routerKey, managementKey, agentKey] = [`sk-sy-v1-${'0'.repeat(64)}`, `sk-sy-mgmt-v1-${'2'.repeat(64)}`, `sk-sy-agent-v1-${'1'.repeat(64)}`];
 
 describe('the banner', () => {
   it.each<[string, Partial<BannerFacts>]>([
@@ -35,6 +36,7 @@ describe('the banner', () => {
       {
         shownKeys: new Map([
           ['router_key', routerKey],
+          ['router_management_key', managementKey],
           ['agent_key', agentKey],
         ]),
       },
@@ -51,6 +53,7 @@ describe('the banner', () => {
   it('shows a generated key on a separate line, and otherwise names the file', () => {
     expect(lines({ shownKeys: new Map([['router_key', routerKey]]) })).toContain(routerKey);
     expect(lines()).toContain('    key          router_key in data/keys.json');
+    expect(lines()).toContain('    management   router_management_key in data/keys.json');
   });
 
   it('warns that a new data folder lacks earlier callbacks, and for no other', () => {
@@ -88,8 +91,11 @@ describe('the banner', () => {
     expect(both.replaceAll(/\s+/g, ' ')).toContain('(https://api.openai.com/v1; Anthropic)');
   });
 
-  it('says that a router accepts no key when all are disabled', () => {
-    expect(banner({ ...facts, routerKeys: [], routerConfigPath: '/srv/router.yaml' })).toContain('none: every key in /srv/router.yaml is disabled');
+  it('says when no key can be found, and nothing of management without a key for it', () => {
+    const text = banner({ ...facts, routerKeys: [], managementKeys: [], routerConfigPath: '/srv/router.yaml' });
+
+    expect(text).toContain('    key          none of a variable in /srv/router.yaml\n');
+    expect(text).not.toContain('management');
   });
 
   it.each([

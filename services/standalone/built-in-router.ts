@@ -29,7 +29,10 @@ export function builtInRouter({ openAi, vendors = [] }: Upstreams): unknown {
   return {
     providers: parts.flatMap(({ providers }) => providers),
     models,
-    keys: [{ id: 'standalone', name: 'npm start', key: '${ROUTER_API_KEY}' }],
+    keys: [
+      { id: 'standalone', name: 'npm start', key: '${ROUTER_API_KEY}' },
+      { id: 'management', name: 'npm start, management', key: '${ROUTER_MANAGEMENT_KEY}', management: true },
+    ],
   };
 }
 

@@ -5,9 +5,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys.ts';
 
 const keys = [
-  { id: 'a', key: '${ROUTER_API_KEY}', disabled: false },
-  { id: 'b', key: '${SHOP_FRONT_KEY}', disabled: false },
-  { id: 'c', key: '${OLD_KEY}', disabled: true },
+  { key: '${ROUTER_API_KEY}', disabled: false, management: false },
+  { key: '${SHOP_FRONT_KEY}', disabled: false, management: false },
+  { key: '${OLD_KEY}', disabled: true, management: false },
+  { key: '${ROUTER_MANAGEMENT_KEY}', disabled: false, management: true },
+  { key: `sha256:${'0'.repeat(64)}`, disabled: false, management: false },
 ];
 
 it('places a generated key in the key file, and one that the operator gave in its variable', () => {
@@ -17,9 +19,11 @@ it('places a generated key in the key file, and one that the operator gave in it
   expect(locationOfKey('${SUPPORT_KEY}', { SUPPORT_KEY: 'mine' })).toEqual({ variable: 'SUPPORT_KEY' });
 });
 
-it('places the keys of the router, without those that are disabled', () => {
+it('places the keys of the router, without those that are disabled or known by their hash', () => {
   expect(routerKeyLocations({ keys }, {})).toEqual([{ field: 'router_key' }, { variable: 'SHOP_FRONT_KEY' }]);
   expect(routerKeyLocations({ keys: keys.slice(2) }, {})).toEqual([]);
+  expect(routerKeyLocations({ keys }, {}, { management: true })).toEqual([{ field: 'router_management_key' }]);
+  expect(routerKeyLocations({ keys }, { ROUTER_MANAGEMENT_KEY: 'mine' }, { management: true })).toEqual([{ variable: 'ROUTER_MANAGEMENT_KEY' }]);
 });
 
 let folder: string;
@@ -38,6 +42,7 @@ it('requires no key that would be refused: none that neither configuration names
   expect(await requestedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual(['ROUTER_API_KEY']);
   expect(await requestedKeys({ routerConfigPath: null, isSampleAgent: true, manifestPath: 'examples/acme-support/manifest.yaml' })).toEqual([
     'ROUTER_API_KEY',
+    'ROUTER_MANAGEMENT_KEY',
     'AGENT_API_KEY',
   ]);
 });

@@ -29,9 +29,16 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
   const { routerConfig, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });
   const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
   const routerKeys = routerKeyLocations(routerConfig, given);
+  const managementKeys = routerKeyLocations(routerConfig, given, { management: true });
   const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
-  const values = { [GENERATED_KEYS.ROUTER_API_KEY]: keys.routerKey, [GENERATED_KEYS.AGENT_API_KEY]: keys.agentKey };
-  const generated = new Map([...routerKeys, agentKey].flatMap((location) => ('field' in location ? [[location.field, values[location.field] ?? '']] : [])));
+  const values = {
+    [GENERATED_KEYS.ROUTER_API_KEY]: keys.routerKey,
+    [GENERATED_KEYS.ROUTER_MANAGEMENT_KEY]: keys.managementKey,
+    [GENERATED_KEYS.AGENT_API_KEY]: keys.agentKey,
+  };
+  const generated = new Map(
+    [...routerKeys, ...managementKeys, agentKey].flatMap((location) => ('field' in location ? [[location.field, values[location.field] ?? '']] : [])),
+  );
 
   async function describe({ routerUrls, agentUrls, folder }: ClusterAddresses): Promise<{ text: string; keysFile: string }> {
     const keysFile = join(folder, KEYS_FILE);
@@ -52,6 +59,7 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
       isTemporary: true,
       isNewFolder: false,
       routerKeys,
+      managementKeys,
       agentKey,
       shownKeys: isTerminal ? generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',

@@ -55,7 +55,7 @@ describe('the settings', () => {
 
 describe('the router without a configuration', () => {
   const checkRouterConfig = (value: unknown, given: Environment) => checkedWith(value, given, { secrets: 'all', provider: providerBlock });
-  const environment = { ROUTER_API_KEY: 'r', OPENAI_API_KEY: 'o' };
+  const environment = { ROUTER_API_KEY: 'r', ROUTER_MANAGEMENT_KEY: 'm', OPENAI_API_KEY: 'o' };
   const upstream = { baseUrl: 'http://127.0.0.1:9/v1', provider: { slug: 'local', name: 'Local' }, hasKey: true, models: ['small', 'large'] };
 
   it('has the scripted model, which answers the sample agent and says what it is', () => {
@@ -99,7 +99,7 @@ describe('the router without a configuration', () => {
   });
 
   it('has a provider without a credential when there is an address and no key', () => {
-    const { providers } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, hasKey: false } }), { ROUTER_API_KEY: 'r' });
+    const { providers } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, hasKey: false } }), { ROUTER_API_KEY: 'r', ROUTER_MANAGEMENT_KEY: 'm' });
 
     expect(providers[0]).not.toHaveProperty('api_key');
   });

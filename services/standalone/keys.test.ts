@@ -36,10 +36,10 @@ describe('the keys of a data folder', () => {
     const second = await loadKeys(folder, {});
 
     expect(second).toEqual({ ...first, generated: new Map() });
-    expect([...first.generated.values()]).toEqual([first.routerKey, first.agentKey]);
+    expect([...first.generated.values()]).toEqual([first.routerKey, first.managementKey, first.agentKey]);
     expect((await stat(first.path)).mode & 0o777).toBe(0o600);
-    expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'agent_key', 'house_secret']);
-    expect(new Set([first.routerKey, first.agentKey, first.houseSecret]).size).toBe(3);
+    expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'router_management_key', 'agent_key', 'house_secret']);
+    expect(new Set([first.routerKey, first.managementKey, first.agentKey, first.houseSecret]).size).toBe(4);
   });
 
   it('get their permissions back when their file is readable for others', async () => {
@@ -71,12 +71,12 @@ describe('the keys of a data folder', () => {
 });
 
 describe('the environment of documents', () => {
-  const keys = { routerKey: 'router', agentKey: 'agent', houseSecret: 'deployment' };
+  const keys = { routerKey: 'router', managementKey: 'management', agentKey: 'agent', houseSecret: 'deployment' };
 
   it('has the generated keys that the process does not set, and not HOUSE_SECRET', () => {
     const environment = withKeys({ AGENT_API_KEY: '', OTHER: 'kept' }, keys);
 
-    expect(environment).toMatchObject({ ROUTER_API_KEY: 'router', AGENT_API_KEY: 'agent', OTHER: 'kept' });
+    expect(environment).toMatchObject({ ROUTER_API_KEY: 'router', ROUTER_MANAGEMENT_KEY: 'management', AGENT_API_KEY: 'agent', OTHER: 'kept' });
     expect(environment.PLATFORM_PUBLIC_KEY).toMatch(/^pk-/);
     expect(Object.values(environment)).not.toContain('deployment');
   });

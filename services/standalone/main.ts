@@ -126,6 +126,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   const routerKeys = routerKeyLocations(routerConfig, process.env);
+  const managementKeys = routerKeyLocations(routerConfig, process.env, { management: true });
   const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
   const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
   // Only `npm run ask` needs this file.
@@ -150,6 +151,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
       isTemporary: false,
       isNewFolder,
       routerKeys,
+      managementKeys,
       agentKey,
       shownKeys: process.stdout.isTTY ? keys.generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',

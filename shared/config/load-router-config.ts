@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { quotedName } from '../contracts/printed-name.ts';
+import { hashOfSecret } from '../keys/caller-key.ts';
+import { hashInReference } from '../keys/key-reference.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { providerSecrets } from './provider-secrets.ts';
 import { readDocumentFile } from './read-document-file.ts';
@@ -36,6 +38,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
   if (outline !== null) {
     checkNames(outline, report);
     checkKnownProviders(outline, report);
+    checkKeyLimits(outline, report);
     if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
     if (secrets !== 'providers') checkKeySecrets(outline, environment, report);
   }
@@ -51,7 +54,17 @@ const routerOutline = tolerantObject({
     tolerantObject({ id: tolerantText, aliases: tolerantList(tolerantText), endpoints: tolerantList(tolerantObject({ provider: tolerantText })) }),
   ),
   default_model: tolerantText,
-  keys: tolerantList(tolerantObject({ id: tolerantText, key: tolerantText, disabled: z.unknown().optional() })),
+  keys: tolerantList(
+    tolerantObject({
+      id: tolerantText,
+      key: tolerantText,
+      disabled: z.unknown().optional(),
+      management: z.unknown().optional(),
+      limit: z.unknown().optional(),
+      limit_reset: z.unknown().optional(),
+      limits: z.unknown().optional(),
+    }),
+  ),
 });
 type Outline = NonNullable<z.infer<typeof routerOutline>>;
 
@@ -104,12 +117,31 @@ function checkKeySecrets({ keys }: Outline, environment: Environment, report: Re
   keys?.forEach((key, index) => {
     const path = ['keys', index, 'key'];
     // A disabled key admits no caller, so its variable may be unset already.
-    const secret = secretAt(key?.key, path, environment, key?.disabled === true ? () => {} : report);
-    if (secret === null) return;
+    const hash = keyHashAt(key?.key, path, environment, key?.disabled === true ? () => {} : report);
+    if (hash === null) return;
     // The secret identifies the caller, so two keys can't share one.
-    const owner = owners.get(secret);
-    if (owner === undefined) owners.set(secret, path);
+    const owner = owners.get(hash);
+    if (owner === undefined) owners.set(hash, path);
     else report(path, `has the same value as ${formatPath(owner)}`);
+  });
+}
+
+/** @returns null when there is none */
+function keyHashAt(reference: string | null | undefined, path: PropertyKey[], environment: Environment, report: Report): string | null {
+  const given = hashInReference(reference ?? '');
+  if (given !== null) return given;
+  const secret = secretAt(reference, path, environment, report)?.trim();
+  return secret === undefined ? null : hashOfSecret(secret);
+}
+
+/** A field that would have no effect is a mistake. */
+function checkKeyLimits({ keys }: Outline, report: Report): void {
+  keys?.forEach((key, index) => {
+    if (key === null) return;
+    if (key.limit_reset !== undefined && key.limit === undefined) report(['keys', index, 'limit_reset'], 'needs a limit');
+    if (key.management !== true) return;
+    for (const name of ['limit', 'limits'] as const)
+      if (key[name] !== undefined) report(['keys', index, name], 'has no effect: a management key calls no model');
   });
 }
 

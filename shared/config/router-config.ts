@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { secretRef } from '../contracts/manifest/secret-ref.ts';
+import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
+import { MAX_LIMIT_USD } from '../credit/nano-usd.ts';
+import { hashInReference } from '../keys/key-reference.ts';
 
 /**
  * The router's configuration: a YAML or JSON file. Prices are USD per million tokens, as decimal strings for precision. Times are in
@@ -7,6 +9,11 @@ import { secretRef } from '../contracts/manifest/secret-ref.ts';
  */
 const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
 const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
+/** Per minute or at once; more is no limit. */
+const rate = z.number().int().min(1).max(1_000_000_000);
+const LIMIT_EXPECTED = `must be US dollars as a decimal like "5.00", at most ${MAX_LIMIT_USD}`;
+const KEY_EXPECTED =
+  'must be a reference like ${VAR_NAME}, or sha256: and the 64 hex digits, in lower case, of the SHA-256 of the key; literal credentials are not accepted';
 const milliseconds = z.number().int().min(1).max(3_600_000);
 
 /** The fields that every provider has. The others belong to its kind, and its dialect in the router worker owns their schema. */
@@ -44,9 +51,20 @@ const model = z.strictObject({
 const key = z.strictObject({
   id: slug,
   name: z.string().min(1).optional(),
-  /** The callers' bearer token. */
-  key: secretRef,
+  /** The callers' bearer token, or its SHA-256. */
+  key: z.string().refine((text) => SECRET_REF.test(text) || hashInReference(text) !== null, KEY_EXPECTED),
   disabled: z.boolean().default(false),
+  /** Reaches the routes of management, and no model. */
+  management: z.boolean().default(false),
+  /** In US dollars. Absent: none. */
+  limit: z
+    .string()
+    .regex(/^\d{1,7}(\.\d{1,9})?$/, LIMIT_EXPECTED)
+    .refine((text) => Number(text) <= MAX_LIMIT_USD, LIMIT_EXPECTED)
+    .optional(),
+  /** Begin of the window that the limit applies to, in UTC. Absent: all time. */
+  limit_reset: z.enum(['daily', 'weekly', 'monthly']).optional(),
+  limits: z.strictObject({ requests_per_minute: rate.optional(), tokens_per_minute: rate.optional(), calls_at_once: rate.optional() }).prefault({}),
 });
 
 /** @param provider of one entry of `providers` */

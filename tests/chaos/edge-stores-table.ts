@@ -50,8 +50,8 @@ const routerAnswers: readonly Row[] = [
   { asked: 'router call', answered: ['200'], withinMs: SOON_MS },
   { asked: 'router stream', answered: ['200 then done'], withinMs: ANSWER_MS },
   { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
-  { asked: 'wrong key', answered: ['401 authentication'], withinMs: AT_ONCE_MS },
 ];
+const wrongKey: Row = { asked: 'wrong key', answered: ['401 authentication'], withinMs: AT_ONCE_MS };
 
 const nothingBreaks: readonly Row[] = [
   { asked: 'router call on its way', answered: ['200'], withinMs: 60_000 },
@@ -66,6 +66,8 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentRefuses,
       ...routerAnswers,
+      // It may have been made while the database could not be reached.
+      { asked: 'wrong key', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'command on its way', answered: ['200', '201', '202', '503 not_ready'], withinMs: ANSWER_MS },
       ...nothingBreaks,
       { asked: 'event stream on its way', answered: ['goes on'], withinMs: 60_000 },
@@ -80,7 +82,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
       { asked: 'router call', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'router stream', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
-      { asked: 'wrong key', answered: ['401 authentication'], withinMs: AT_ONCE_MS },
+      wrongKey,
       { asked: 'command on its way', answered: ['200', '201', '202', '503 not_ready'], withinMs: ANSWER_MS },
       { asked: 'router call on its way', answered: ['200', '503 server', '502 provider_unavailable'], withinMs: 60_000 },
       { asked: 'router stream on its way', answered: ['200 then error 502'], withinMs: 60_000 },
@@ -94,6 +96,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentAnswers,
       ...routerAnswers,
+      wrongKey,
       { asked: 'command on its way', answered: ['200', '201', '202'], withinMs: ANSWER_MS },
       ...nothingBreaks,
       { asked: 'event stream on its way', answered: ['goes on'], withinMs: 60_000 },

@@ -124,7 +124,7 @@ describe('npm run cluster', () => {
     const processes = events().filter(({ event }) => event === 'process');
     expect(processes.map(({ role }) => role).sort()).toEqual(['actor-host', 'agent-gateway', 'effect-worker', 'router-gateway', 'router-worker']);
     const keys = JSON.parse(readFileSync(ready.keysFile, 'utf8')) as { router_key: string };
-    expect(Object.keys(keys)).toEqual(['router_key']);
+    expect(Object.keys(keys)).toEqual(['router_key', 'router_management_key']);
     expect(statSync(ready.keysFile).mode & 0o777).toBe(0o600);
     const answer = await fetch(`${ready.routerUrls[0]}/api/v1/models`, { headers: { authorization: `Bearer ${keys.router_key}` } });
     expect(answer.status).toBe(200);

@@ -141,7 +141,7 @@ describe('a manifest of one’s own', () => {
         expect(inTerminalRun.output()).not.toContain(given[name]);
         expect(inTerminalRun.output()).toContain(`$${name}`);
       }
-      expect(Object.keys(JSON.parse(readFileSync(join(inTerminalRun.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
+      expect(Object.keys(JSON.parse(readFileSync(join(inTerminalRun.dataDir, 'keys.json'), 'utf8')))).toEqual(['router_management_key', 'house_secret']);
     });
   });
 });

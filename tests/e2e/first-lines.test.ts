@@ -26,6 +26,7 @@ describe('what npm start prints', () => {
       `${standalone.routerUrl}/api/v1`,
       standalone.agentUrl,
       'router_key in',
+      'router_management_key in',
       'agent_key in',
       'keys.json',
       'scripted/assistant',

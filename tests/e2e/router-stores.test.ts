@@ -42,19 +42,23 @@ async function rowsOf(text: string): Promise<unknown[]> {
   }
 }
 
-it('DESIGN 3: a router gateway starts without PostgreSQL and Redis, serves the keys of its file, and migrates the schema once the database is back', async () => {
+it('DESIGN 3: a router gateway starts without PostgreSQL and Redis, serves the keys of its file, and those of rows once the database is back', async () => {
   await Promise.all([cluster.postgres.kill(), cluster.redis.kill()]);
   const gateway = await cluster.add('router-gateway', { DATABASE_URL: fresh.url, LOG_LEVEL: 'info' });
   onTestFinished(() => void gateway.signal('SIGKILL'));
 
   expect(await readiness(gateway)).toEqual([200, { bus: 'ok', database: 'unavailable', cache: 'unavailable' }]);
   expect(await statusFor(gateway, cluster.keys.routerKey)).toBe(200);
+  expect(await statusFor(gateway, 'sk-made-over-http')).toBe(503);
 
   await Promise.all([cluster.postgres.start(), cluster.redis.start()]);
   await eventually(() => gateway.output().includes('the schema of the database was migrated'), TIMEOUT);
   await eventually(async () => JSON.stringify(await readiness(gateway)).includes('"database":"ok","cache":"ok"'), TIMEOUT);
 
-  expect(await rowsOf('select count(*)::int as count from router_keys')).toEqual([{ count: 0 }]);
+  await rowsOf(`insert into router_keys (id, hash, name, label, made_by)
+    values ('key_1', encode(sha256('sk-made-over-http'), 'hex'), 'made over HTTP', 'sk-made-...ttp', 'management')`);
+  expect(await statusFor(gateway, 'sk-made-over-http')).toBe(200);
+  expect(await statusFor(gateway, 'sk-unknown')).toBe(401);
   expect(await statusFor(gateway, cluster.keys.routerKey)).toBe(200);
   gateway.signal('SIGTERM');
   expect(await gateway.exited).toEqual({ code: 0, signal: null });

@@ -10,7 +10,7 @@ export interface Cluster {
   routerUrls: string[];
   /** Of the running agent gateways. */
   agentUrls: string[];
-  keys: { routerKey: string; agentKey: string };
+  keys: { routerKey: string; managementKey: string; agentKey: string };
   /** All processes ever started, including those that have ended. */
   processes: ClusterProcess[];
   /** The running processes of a role, in the order of their starts. */

@@ -16,7 +16,7 @@ export interface Standalone {
   managementUrl?: string | undefined;
   /** The serving process, which is not the spawned one when npm or a terminal is in between. */
   pid: number;
-  keys: { routerKey: string; agentKey: string };
+  keys: { routerKey: string; managementKey: string; agentKey: string };
   dataDir: string;
   /** The spawned program. */
   program: RunningProgram;
@@ -41,7 +41,7 @@ const READY_TIMEOUT_MS = 90_000;
 
 const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url(), managementUrl: z.url().optional() });
 /** Without keys that the environment sets. */
-const keyFile = z.object({ router_key: z.string().default(''), agent_key: z.string().default('') });
+const keyFile = z.object({ router_key: z.string().default(''), router_management_key: z.string().default(''), agent_key: z.string().default('') });
 
 export const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
 
@@ -77,7 +77,11 @@ export async function startStandalone({ dataDir, command = builtProgram, cwd, en
   const stored = keyFile.parse(JSON.parse(await readFile(join(folder, 'keys.json'), 'utf8')));
   return {
     ...ready,
-    keys: { routerKey: env.ROUTER_API_KEY ?? stored.router_key, agentKey: env.AGENT_API_KEY ?? stored.agent_key },
+    keys: {
+      routerKey: env.ROUTER_API_KEY ?? stored.router_key,
+      managementKey: env.ROUTER_MANAGEMENT_KEY ?? stored.router_management_key,
+      agentKey: env.AGENT_API_KEY ?? stored.agent_key,
+    },
     dataDir: folder,
     program,
     output: program.output,

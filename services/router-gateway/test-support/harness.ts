@@ -4,6 +4,8 @@ import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
+import { fileKeys } from '#shared/keys/file-keys.ts';
+import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { Admission } from '../admission.ts';
@@ -14,7 +16,7 @@ import { CallReaders } from '../relay/call-readers.ts';
 
 export const HOUSE_SECRET = 'the secret of a deployment under test';
 export const KEY = 'sk-test-1';
-export const environment = { KEY_ONE: KEY, KEY_TWO: 'sk-test-2', KEY_OFF: 'sk-test-off' };
+export const environment = { KEY_ONE: KEY, KEY_TWO: 'sk-test-2', KEY_OFF: 'sk-test-off', KEY_MANAGEMENT: 'sk-test-management' };
 
 /** A configuration with an example of everything that the gateway reads. */
 export const testConfig = routerConfig.parse({
@@ -43,6 +45,7 @@ export const testConfig = routerConfig.parse({
     { id: 'one', key: '${KEY_ONE}' },
     { id: 'two', key: '${KEY_TWO}' },
     { id: 'off', key: '${KEY_OFF}', disabled: true },
+    { id: 'manager', key: '${KEY_MANAGEMENT}', management: true },
   ],
 });
 
@@ -152,7 +155,7 @@ export function openTestApp(
   const sender = new CallSender({ bus, log, limits: all });
   const app = buildApp({
     routerConfig: config,
-    environment: variables,
+    keys: openKeyDirectory({ fileKeys: fileKeys(config, variables), database: null, log }),
     houseSecret: HOUSE_SECRET,
     bus,
     database: null,
