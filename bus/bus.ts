@@ -1,7 +1,7 @@
 import type { workKinds } from '#shared/work-kinds.ts';
 
 /**
- * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands and work are durable once their promise resolves.
+ * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands, work and usage are durable once their promise resolves.
  * Notices and tokens may be lost at any moment; their readers must recover. Bodies of commands and work are well-formed text of at most 32 MiB; over 512 KiB
  * they travel as blobs, transparently.
  *
@@ -14,13 +14,14 @@ export interface Bus {
   readonly notices: NoticeBoard;
   readonly tokens: TokenStream;
   readonly blobs: BlobStore;
+  readonly usage: UsageLog;
   /** False while the broker can't be reached. */
   isReady(): boolean;
   /** Sends what this tick has published so far now, not at the end of the tick. Costs a write: for the start of what a client waits for. */
   flush(): void;
   /**
-   * False from four fifths of the limits of the command log or the work queue. Checked before admitting new work, so that results of admitted work always
-   * fit.
+   * False from four fifths of the limits of the command log, the work queue or the usage log. Checked before admitting new work, so that results of admitted
+   * work always fit.
    * @param kind the kind of item that the work becomes: false also while such items would wait more than a few seconds (shared/admission.ts)
    */
   hasCapacity(kind?: WorkKind): boolean;
@@ -180,4 +181,36 @@ export interface TokenStream {
 export interface BlobStore {
   put(bytes: Uint8Array): Promise<string>;
   get(id: string): Promise<Uint8Array | null>;
+}
+
+/** What calls have used, until it is in the ledger. Without a maximum age: a record stays until a handler has accepted it. */
+export interface UsageLog {
+  /**
+   * Resolves once the record is stored. A message id seen within the last 120 s is a duplicate and stores nothing. The first try is sent in this call, on the
+   * connection of token frames: while the bus is ready, a record leaves this process before a frame that is published to `tokens` after it, without an await
+   * between the two. While the broker is away the record is kept in memory and sent again until it is stored or the bus closes.
+   *
+   * Rejects only with `bus.full`, `bus.closed`, `bus.body_too_large` and refusals that last, such as a missing permission: then the record is not kept here.
+   * @param body at most 128 KiB
+   */
+  append(messageId: string, body: string): Promise<void>;
+  /**
+   * The handler gets 1 to `maxBatch` records, in no promised order; the next batch waits for its promise. At least once: all records of a batch are removed when
+   * it resolves; when it rejects they are delivered again after a back-off, here or to another consumer. A record is delivered again, too, when its consumer
+   * dies, is paused, or loses the broker.
+   */
+  consume(handler: (records: UsageMessage[]) => Promise<void>, options: { maxBatch: number }): Subscription;
+  /** What no handler has accepted yet, those in flight included. */
+  backlog(): Promise<UsageBacklog>;
+}
+
+export interface UsageMessage {
+  messageId: string;
+  body: string;
+}
+
+export interface UsageBacklog {
+  records: number;
+  /** When the oldest of them was stored, by the log's own clock; null for none. */
+  oldestAtMs: number | null;
 }

@@ -56,6 +56,7 @@ export function withTaggedCommands(bus: Bus, tags: CommandTags): Bus {
     notices: bus.notices,
     tokens: bus.tokens,
     blobs: bus.blobs,
+    usage: bus.usage,
     isReady: () => bus.isReady(),
     flush: () => bus.flush(),
     hasCapacity: (kind) => bus.hasCapacity(kind),

@@ -9,6 +9,7 @@ import { noticeCases } from './conformance/notices.ts';
 import { positionCases } from './conformance/positions.ts';
 import { tokenCases, tokenWindowCases } from './conformance/tokens.ts';
 import { type BusKind, type BusUnderTest, TIMEOUT_MS, type UnderTest } from './conformance/under-test.ts';
+import { usageCases, usageReopenCases, usageWindowCases } from './conformance/usage.ts';
 import { workCases, workReopenCases, workWindowCases } from './conformance/work.ts';
 
 const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> = {
@@ -24,8 +25,10 @@ const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> 
     closingCases,
     commandReopenCases,
     workReopenCases,
+    usageCases,
+    usageReopenCases,
   ],
-  brief: [commandWindowCases, workWindowCases, tokenWindowCases, blobWindowCases],
+  brief: [commandWindowCases, workWindowCases, tokenWindowCases, blobWindowCases, usageWindowCases],
   small: [capacityCases],
 };
 

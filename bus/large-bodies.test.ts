@@ -50,6 +50,7 @@ function innerBus() {
         return blobs.get(id) ?? null;
       },
     },
+    usage: { append: async () => {}, consume: () => subscription, backlog: async () => ({ records: 0, oldestAtMs: null }) },
     isReady: () => true,
     flush: () => {},
     hasCapacity: () => false,

@@ -32,6 +32,7 @@ export function withLargeBodies(inner: Bus): Bus {
     notices: inner.notices,
     tokens: withLargeFrames(inner.tokens),
     blobs: inner.blobs,
+    usage: inner.usage,
     isReady: () => inner.isReady(),
     flush: () => inner.flush(),
     hasCapacity: (kind) => inner.hasCapacity(kind),

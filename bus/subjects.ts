@@ -29,6 +29,8 @@ export const addresses = {
   replies: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `ctl.<call>`: aborts a model or tool call. */
   control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker', 'effect-worker'] },
+  /** Usage records of calls that have ended, stored in the usage log. */
+  usage: { pattern: 'usage.record', publish: ['router-worker', 'operator'], read: ['router-worker'] },
   /** `key.<hash>`: a key was changed, disabled or deleted; what is cached of it is dropped. */
   keys: { pattern: 'key.*', publish: ['router-gateway'], read: ['router-gateway', 'router-worker'] },
   /** `hb.<origin>`, for calls of actors `hb.<partition>`: a worker's running calls, and the question which of them have interest. */

@@ -41,6 +41,18 @@ describe('the declarations of streams', () => {
     expect(declarationOf('WORK').max_bytes).toBeGreaterThan(0);
   });
 
+  it('DESIGN 6: usage is on disk, drops nothing by age, refuses when it is full, and remembers message ids for 120 s', () => {
+    expect(declarationOf('USAGE')).toMatchObject({
+      subjects: ['usage.record'],
+      storage: 'file',
+      retention: 'workqueue',
+      discard: 'new',
+      max_age: 0,
+      duplicate_window: 2 * MINUTE_NS,
+    });
+    expect(declarationOf('USAGE').max_bytes).toBeGreaterThan(0);
+  });
+
   it('DESIGN 7: frames are kept in memory for two minutes, the oldest go first, and no call has a limit of its own', () => {
     const frames = declarationOf('TOK');
 

@@ -7,6 +7,7 @@ export const needServers = [
   'tests/chaos/**/*.test.ts',
   'bus/nats/{broker-loss,nats-bus,opening,permissions}.test.ts',
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
+  'bus/nats/usage/usage-log.test.ts',
   'bus/nats/work/pause-detector.test.ts',
   'shared/storage/postgres/{migrate,open-postgres}.test.ts',
   'shared/storage/redis/open-redis.test.ts',

@@ -50,6 +50,21 @@ export function capacityCases(underTest: UnderTest): void {
       expect(await publish('after')).toEqual({ duplicate: false });
     });
 
+    it('DESIGN 6: there is capacity until the usage log is four fifths full; a full one refuses, and accepted records free it again', async () => {
+      const { bus, capacityBytes } = underTest();
+      const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
+      const append = (messageId: string) => bus.usage.append(messageId, body);
+      await store(6, 0, append);
+      await hasCapacity(bus, true);
+      await store(3, 6, append);
+      await hasCapacity(bus, false);
+      await expect(store(4, 9, append)).rejects.toMatchObject(FULL);
+
+      bus.usage.consume(async () => {}, { maxBatch: 4 });
+      await hasCapacity(bus, true);
+      await append('after');
+    });
+
     it('DESIGN 13: there is no capacity for more work of a kind while waiting items are not consumed, and other kinds are not affected', async () => {
       const { bus } = underTest();
       let release = () => {};

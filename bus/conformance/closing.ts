@@ -24,15 +24,25 @@ export function closingCases(underTest: UnderTest): void {
         await go.opened;
         outcomes.push('command done');
       });
+      bus.usage.consume(
+        async () => {
+          begun.add('usage');
+          await go.opened;
+          await bus.usage.append('gen-2', 'of a call that ends now');
+          outcomes.push('usage done');
+        },
+        { maxBatch: 1 },
+      );
       await bus.work.publish('router.call', 'w1', 'a');
       await bus.commands.append(2, 'm1', 'a');
-      await begun.atLeast(2);
+      await bus.usage.append('gen-1', 'a');
+      await begun.atLeast(3);
       const closing = bus.close().then(() => outcomes.push('closed'));
       go.open();
       await closing;
 
       expect(outcomes.at(-1)).toBe('closed');
-      expect(outcomes.slice(0, 2).sort()).toEqual(['command done', 'work done']);
+      expect(outcomes.slice(0, 3).sort()).toEqual(['command done', 'usage done', 'work done']);
     });
 
     it('happens once, however often it is called', async () => {
@@ -53,6 +63,9 @@ export function closingCases(underTest: UnderTest): void {
       ['a replay', (bus) => bus.tokens.replay('tok.a.b')],
       ['a new blob', (bus) => bus.blobs.put(Buffer.from('a'))],
       ['a look at a blob', (bus) => bus.blobs.get('a')],
+      ['a usage record', (bus) => bus.usage.append('gen-1', 'a')],
+      ['a look at the backlog of usage', (bus) => bus.usage.backlog()],
+      ['a consumer of usage', async (bus) => bus.usage.consume(async () => {}, { maxBatch: 1 })],
       ['a reader of commands', async (bus) => bus.commands.read(1, START, async () => {})],
       ['a consumer', async (bus) => bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async () => {})],
       ['a listener to notices', async (bus) => bus.notices.subscribe('a.b', () => {})],

@@ -2,15 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Bus, LogPosition } from '../bus.ts';
 
 /**
- * `ordinary`: windows and limits that no case reaches; `brief`: windows that a case can wait out; `small`: a command log and a work queue that a case can
- * fill.
+ * `ordinary`: windows and limits that no case reaches; `brief`: windows that a case can wait out; `small`: a command log, a work queue and a usage log that
+ * a case can fill.
  */
 export type BusKind = 'ordinary' | 'brief' | 'small';
 
 export interface BusUnderTest {
   bus: Bus;
   windows: { dedupeMs: number; replayMs: number; blobMs: number };
-  /** Of the command log, and of the work queue. */
+  /** Of the command log, of the work queue and of the usage log. */
   capacityBytes: number;
   /** Advances the driver's clock, or waits. */
   pass(ms: number): Promise<void>;

@@ -4,9 +4,11 @@ export interface MemoryBusLimits {
   logBytes: number;
   /** Unsettled items. */
   workBytes: number;
+  /** Usage records that no handler has accepted. */
+  usageBytes: number;
 }
 
-export const DEFAULT_LIMITS: MemoryBusLimits = { logBytes: 1024 * 1024 * 1024, workBytes: 512 * 1024 * 1024 };
+export const DEFAULT_LIMITS: MemoryBusLimits = { logBytes: 1024 * 1024 * 1024, workBytes: 512 * 1024 * 1024, usageBytes: 512 * 1024 * 1024 };
 
 /** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;

@@ -10,7 +10,7 @@ import { busConformance } from '../conformance.ts';
 import { LOST_BODY } from '../large-bodies.ts';
 import { openMemoryBus } from './memory-bus.ts';
 
-const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs'];
+const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs', 'bus_usage'];
 
 // Creating a database takes seconds: all cases share one, whose tables they drop first.
 let database: Database;
@@ -42,7 +42,11 @@ busConformance('memory', async (kind): Promise<BusUnderTest> => {
   const clock = movableClock();
   const opened: Bus[] = [];
   const open = async () => {
-    const bus = await openMemoryBus({ database, clock, ...(kind === 'small' ? { limits: { logBytes: SMALL_BYTES, workBytes: SMALL_BYTES } } : {}) });
+    const bus = await openMemoryBus({
+      database,
+      clock,
+      ...(kind === 'small' ? { limits: { logBytes: SMALL_BYTES, workBytes: SMALL_BYTES, usageBytes: SMALL_BYTES } } : {}),
+    });
     opened.push(bus);
     return bus;
   };

@@ -10,6 +10,7 @@ import { DEFAULT_LIMITS, type MemoryBusLimits } from './limits.ts';
 import { openNoticeBoard } from './notice-board.ts';
 import { openTokenStream } from './token-stream.ts';
 import type { ComponentDeps } from './types.ts';
+import { openUsageLog } from './usage-log.ts';
 import { openWorkQueue } from './work-queue.ts';
 
 export interface MemoryBusOptions {
@@ -33,6 +34,7 @@ const LAYOUT = [
   `create table if not exists bus_blobs (
     id text not null, part int not null, parts int not null, bytes bytea not null, expires_at_ms bigint not null, primary key (id, part))`,
   'create index if not exists bus_blobs_expiry on bus_blobs (expires_at_ms)',
+  'create table if not exists bus_usage (sequence bigint primary key, message_id text not null, body text not null, stored_at_ms bigint not null)',
   // Bodies are soon deleted: compressing them costs more than it saves.
   'alter table bus_log alter column body set storage external',
   'alter table bus_work alter column body set storage external',
@@ -40,8 +42,8 @@ const LAYOUT = [
 ];
 
 /**
- * The embedded bus, for one process. One open bus per database: two would assign the same sequences. Commands, work and blobs are in tables, notices and
- * tokens in memory. The embedded database never flushes to disk: commits survive a crash of the process, not of the machine.
+ * The embedded bus, for one process. One open bus per database: two would assign the same sequences. Commands, work, usage and blobs are in tables, notices
+ * and tokens in memory. The embedded database never flushes to disk: commits survive a crash of the process, not of the machine.
  *
  * @throws `storage.schema_refused` when a newer version has created the tables
  */
@@ -53,7 +55,8 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
   const notices = openNoticeBoard(deps);
   const tokens = openTokenStream(deps);
   const blobs = await openBlobStore(deps);
-  const parts = [commands, work, notices, tokens, blobs];
+  const usage = await openUsageLog(deps);
+  const parts = [commands, work, notices, tokens, blobs, usage];
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {
@@ -68,9 +71,10 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     notices,
     tokens,
     blobs,
+    usage,
     isReady: () => closing === null,
     flush: () => {},
-    hasCapacity: (kind) => commands.hasCapacity() && work.hasCapacity() && (kind === undefined || work.admits(kind)),
+    hasCapacity: (kind) => commands.hasCapacity() && work.hasCapacity() && usage.hasCapacity() && (kind === undefined || work.admits(kind)),
     // It is never away.
     onReconnect: () => ({ stop: async () => {} }),
     close: () => {

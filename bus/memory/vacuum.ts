@@ -9,7 +9,7 @@ const VACUUM_AFTER_ROWS = 5_000;
  */
 export function vacuumer(
   { database, log }: ComponentDeps,
-  table: 'bus_log' | 'bus_work' | 'bus_blobs',
+  table: 'bus_log' | 'bus_work' | 'bus_blobs' | 'bus_usage',
   afterRows = VACUUM_AFTER_ROWS,
 ): (deletedRows: number) => Promise<void> {
   let obsoleteRows = 0;

@@ -1,26 +1,26 @@
 import { QueueingDelay, SAMPLE_INTERVAL_MS } from '#shared/admission.ts';
 import type { WorkKind } from '../bus.ts';
 import { workQueues } from '../work-queues.ts';
+import { isStreamMissing } from './connection/broker-errors.ts';
 import type { NatsLink } from './connection/link.ts';
-import { streams } from './streams.ts';
+import { type AdmissionStream, streams } from './streams.ts';
 
 /** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
 const SAMPLE_BUDGET_MS = 2_000;
 
-/** Capacity of the command and work streams, and queueing delays. Answers from the last sample, and refreshes a stale one in the background. */
+/** Capacity of the streams that results of work go to, and queueing delays. Answers from the last sample, and refreshes a stale one in the background. */
 export class CapacityGauge {
   readonly #link: NatsLink;
-  /** The streams that this process may ask about. */
-  readonly #names: readonly string[];
+  readonly #streams: readonly AdmissionStream[];
   readonly #queueingDelays = new Map<WorkKind, QueueingDelay>();
   #isBelowCapacity = true;
   #sampledAt = Number.NEGATIVE_INFINITY;
   #sampling: Promise<void> | null = null;
 
-  constructor(link: NatsLink, names: readonly string[]) {
+  constructor(link: NatsLink, asked: readonly AdmissionStream[]) {
     this.#link = link;
-    this.#names = names.filter((name) => name === streams.commands.name || name === streams.work.name);
+    this.#streams = asked;
   }
 
   /** @param kind what the admitted work becomes */
@@ -59,10 +59,21 @@ export class CapacityGauge {
   }
 
   async #sampleStreams(): Promise<void> {
-    const infos = await Promise.all(
-      this.#names.map((name) => this.#link.retryWhileTransient('describe a stream', SAMPLE_BUDGET_MS, () => this.#link.manager.streams.info(name))),
-    );
-    this.#isBelowCapacity = infos.every(({ config, state }) => state.bytes < CAPACITY_SHARE * config.max_bytes);
+    const areBelow = await Promise.all(this.#streams.map((stream) => this.#isStreamBelow(stream)));
+    this.#isBelowCapacity = areBelow.every((isBelow) => isBelow);
+  }
+
+  async #isStreamBelow({ name, isDeclared }: AdmissionStream): Promise<boolean> {
+    const link = this.#link;
+    const info = await link.retryWhileTransient('describe a stream', SAMPLE_BUDGET_MS, async () => {
+      try {
+        return await link.manager.streams.info(name);
+      } catch (error) {
+        if (!isDeclared && isStreamMissing(error)) return null;
+        throw error;
+      }
+    });
+    return info === null || info.state.bytes < CAPACITY_SHARE * info.config.max_bytes;
   }
 
   /** Rejects without a consumer, before the first worker. */

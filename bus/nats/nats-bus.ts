@@ -12,8 +12,9 @@ import { storedPublisher } from './connection/stored-publish.ts';
 import { declareStreams } from './declare-streams.ts';
 import { natsNoticeBoard } from './notice-board.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
-import { declarationsFor } from './streams.ts';
+import { admissionStreamsOf, declarationsFor } from './streams.ts';
 import { natsTokenStream } from './tokens/token-stream.ts';
+import { natsUsageLog } from './usage/usage-log.ts';
 import { natsWorkQueue } from './work/work-queue.ts';
 
 export interface NatsBusOptions {
@@ -40,22 +41,21 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   const declarations = declarationsFor(user, limits);
   const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, log);
   const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
-  const capacity = new CapacityGauge(
-    link,
-    declarations.map(({ name }) => name),
-  );
+  const capacity = new CapacityGauge(link, admissionStreamsOf(user));
   await capacity.sample();
-  const publish = storedPublisher(link, budgetMs, () => capacity.markFull());
+  const onFull = () => capacity.markFull();
+  const publish = storedPublisher({ link, budgetMs, onFull });
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
   const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, log);
   const tokens = natsTokenStream({ link, budgetMs, isAlone: () => work.inFlight() <= 1, log });
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
+  const usage = natsUsageLog({ link, budgetMs, ackWaitMs: limits.usageAckWaitMs, onFull, log });
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {
     // Running handlers may append, publish and ack: refuse nothing before the last has returned.
-    await Promise.all([commands.stopReaders(), work.stopReaders()]);
+    await Promise.all([commands.stopReaders(), work.stopReaders(), usage.stopReaders()]);
     notices.close();
     tokens.close();
     await link.close();
@@ -67,6 +67,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
     notices,
     tokens,
     blobs,
+    usage,
     isReady: () => closing === null && link.isReady,
     flush: () => tokens.flush(),
     hasCapacity: (kind) => capacity.hasCapacity(kind),

@@ -112,7 +112,7 @@ it('DESIGN 11: a process uses a stream with other settings unchanged, and logs t
   const settings = { commandMaxBytes: 2_000_000 };
   const changed = (await upgradeStreams(account, settings)).filter(({ outcome }) => outcome !== 'unchanged');
   expect(changed).toEqual([{ name: 'CMD', outcome: 'changed', differences: [{ field: 'max_bytes', found: 1_000_000, declared: 2_000_000 }] }]);
-  expect((await upgradeStreams(account, settings)).map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged', 'unchanged', 'unchanged']);
+  expect((await upgradeStreams(account, settings)).map(({ outcome }) => outcome)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE'].map(() => 'unchanged'));
   await after.commands.append(1, 'large3', body);
   expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
 });
@@ -166,9 +166,9 @@ it('DESIGN 11: a process stays unready when the broker comes back with a stream 
 });
 
 it('lets concurrently starting processes declare the same streams', async () => {
-  const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
+  const { commandMaxBytes, workMaxBytes, blobMaxBytes, usageMaxBytes, tokenMaxBytes } = defaultSettings;
   // Exactly what the streams need. The broker reports to most processes that there is no storage, or that a name or subject is in use.
-  const onDisk = commandMaxBytes + workMaxBytes + blobMaxBytes;
+  const onDisk = commandMaxBytes + workMaxBytes + blobMaxBytes + usageMaxBytes;
   const server = await serverWith(`jetstream { max_memory_store: ${tokenMaxBytes}, max_file_store: ${onDisk} }`);
   const opening = Array.from({ length: 10 }, () => openNatsBus({ servers: server.url, user: null, password: null, log: silentLog }));
   const buses = await Promise.all(opening);

@@ -115,14 +115,16 @@ describe('the broker’s permissions: ', () => {
   });
 
   it.each(busUsers)('%s may not delete or seal a stream, list streams, or subscribe to the broker’s own subjects', async (user) => {
-    for (const stream of ['CMD', 'WORK', 'TOK', 'BLOB']) {
+    for (const stream of ['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']) {
       expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.SNAPSHOT.${stream}`), stream).toBe(false);
-      if (stream !== 'CMD' || user !== 'actor-host') expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
+      const mayPurge = (stream === 'CMD' && user === 'actor-host') || (stream === 'USAGE' && user === 'router-worker');
+      if (!mayPurge) expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
     }
     for (const subject of ['$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.OTHER']) expect(await mayPublish(user, subject)).toBe(false);
-    for (const pattern of ['>', '$SYS.>', '$JS.>', '_INBOX.>', 'cmd.*', 'work.>', 'blob.>']) expect(await maySubscribe(user, pattern), pattern).toBe(false);
+    for (const pattern of ['>', '$SYS.>', '$JS.>', '_INBOX.>', 'cmd.*', 'work.>', 'blob.>', 'usage.>'])
+      expect(await maySubscribe(user, pattern), pattern).toBe(false);
   });
 
   it.each(busUsers)('%s can not read what is meant for another user, or reply in its place', async (user) => {
@@ -137,7 +139,7 @@ describe('the broker’s permissions: ', () => {
       const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
       expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
       // Stored subjects have consumers and no subscribers.
-      const isStored = /^(?:cmd|work)\./.test(address.pattern);
+      const isStored = /^(?:cmd|work|usage)\./.test(address.pattern);
       expect(await maySubscribe(user, address.pattern), `read ${address.pattern}`).toBe(!isStored && users.read.includes(user));
     }
   });
@@ -154,6 +156,9 @@ describe('the broker’s permissions: ', () => {
     ['agent-gateway', 'the number of clients’ calls that wait', '$JS.API.CONSUMER.INFO.WORK.router-call'],
     ['agent-gateway', 'large bodies', '$JS.API.DIRECT.GET.BLOB.blob.x1.0'],
     ['effect-worker', 'acks of model calls', '$JS.ACK.WORK.router-turn.1.1.1.1.0'],
+    ['router-gateway', 'usage', '$JS.API.CONSUMER.MSG.NEXT.USAGE.usage'],
+    ['effect-worker', 'usage', '$JS.API.STREAM.INFO.USAGE'],
+    ['router-worker', 'usage by a consumer of its own', '$JS.API.CONSUMER.CREATE.USAGE.spy.usage.record'],
     ['operator', 'commands', '$JS.API.CONSUMER.MSG.NEXT.CMD.spy'],
   ])('%s gets at %s by the broker’s own interface', async (user, _, subject) => {
     expect(await mayPublish(user, subject)).toBe(false);
@@ -220,6 +225,7 @@ describe('the driver works for', () => {
       'WORK unchanged',
       'TOK changed',
       'BLOB unchanged',
+      'USAGE unchanged',
     ]);
     await upgradeStreams(account);
   });
@@ -287,6 +293,31 @@ describe('the driver works for', () => {
     await consuming.stop();
   });
 
+  it('usage from one router worker to another', async () => {
+    const [sender, ledger] = [await open('router-worker'), await open('router-worker')];
+    const delivered = new Collector<string>();
+    let rejected = false;
+    const consuming = ledger.usage.consume(
+      async (records) => {
+        if (!rejected) {
+          rejected = true;
+          throw new Error(DROPPED);
+        }
+        for (const { messageId } of records) delivered.add(messageId);
+      },
+      { maxBatch: 10 },
+    );
+    await sender.usage.append('gen-1', '{}');
+    await delivered.atLeast(1);
+    await eventually(
+      () => sender.usage.backlog(),
+      ({ records }) => records === 0,
+    );
+    await consuming.stop();
+    // The handler rejected once, which is a warning.
+    expect(complaints.splice(0)).toEqual([`a batch of usage records was rejected: it is delivered again: ${DROPPED}`]);
+  });
+
   it.each<BusUser>(['router-gateway', 'agent-gateway'])('tokens of the router worker to %s, live and read back', async (user) => {
     const [worker, reader] = [await open('router-worker'), await open(user)];
     const delivered = new Collector<string>();
@@ -325,7 +356,7 @@ describe('the driver works for', () => {
   });
 
   it.each(
-    (['notices', 'partitions', 'hosts', 'replies', 'control'] as const).flatMap((name) => {
+    (['notices', 'partitions', 'hosts', 'replies', 'control', 'keys'] as const).flatMap((name) => {
       const { pattern, publish, read }: { pattern: string; publish: readonly BusUser[]; read: readonly BusUser[] } = addresses[name];
       return publish.flatMap((from) => read.map((to) => [pattern, from, to] as const));
     }),

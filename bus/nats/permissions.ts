@@ -1,7 +1,7 @@
 import { type Address, addresses, type BusUser } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
-import { type StreamUse, streams } from './streams.ts';
+import { type StreamUse, streams, USAGE_CONSUMER } from './streams.ts';
 
 /** With wildcards; all else is refused. */
 interface Permissions {
@@ -12,10 +12,12 @@ interface Permissions {
 export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'];
 
 const API = '$JS.API';
-const { commands, ...notices } = addresses;
+const { commands, usage, ...notices } = addresses;
 const queues = Object.values(workQueues);
+/** Bodies may be blobs. */
+const large: readonly Address[] = [commands, ...queues];
 /** Read through consumers only, never subscribed to. */
-const consumedOnly: readonly Address[] = [commands, ...queues];
+const consumedOnly: readonly Address[] = [...large, usage];
 const all: readonly Address[] = [...consumedOnly, ...Object.values(notices)];
 
 /** A user's subjects in `subjects.ts`, and exactly those JetStream API calls that the driver makes for it. No user may delete a stream. */
@@ -29,7 +31,8 @@ export function permissionsOf(user: BusUser): Permissions {
     ...(reads.some(mayBeLarge) ? streams.blobs.subjects.map((subject) => `${API}.DIRECT.GET.${streams.blobs.name}.${subject}`) : []),
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
     ...(includes([...addresses.tokens.read, ...addresses.tokens.publish], user) ? readingTokens() : []),
-    ...queues.flatMap((queue) => (includes(queue.read, user) ? consuming(queue) : [])),
+    ...queues.flatMap((queue) => (includes(queue.read, user) ? consuming(streams.work, queue) : [])),
+    ...(includes(usage.read, user) ? consumingUsage() : []),
     ...queues.flatMap((queue) => (includes(queue.admits, user) ? [`${API}.CONSUMER.INFO.${streams.work.name}.${queue.consumer}`] : [])),
   ];
   const subscribe = [
@@ -45,8 +48,9 @@ export function permissionsOf(user: BusUser): Permissions {
  * deployment has no actor host. Creating never changes a stream: the broker refuses a name with another configuration. Only the operator may update, which
  * can delete messages or make the broker copy streams.
  */
-function declaring({ name, users }: StreamUse, user: BusUser): string[] {
-  const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : users.includes(user) ? ['INFO', 'CREATE'] : [];
+function declaring({ name, users, admits = [] }: StreamUse, user: BusUser): string[] {
+  const used = users.includes(user) ? ['INFO', 'CREATE'] : admits.includes(user) ? ['INFO'] : [];
+  const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : used;
   return calls.map((call) => `${API}.STREAM.${call}.${name}`);
 }
 
@@ -68,9 +72,8 @@ function readingTokens(): string[] {
   return [`${API}.CONSUMER.CREATE.${name}.*.${addresses.tokens.pattern}`, `${API}.CONSUMER.MSG.NEXT.${name}.*`, `${API}.CONSUMER.DELETE.${name}.*`];
 }
 
-/** The consumer of a kind of work, and its acks in both forms (delivery-subject.ts). */
-function consuming({ consumer: name, pattern: subject }: (typeof queues)[number]): string[] {
-  const stream = streams.work.name;
+/** The durable consumer of a subject, and its acks in both forms (delivery-subject.ts). */
+function consuming({ name: stream }: StreamUse, { consumer: name, pattern: subject }: { consumer: string; pattern: string }): string[] {
   return [
     `${API}.CONSUMER.CREATE.${stream}.${name}.${subject}`,
     `${API}.CONSUMER.MSG.NEXT.${stream}.${name}`,
@@ -79,9 +82,14 @@ function consuming({ consumer: name, pattern: subject }: (typeof queues)[number]
   ];
 }
 
-/** Its bodies may be blobs. */
+/** Also the purge of what was acked and kept by a killed broker, below the consumer's ack floor. */
+function consumingUsage(): string[] {
+  const { name } = streams.usage;
+  return [...consuming(streams.usage, { ...usage, consumer: USAGE_CONSUMER }), `${API}.CONSUMER.INFO.${name}.${USAGE_CONSUMER}`, `${API}.STREAM.PURGE.${name}`];
+}
+
 function mayBeLarge(address: Address): boolean {
-  return consumedOnly.includes(address);
+  return large.includes(address);
 }
 
 /** Widens the table's literal types. */

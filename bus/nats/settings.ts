@@ -12,8 +12,12 @@ export interface NatsSettings {
   blobMaxAgeMs: number;
   /** Item deadlines are long past by then. */
   workMaxAgeMs: number;
+  /** A usage record is delivered again this long after its delivery: much longer than a batch takes, and what a killed consumer delays it by. */
+  usageAckWaitMs: number;
   /** Reserved by the broker on disk: declaring fails when less is free. Together they fit 10 GB. */
   commandMaxBytes: number;
+  /** Some 400,000 records of calls, for the time that the ledger's database is away. */
+  usageMaxBytes: number;
   workMaxBytes: number;
   blobMaxBytes: number;
   /** In memory: 4,000 calls of 64 KiB within two minutes; past it the oldest frames are dropped. */
@@ -30,7 +34,9 @@ export const defaultSettings: NatsSettings = {
   tokenMaxAgeMs: 120_000,
   blobMaxAgeMs: 24 * HOUR_MS,
   workMaxAgeMs: 24 * HOUR_MS,
+  usageAckWaitMs: 15_000,
   commandMaxBytes: 1024 * MEBIBYTE,
+  usageMaxBytes: 512 * MEBIBYTE,
   workMaxBytes: 1024 * MEBIBYTE,
   blobMaxBytes: 3 * 1024 * MEBIBYTE,
   tokenMaxBytes: 256 * MEBIBYTE,

@@ -3,7 +3,7 @@ import { workKinds } from '#shared/work-kinds.ts';
 import { addresses, type BusUser } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { defaultSettings } from './settings.ts';
-import { declarationsFor, streams } from './streams.ts';
+import { admissionStreamsOf, declarationsFor, streams } from './streams.ts';
 
 function namesFor(user: BusUser | null): string[] {
   return declarationsFor(user, defaultSettings).map(({ name }) => name);
@@ -11,13 +11,22 @@ function namesFor(user: BusUser | null): string[] {
 
 describe('streams', () => {
   it('are declared by their users', () => {
-    expect(namesFor(null)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
+    expect(namesFor(null)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('router-gateway')).toEqual(['WORK', 'TOK', 'BLOB']);
     expect(namesFor('agent-gateway')).toEqual(['CMD', 'TOK', 'BLOB']);
     expect(namesFor('actor-host')).toEqual(['CMD', 'WORK', 'BLOB']);
-    expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
+    expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('effect-worker')).toEqual(['CMD', 'WORK', 'BLOB']);
-    expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB']);
+    expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB', 'USAGE']);
+  });
+
+  it('gateways ask how full the usage log is, which workers declare', () => {
+    expect(admissionStreamsOf(null)).toEqual(['CMD', 'WORK', 'USAGE'].map((name) => ({ name, isDeclared: true })));
+    expect(admissionStreamsOf('router-gateway')).toEqual([
+      { name: 'WORK', isDeclared: true },
+      { name: 'USAGE', isDeclared: false },
+    ]);
+    expect(admissionStreamsOf('actor-host').map(({ name }) => name)).toEqual(['CMD', 'WORK']);
   });
 
   it('DESIGN 6: the queue captures every kind of work, each with its own consumer', () => {
@@ -35,6 +44,6 @@ describe('streams', () => {
     const onDisk = declarationsFor(null, defaultSettings).filter(({ storage }) => storage === 'file');
 
     expect(onDisk.reduce((sum, { max_bytes: bytes }) => sum + bytes, 0)).toBeLessThan(7e9);
-    expect(onDisk.map(({ discard }) => discard)).toEqual(['new', 'new', 'new']);
+    expect(onDisk.map(({ discard }) => discard)).toEqual(['new', 'new', 'new', 'new']);
   });
 });

@@ -9,10 +9,15 @@ export interface StreamUse {
   subjects: readonly string[];
   /** May create it when missing; only the operator's command may change it (docs/adr/0024). */
   users: readonly BusUser[];
+  /** Ask how full it is before they admit a call, and use it for nothing else. */
+  admits?: readonly BusUser[];
 }
 
-const { commands, tokens } = addresses;
+const { commands, tokens, usage } = addresses;
 const work = Object.values(workQueues);
+
+/** The one durable consumer of the usage log, of all its readers. */
+export const USAGE_CONSUMER = 'usage';
 
 /** All streams. Declarations and the broker's permissions derive from this table. */
 export const streams = {
@@ -21,6 +26,7 @@ export const streams = {
   tokens: { name: 'TOK', subjects: ['tok.>'], users: usersOf([tokens]) },
   /** Large bodies of commands and work. */
   blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]) },
+  usage: { name: 'USAGE', subjects: [usage.pattern], users: usersOf([usage]), admits: ['router-gateway', 'agent-gateway'] },
 } as const satisfies Record<string, StreamUse>;
 
 /** Other fields keep the broker's defaults. */
@@ -32,9 +38,25 @@ export type StreamDeclaration = Pick<
 /** The streams that a user declares at the start and after each reconnect; null: all. */
 export function declarationsFor(user: BusUser | null, settings: NatsSettings): StreamDeclaration[] {
   const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
-  return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings)]
+  return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings), usageStream(settings)]
     .filter(({ use }) => isUsed(use))
     .map(({ use, declaration }) => ({ name: use.name, subjects: [...use.subjects], ...declaration }));
+}
+
+/** A stream whose fill level decides whether new work is admitted. */
+export interface AdmissionStream {
+  name: string;
+  /** False: others create it, and until then it is empty. */
+  isDeclared: boolean;
+}
+
+/** Those that a user may ask about; null: all. */
+export function admissionStreamsOf(user: BusUser | null): AdmissionStream[] {
+  const asked: readonly StreamUse[] = [streams.commands, streams.work, streams.usage];
+  return asked
+    .map(({ name, users, admits = [] }) => ({ name, isDeclared: user === null || users.includes(user), isAsked: user !== null && admits.includes(user) }))
+    .filter(({ isDeclared, isAsked }) => isDeclared || isAsked)
+    .map(({ name, isDeclared }) => ({ name, isDeclared }));
 }
 
 type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects'> };
@@ -99,6 +121,22 @@ function blobStream({ dedupeMs, blobMaxAgeMs, blobMaxBytes }: NatsSettings): Dec
       max_bytes: blobMaxBytes,
       duplicate_window: nanosOf(Math.min(dedupeMs, blobMaxAgeMs)),
       allow_direct: true,
+    },
+  };
+}
+
+/** No maximum age, unlike other work: what a call has cost must be booked however long the ledger's database is away. */
+function usageStream({ dedupeMs, usageMaxBytes }: NatsSettings): Declared {
+  return {
+    use: streams.usage,
+    declaration: {
+      storage: 'file',
+      retention: 'workqueue',
+      discard: 'new',
+      max_age: 0,
+      max_bytes: usageMaxBytes,
+      duplicate_window: nanosOf(dedupeMs),
+      allow_direct: false,
     },
   };
 }

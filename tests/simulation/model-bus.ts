@@ -43,6 +43,7 @@ export function openModelBus(options: BusOptions): Bus {
     },
     tokens: { publish: () => {}, subscribe: () => nothing, replay: async () => [] },
     blobs: { put: unused, get: unused },
+    usage: { append: unused, consume: () => nothing, backlog: unused },
     isReady: () => true,
     flush: () => {},
     hasCapacity: () => true,

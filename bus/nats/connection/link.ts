@@ -42,6 +42,8 @@ export class NatsLink {
   readonly tokens: NatsConnection;
   readonly manager: JetStreamManager;
   readonly requests: Requests;
+  /** On the connection of tokens: a request leaves before the frames that are published after it. */
+  readonly tokenRequests: Requests;
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
@@ -89,6 +91,7 @@ export class NatsLink {
     this.address = addressesOf(options.servers).join(', ');
     this.inboxPrefix = inboxPrefixOf(options.user);
     this.requests = new Requests(main, this.inboxPrefix);
+    this.tokenRequests = new Requests(tokens, this.inboxPrefix);
   }
 
   /** Both connections are usable. */
@@ -175,8 +178,9 @@ export class NatsLink {
     void this.#watch(this.main, (type) => (type === 'disconnect' ? this.#onLost() : this.#onFound()));
     void this.#watch(this.tokens, (type) => {
       this.#tokensUp = type === 'reconnect';
-      if (this.#tokensUp) this.#announce();
-      else this.#wasAway = true;
+      if (this.#tokensUp) return this.#announce();
+      this.#wasAway = true;
+      this.tokenRequests.end(lostMeanwhile());
     });
     for (;;) {
       const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
@@ -214,7 +218,9 @@ export class NatsLink {
   #report(status: Status): void {
     if (status.type === 'error') {
       this.#options.log.error({ err: status.error, address: this.address }, 'NATS reported an error');
-      if (status.error instanceof PermissionViolationError) this.requests.refuse(status.error);
+      if (!(status.error instanceof PermissionViolationError)) return;
+      this.requests.refuse(status.error);
+      this.tokenRequests.refuse(status.error);
     } else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
       this.#options.log.warn({ address: this.address, status: status.type }, 'NATS reported trouble with a connection');
     }
@@ -259,7 +265,7 @@ export class NatsLink {
   #goDown(): void {
     this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
     this.#up = null;
-    const lost = new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile');
+    const lost = lostMeanwhile();
     for (const reject of this.#pending.values()) reject(lost);
     this.requests.end(lost);
   }
@@ -364,6 +370,10 @@ export class NatsLink {
 /** Permanent, with a message of its own. */
 function isRefusedStream(error: unknown): error is SwitchyardError {
   return error instanceof SwitchyardError && error.code === 'bus.stream_refused';
+}
+
+function lostMeanwhile(): SwitchyardError {
+  return new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile');
 }
 
 function closed(): SwitchyardError {

@@ -1,6 +1,7 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NatsLink } from './link.ts';
+import type { Requests } from './requests.ts';
 import { storeMessage } from './store-message.ts';
 
 /** Unacknowledged; one second at the broker's 20,000 messages a second. More are refused. */
@@ -10,8 +11,16 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Resolves once the broker has stored the message, or found it stored already. */
 export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
 
+export interface StoredPublishDeps {
+  link: NatsLink;
+  budgetMs: number;
+  onFull: () => void;
+  /** The connection of a try; absent: the main one. */
+  requests?: () => Requests;
+}
+
 /** Retries keep the message id, so that a message with a lost ack is stored once. Order is not kept across retries. */
-export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
+export function storedPublisher({ link, budgetMs, onFull, requests = () => link.requests }: StoredPublishDeps): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;
   return async (subject, messageId, body, extraHeaders) => {
@@ -24,7 +33,7 @@ export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => 
     waitingBytes += bytes.byteLength;
     try {
       return await link.retryWhileTransient('store a message', budgetMs, (timeoutMs) =>
-        storeMessage(link.requests, { subject, messageId, bytes, timeoutMs, extraHeaders }),
+        storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders }),
       );
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();

@@ -39,6 +39,29 @@ async function listeningWay(url: string) {
   return { url: `nats://127.0.0.1:${address.port}`, sent, close };
 }
 
+it('DESIGN 8: a usage record leaves ahead of the frame that is published after it, on the same connection', async () => {
+  const way = await listeningWay(server.url);
+  const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });
+  // Text is batched until the end of the tick, terminal frames are not.
+  for (let call = 0; call < 20; call += 1) bus.tokens.publish(`tok.gw1.call${call}`, Buffer.from('text'));
+  const stored = Array.from({ length: 20 }, (_, call) => {
+    const appended = bus.usage.append(`gen-${call}`, `record-${call}`);
+    bus.tokens.publish(`tok.gw1.call${call}`, Buffer.from(`frame-${call}`));
+    return appended;
+  });
+  await Promise.all(stored);
+  const connection = way.sent.findIndex((text) => text.includes('frame-0'));
+  const sent = way.sent[connection] ?? '';
+
+  expect(connection).not.toBe(-1);
+  for (let call = 0; call < 20; call += 1) {
+    expect(sent.indexOf(`record-${call}\r\n`), `record ${call} is sent there`).not.toBe(-1);
+    expect(sent.indexOf(`record-${call}\r\n`)).toBeLessThan(sent.indexOf(`frame-${call}\r\n`));
+  }
+  await bus.close();
+  await way.close();
+});
+
 it('DESIGN 7: tokens have a separate connection, and request no ack', async () => {
   const way = await listeningWay(server.url);
   const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });

@@ -251,7 +251,7 @@ async function startHost(
 }
 
 function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
-  const { commands, work, notices, tokens, blobs } = bus;
+  const { commands, work, notices, tokens, blobs, usage } = bus;
   return {
     commands: {
       append: (...args) => commands.append(...args),
@@ -269,6 +269,7 @@ function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
     notices,
     tokens,
     blobs,
+    usage,
     isReady: () => bus.isReady(),
     flush: () => bus.flush(),
     hasCapacity: (kind) => bus.hasCapacity(kind),

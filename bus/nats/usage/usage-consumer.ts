@@ -1,0 +1,193 @@
+import { AsyncResource } from 'node:async_hooks';
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
+import type { Msg } from '@nats-io/transport-node';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Subscription, UsageLog, UsageMessage } from '../../bus.ts';
+import { pauseFor } from '../../pause.ts';
+import { addresses } from '../../subjects.ts';
+import { FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from '../../usage-limits.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { Pull } from '../connection/pull.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { nanosOf, streams, USAGE_CONSUMER } from '../streams.ts';
+
+/** Unaccepted records of all consumers; past it the broker delivers no more. */
+const MAX_UNACKNOWLEDGED = 20_000;
+const MAX_WAITING_PULLS = 5_000;
+/** Per pull; at most twice this waits while the handler is busy. */
+const PULL_BYTES = 4 * 1024 * 1024;
+const ACK_TIMEOUT_MS = 5_000;
+
+interface Delivery extends UsageMessage {
+  /** Reply subject for acks of this delivery. */
+  reply: string;
+}
+
+export interface UsageConsumerOptions {
+  link: NatsLink;
+  handler: Parameters<UsageLog['consume']>[0];
+  maxBatch: number;
+  ackWaitMs: number;
+  budgetMs: number;
+  log: Log;
+}
+
+/**
+ * Pulls records, collects those that arrive while the handler runs, and acks each batch that it accepts.
+ *
+ * What was delivered in a session of the link is acked in that session only: a broker that lost its store has other records under the same sequences. After
+ * a lost connection all is therefore delivered again, which handlers must bear anyway.
+ */
+export class UsageConsumer implements Subscription {
+  readonly #options: UsageConsumerOptions;
+  readonly #handler: UsageConsumerOptions['handler'];
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+  /** Delivered, not yet with the handler. */
+  #waiting: Delivery[] = [];
+  #pull: Pull | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(options: UsageConsumerOptions) {
+    this.#options = options;
+    // Bound: records arrive in a connection's async context.
+    this.#handler = AsyncResource.bind(options.handler);
+    this.#ended = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.#wake?.();
+    await this.#ended;
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    let pauseMs = FIRST_BACKOFF_MS;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#consumeUntilBroken();
+        pauseMs = FIRST_BACKOFF_MS;
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        this.#options.log.warn({ err: error, pause_ms: pauseMs }, 'usage records can not be consumed yet');
+        await pauseFor(pauseMs, this.#stop.signal);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_BACKOFF_MS);
+      }
+    }
+  }
+
+  async #consumeUntilBroken(): Promise<void> {
+    const { link, log } = this.#options;
+    const session = await link.up(this.#stop.signal);
+    await this.#declare();
+    const state = { isBroken: false };
+    const pull = new Pull({
+      link,
+      stream: streams.usage.name,
+      consumer: USAGE_CONSUMER,
+      log,
+      session,
+      onMessage: (message) => this.#onMessage(message),
+      onExpired: () => this.#ask(),
+      onBroken: () => {
+        state.isBroken = true;
+        this.#wake?.();
+      },
+    });
+    this.#pull = pull;
+    this.#ask();
+    try {
+      await this.#handleBatches(state);
+    } finally {
+      this.#pull = null;
+      await pull.drain();
+      this.#return(this.#waiting.splice(0), 0, state);
+    }
+  }
+
+  /** @param state of the pull that delivers; ends once it is broken */
+  async #handleBatches(state: { readonly isBroken: boolean }): Promise<void> {
+    let pauseMs = FIRST_BACKOFF_MS;
+    while (!state.isBroken && !this.#stop.signal.aborted) {
+      const batch = this.#waiting.splice(0, this.#options.maxBatch);
+      if (batch.length === 0) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        continue;
+      }
+      this.#ask();
+      if (await this.#handle(batch)) {
+        pauseMs = FIRST_BACKOFF_MS;
+        if (!state.isBroken) await this.#ack(batch);
+      } else {
+        // What has arrived meanwhile would fail alike.
+        this.#return([...batch, ...this.#waiting.splice(0)], pauseMs, state);
+        await pauseFor(pauseMs, this.#stop.signal);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_BACKOFF_MS);
+        this.#ask();
+      }
+    }
+  }
+
+  /** Never rejects. @returns whether the handler accepted all of it */
+  async #handle(batch: readonly Delivery[]): Promise<boolean> {
+    try {
+      await this.#handler(batch.map(({ messageId, body }) => ({ messageId, body })));
+      return true;
+    } catch (error) {
+      this.#options.log.warn({ err: error, records: batch.length }, 'a batch of usage records was rejected: it is delivered again');
+      return false;
+    }
+  }
+
+  /** Acks are handled in order, so the reply to the last one confirms all. Without it they may be delivered again. Never rejects. */
+  async #ack(batch: readonly Delivery[]): Promise<void> {
+    const { link, log } = this.#options;
+    try {
+      for (const { reply } of batch.slice(0, -1)) link.main.publish(reply, '+ACK');
+      await link.requests.ask(batch.at(-1)?.reply ?? '', '+ACK', { timeoutMs: ACK_TIMEOUT_MS });
+    } catch (error) {
+      log.debug({ err: error, records: batch.length }, 'the acks of usage records were not confirmed: they may be delivered again');
+    }
+  }
+
+  /** To the broker, for any consumer. Never throws: unreturned records are delivered again after `ackWaitMs`. */
+  #return(batch: readonly Delivery[], delayMs: number, { isBroken }: { isBroken: boolean }): void {
+    if (isBroken || !this.#options.link.isUp) return;
+    const verb = delayMs > 0 ? `-NAK {"delay": ${nanosOf(Math.ceil(delayMs))}}` : '-NAK';
+    for (const { reply } of batch) this.#options.link.main.publish(reply, verb);
+  }
+
+  /** Created by the first consumer; the same for all. */
+  async #declare(): Promise<void> {
+    const { link, budgetMs, ackWaitMs } = this.#options;
+    const config = {
+      name: USAGE_CONSUMER,
+      durable_name: USAGE_CONSUMER,
+      filter_subject: addresses.usage.pattern,
+      deliver_policy: DeliverPolicy.All,
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanosOf(ackWaitMs),
+      max_deliver: -1,
+      max_ack_pending: MAX_UNACKNOWLEDGED,
+      max_waiting: MAX_WAITING_PULLS,
+    };
+    await link.retryWhileTransient('declare the consumer of usage', budgetMs, () => link.manager.consumers.add(streams.usage.name, config), this.#stop.signal);
+  }
+
+  /** At most a batch waits or is outstanding; asked for again below half, not per record. */
+  #ask(): void {
+    const { maxBatch } = this.#options;
+    const expected = this.#waiting.length + (this.#pull?.asked ?? 0);
+    if (!this.#stop.signal.aborted && expected <= maxBatch / 2) this.#pull?.ask(maxBatch - expected, PULL_BYTES);
+  }
+
+  #onMessage(message: Msg): void {
+    const { reply = '' } = message;
+    this.#waiting.push({ messageId: fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? ''), body: message.string(), reply });
+    this.#ask();
+    this.#wake?.();
+  }
+}
