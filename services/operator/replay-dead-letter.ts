@@ -16,14 +16,14 @@ const REPLAY_DEADLINE_MS = 24 * 3_600_000;
 
 export interface ReplayDeps {
   database: Database;
-  bus: Pick<Bus, 'work' | 'commands'>;
+  bus: Pick<Bus, 'work' | 'commands' | 'usage'>;
   /** For commands, which owners refuse without a tag. */
   tags(): Pick<CommandTags, 'tagged'>;
   clock: Clock;
 }
 
 /** `settled`: delivered meanwhile; only the dead letter was left to remove. */
-export type Replayed = { type: 'delivery'; effectId: string } | { type: 'command'; commandId: string } | { type: 'settled' };
+export type Replayed = { type: 'delivery'; effectId: string } | { type: 'command'; commandId: string } | { type: 'usage' } | { type: 'settled' };
 
 const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: z.string() });
 
@@ -42,6 +42,8 @@ export async function replayDeadLetter(id: string, source: Source | null, deps: 
       return replayDelivery(letter, deps);
     case 'command':
       return replayCommand(letter, deps);
+    case 'usage':
+      return replayUsage(letter, deps);
     case 'tool':
     case 'call':
       throw new SwitchyardError('request.invalid', `a dead ${letter.source} can't be replayed: its turn or run has gone on without it`);
@@ -49,7 +51,7 @@ export async function replayDeadLetter(id: string, source: Source | null, deps: 
 }
 
 function isReplayable(source: Source): boolean {
-  return source === 'command' || source === 'delivery';
+  return source !== 'tool' && source !== 'call';
 }
 
 /**
@@ -101,4 +103,14 @@ async function replayCommand(letter: DeadLetter, { database, bus, tags }: Replay
   await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);
   await removeDeadLetter(database, letter);
   return { type: 'command', commandId };
+}
+
+/**
+ * Order: record, dead letter; after a crash the replay is repeated, and the ledger has one row per call. A new id, since the log may still drop the old one as
+ * a duplicate.
+ */
+async function replayUsage(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+  await bus.usage.append(`${letter.id}-replay-${ulid(clock.nowMs())}`, letter.body);
+  await removeDeadLetter(database, letter);
+  return { type: 'usage' };
 }

@@ -57,6 +57,7 @@ async function run(...args: string[]): Promise<string> {
         onRestart: (handler) => bus.work.onRestart(handler),
         depths: () => bus.work.depths(),
       },
+      usage: { append: (...given) => fault?.() ?? bus.usage.append(...given), backlog: () => bus.usage.backlog(), consume: notUsed },
     }),
     tags: () => tags,
     upgradeStreams: async () => upgrades,
@@ -67,6 +68,10 @@ async function run(...args: string[]): Promise<string> {
   for (const command of program.commands.flatMap((group) => [group, ...group.commands])) command.exitOverride().configureOutput({ writeErr: () => {} });
   await program.parseAsync(args, { from: 'user' });
   return lines.join('\n');
+}
+
+function notUsed(): never {
+  throw new TypeError('the operator consumes nothing');
 }
 
 async function storeDeadLetter(
@@ -236,6 +241,20 @@ describe('dead-letters replay', () => {
     await storeDeadLetter('cmd-1', 'command', { body: JSON.stringify(command), ageSeconds: 5 });
     await run('dead-letters', 'replay', 'cmd-1');
     expect(await commandsSince(lastSequence)).toHaveLength(2);
+  });
+
+  it('appends a usage record to the log again, at once and as often as it is asked, and keeps the letter when it could not', async () => {
+    await bus.usage.append('gen-1', '{"v":1}');
+    await storeDeadLetter('gen-1', 'usage', { body: '{"v":1}', partition: null });
+    fault = () => Promise.reject(new Error('the broker is away'));
+    await expect(run('dead-letters', 'replay', 'gen-1')).rejects.toThrow('the broker is away');
+    expect(await letters()).toEqual(['gen-1']);
+    fault = null;
+
+    expect(await run('dead-letters', 'replay', 'gen-1')).toBe('gen-1 is in the usage log again.');
+    expect(await letters()).toEqual([]);
+    // Though the log has seen its id within the dedupe window.
+    expect((await bus.usage.backlog()).records).toBe(2);
   });
 
   it('requires a choice when several have the id and can be replayed', async () => {

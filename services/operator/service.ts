@@ -16,7 +16,7 @@ const MAX_REASON_CHARACTERS = 120;
 export interface OperatorDeps {
   /** Opened only by commands that need it, so `--help` works without settings. */
   openDatabase(): Promise<Database>;
-  openBus(): Promise<Pick<Bus, 'work' | 'commands'>>;
+  openBus(): Promise<Pick<Bus, 'work' | 'commands' | 'usage'>>;
   /** @throws `config.invalid` without HOUSE_SECRET */
   tags(): CommandTags;
   /** As the broker's user `operator`. */
@@ -28,7 +28,7 @@ export interface OperatorDeps {
 /** The operator's command line. Actions throw a SwitchyardError with a message for people. */
 export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Command line for operators of a running Switchyard.');
-  const deadLetters = program.command('dead-letters').description('commands, deliveries and calls that were given up');
+  const deadLetters = program.command('dead-letters').description('commands, deliveries, calls and usage records that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
 
   deadLetters
@@ -45,7 +45,7 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, p
 
   deadLetters
     .command('replay')
-    .description('repeats a delivery or a command, and removes its dead letter')
+    .description('repeats a delivery, a command or a usage record, and removes its dead letter')
     .argument('<id>', 'as the list names it')
     .addOption(bySource)
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
@@ -78,6 +78,8 @@ function resultLine(id: string, replayed: Replayed): string {
       return `${id} is posted again, as ${replayed.effectId}.`;
     case 'command':
       return `${id} is appended to the command log again, as ${replayed.commandId}.`;
+    case 'usage':
+      return `${id} is in the usage log again.`;
     case 'settled':
       return `${id} was delivered meanwhile: the dead letter is removed.`;
   }

@@ -14,6 +14,7 @@ import { catalogueOf } from './call/candidates.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { upstreamsOf } from './call-span.ts';
 import { CallWatch } from './call-watch.ts';
+import { startLedger } from './ledger/ledger.ts';
 import { openProviders } from './providers/registry.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
@@ -26,7 +27,7 @@ export interface RouterWorkerDeps {
   config: RouterConfig;
   environment: Environment;
   bus: Bus;
-  /** Has the state of actors' effects, for redelivered calls. */
+  /** Has the state of actors' effects, for redelivered calls, and the ledger. */
   database: Database;
   /** Null: none. */
   cache: Cache | null;
@@ -44,7 +45,7 @@ export interface RouterWorkerDeps {
   tracing?: Tracing;
 }
 
-/** Executes router calls of clients and of actors. @throws `config.invalid` naming the variable of a missing credential */
+/** Executes router calls of clients and of actors, and writes the ledger of all calls. @throws `config.invalid` naming the variable of a missing credential */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const {
     config,
@@ -81,9 +82,11 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     callItems('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, calls),
   ];
   const worker = startWorker(kinds, { bus, database, clock, log, metrics, tracing, running, drainTimeoutMs });
+  const ledger = startLedger({ usage: bus.usage, database, clock: actorClock, log, metrics });
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
+      await ledger.stop();
       await watch.stop();
       await providers.close();
     },

@@ -1,9 +1,9 @@
 import type { NamedStatement, Queryable } from '../storage/database.ts';
 
-/** A work item that was given up. Dead deliveries are stored by their actor host instead. */
+/** A work item or usage record that was given up. Dead deliveries are stored by their actor host instead. */
 interface DeadLetter {
   id: string;
-  source: 'tool' | 'call';
+  source: 'tool' | 'call' | 'usage';
   /** Null when it belongs to no session. */
   partition: number | null;
   reason: string;
@@ -17,9 +17,9 @@ const INSERT_DEAD_LETTER: NamedStatement = {
   select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`,
 };
 
-/** Stores the dead letter of a work item, once per id and source. */
+/** Stores a dead letter, once per id and source. */
 export async function storeDeadLetter(database: Queryable, { id, source, partition, reason, body }: DeadLetter): Promise<void> {
-  await database.query(INSERT_DEAD_LETTER, [id, partition, source, withoutNul(reason), withoutNul(body)]);
+  await database.query(INSERT_DEAD_LETTER, [withoutNul(id), partition, source, withoutNul(reason), withoutNul(body)]);
 }
 
 /** PostgreSQL's text refuses NUL, and storing a dead letter must not fail for its content. */

@@ -79,6 +79,12 @@ export const metricTable = {
   redeliveries: counter('switchyard_work_redeliveries_total', 'Work items that were delivered for the second time or a later one.', {
     kind: workKinds,
   }),
+  usageRecords: counter('switchyard_usage_records_total', 'Usage records of ended calls that the ledger has taken from the log.', {
+    outcome: ['written', 'repeated', 'unusable'],
+  }),
+  usageBacklog: gauge('switchyard_usage_backlog', 'Usage records that are in the log and not in the ledger yet.', {}),
+  usageBacklogSeconds: gauge('switchyard_usage_backlog_age_seconds', 'Waiting time of the oldest of them; 0 if there is none.', {}),
+  reservationsLapsed: counter('switchyard_reservations_lapsed_total', 'Reservations of calls that ended without a usage record.', {}),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
   callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were due and not posted, without using up an attempt.', {
     reason: ['silent', 'busy'],
@@ -92,8 +98,8 @@ export const metricTable = {
     {},
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
-  deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries and calls that were given up and kept for an operator.', {
-    source: ['command', 'delivery', 'tool', 'call'],
+  deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries, calls and usage records that were given up and kept for an operator.', {
+    source: ['command', 'delivery', 'tool', 'call', 'usage'],
   }),
   clockSkewSeconds: gauge('switchyard_clock_skew_seconds', 'Clock of this process minus the clock of the database.', {}),
   loopHeld: counter('switchyard_event_loop_held_total', 'Ticks of the event loop that took more than a second of CPU, by the work that took longest.', {

@@ -78,7 +78,13 @@ describe('the metrics of a process', () => {
   it('exist from the start where all their labels are known, so that the first one is an increase', async () => {
     const text = await openMetrics().text();
 
-    expect(seriesOf(text, metricTable.deadLetters.name)).toEqual(['{source="command"} 0', '{source="delivery"} 0', '{source="tool"} 0', '{source="call"} 0']);
+    expect(seriesOf(text, metricTable.deadLetters.name)).toEqual([
+      '{source="command"} 0',
+      '{source="delivery"} 0',
+      '{source="tool"} 0',
+      '{source="call"} 0',
+      '{source="usage"} 0',
+    ]);
     expect(seriesOf(text, metricTable.runs.name)).toEqual([]);
     expect(seriesOf(text, metricTable.partitionsOwned.name)).toEqual([]);
   });

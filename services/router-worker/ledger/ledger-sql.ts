@@ -1,0 +1,98 @@
+import type { NamedStatement } from '#shared/storage/database.ts';
+
+/*
+ * Locks are taken in one order by all writers of the ledger, of reservations and of spending: rows of usage_ledger by generation id, then rows of
+ * key_spend by key id, then rows of reservations. So any number of writers waits, and none for each other.
+ */
+
+/** The window of a record: the database's, for one from the future, so that a fast clock can't close a window early. */
+const RECORDED_AT = `least(inserted.created_at, now()) at time zone 'UTC'`;
+const TODAY = `(now() at time zone 'UTC')::date`;
+const THIS_WEEK = `date_trunc('week', now() at time zone 'UTC')::date`;
+const THIS_MONTH = `date_trunc('month', now() at time zone 'UTC')::date`;
+
+/**
+ * Inserts records and adds their costs to the windows of their keys, once per generation id. Weeks begin on Monday; all windows are UTC. An amount of an
+ * earlier window than the row's is in the total only. A row of a future window, of a time when the clock was fast, counts as of the present one.
+ *
+ * Keys whose calls had reservations are locked too, for `SETTLE_RESERVATIONS` in the same transaction.
+ * $1 generation ids, $2 keys, $3 epoch ms, $4 models, $5 providers, $6 prompt tokens, $7 completion tokens, $8 costs, $9 records, $10 reserved
+ */
+export const WRITE_RECORDS: NamedStatement = {
+  name: 'ledger-write-records',
+  text: `with given as (
+    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::boolean[])
+      as i (generation_id, key_id, created_at_ms, model, provider, prompt_tokens, completion_tokens, cost_nano, record, reserved)
+  ), inserted as (
+    insert into usage_ledger (generation_id, key_id, created_at, model, provider, prompt_tokens, completion_tokens, cost_nano, record)
+    select generation_id, key_id, to_timestamp(created_at_ms / 1000.0), model, provider, prompt_tokens, completion_tokens, cost_nano, record::json
+    from given order by generation_id
+    on conflict (generation_id) do nothing
+    returning key_id, created_at, cost_nano
+  ), dated as (
+    select key_id, cost_nano, (${RECORDED_AT})::date as day, date_trunc('week', ${RECORDED_AT})::date as week, date_trunc('month', ${RECORDED_AT})::date as month
+    from inserted
+  ), newest as (
+    select key_id, max(day) as day, max(week) as week, max(month) as month from dated group by key_id
+  ), sums as (
+    select dated.key_id, newest.day, newest.week, newest.month, sum(cost_nano) as total_nano,
+      coalesce(sum(cost_nano) filter (where dated.day = newest.day), 0) as day_nano,
+      coalesce(sum(cost_nano) filter (where dated.week = newest.week), 0) as week_nano,
+      coalesce(sum(cost_nano) filter (where dated.month = newest.month), 0) as month_nano
+    from dated join newest using (key_id) group by dated.key_id, newest.day, newest.week, newest.month
+  ), touched as (
+    select distinct key_id from given where reserved or cost_nano > 0
+  ), spent as (
+    insert into key_spend as spend (key_id, total_nano, day, day_nano, week, week_nano, month, month_nano)
+    select key_id, coalesce(total_nano, 0), coalesce(day, ${TODAY}), coalesce(day_nano, 0),
+      coalesce(week, ${THIS_WEEK}), coalesce(week_nano, 0), coalesce(month, ${THIS_MONTH}), coalesce(month_nano, 0)
+    from touched left join sums using (key_id) order by key_id
+    on conflict (key_id) do update set
+      total_nano = spend.total_nano + excluded.total_nano,
+      ${rolled('day', TODAY)},
+      ${rolled('week', THIS_WEEK)},
+      ${rolled('month', THIS_MONTH)}
+    returning 1
+  )
+  select (select count(*) from inserted)::int as inserted, (select count(*) from spent)::int as keys`,
+};
+
+function rolled(window: 'day' | 'week' | 'month', present: string): string {
+  const found = `least(spend.${window}, ${present})`;
+  const amount = `${window}_nano`;
+  return `${window} = greatest(${found}, excluded.${window}),
+      ${amount} = case when excluded.${window} > ${found} then 0 else spend.${amount} end + case when excluded.${window} < ${found} then 0 else excluded.${amount} end`;
+}
+
+/** Deletes the reservations of calls, and gives their room back. Their keys are locked by then. $1 call ids */
+export const SETTLE_RESERVATIONS: NamedStatement = {
+  name: 'ledger-settle-reservations',
+  text: `with settled as (
+    delete from reservations where call_id = any($1::text[]) returning key_id, amount_nano
+  ), freed as (
+    select key_id, sum(amount_nano)::bigint as amount_nano from settled group by key_id
+  )
+  update key_spend set reserved_nano = greatest(0, reserved_nano - freed.amount_nano) from freed where key_spend.key_id = freed.key_id`,
+};
+
+/**
+ * Deletes reservations of dead calls, and gives their room back. Keys first, then their reservations: one that is settled meanwhile is not found any more.
+ * $1 epoch ms: those until before it, $2 the most
+ */
+export const LAPSE_RESERVATIONS: NamedStatement = {
+  name: 'ledger-lapse-reservations',
+  text: `with dead as (
+    select call_id, key_id from reservations where until < least(now(), to_timestamp($1::float8 / 1000.0)) order by until limit $2
+  ), locked as (
+    select key_id from key_spend where key_id in (select key_id from dead) order by key_id for update
+  ), lapsed as (
+    delete from reservations using locked
+    where reservations.key_id = locked.key_id and reservations.call_id in (select call_id from dead)
+    returning reservations.key_id, reservations.amount_nano
+  ), freed as (
+    select key_id, sum(amount_nano)::bigint as amount_nano, count(*)::int as reservations from lapsed group by key_id
+  ), given_back as (
+    update key_spend set reserved_nano = greatest(0, reserved_nano - freed.amount_nano) from freed where key_spend.key_id = freed.key_id
+  )
+  select key_id, amount_nano, reservations from freed`,
+};

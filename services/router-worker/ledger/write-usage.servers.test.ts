@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { lapseReservations } from './lapse-reservations.ts';
+import { ledgerCases } from './test-support/ledger-cases.ts';
+import { clearLedger, countOf, readRecordOf, reserveAll, spendOf } from './test-support/usage-records.ts';
+import { type ReadRecord, writeUsage } from './write-usage.ts';
+
+let fresh: FreshDatabase;
+beforeAll(async () => {
+  fresh = await freshDatabase(inject('postgresUrl'));
+});
+afterAll(() => fresh?.drop());
+
+async function open(): Promise<Database> {
+  const database = await openPostgres({ url: fresh.url, applicationName: 'ledger', log: silentLog });
+  await migrate(database);
+  return database;
+}
+
+ledgerCases('the ledger in PostgreSQL', open);
+
+describe('writers at once', () => {
+  let database: Database;
+  beforeAll(async () => {
+    database = await open();
+  });
+  afterAll(() => database?.close());
+  beforeEach(() => clearLedger(database));
+
+  const KEYS = 40;
+  const shuffled = <Item>(items: readonly Item[]) =>
+    items
+      .map((item) => ({ item, place: Math.random() }))
+      .sort((a, b) => a.place - b.place)
+      .map(({ item }) => item);
+
+  it('bill each call once, whichever has its record, and never wait for each other in a circle', async () => {
+    const records = Array.from({ length: 1_500 }, (_, index) =>
+      readRecordOf(`gen-${index}`, { keyId: `key-${index % KEYS}`, costNano: index % 3, reserved: index % 2 === 0 }),
+    );
+    const reserved = records.flatMap(({ record }) => (record.reserved ? [record] : []));
+    await reserveAll(database, reserved, 10);
+    /** Every record at two of eight writers, in an order of its own, in batches of overlapping keys. */
+    const write = async (part: readonly ReadRecord[]) => {
+      let inserted = 0;
+      const order = shuffled(part);
+      while (order.length > 0) inserted += await writeUsage(database, order.splice(0, 60));
+      return inserted;
+    };
+    const parts = [0, 1, 2, 3].flatMap((part) => {
+      const own = records.filter((_, index) => index % 4 === part);
+      return [own, own];
+    });
+    let isOver = false;
+    const lapsing = (async () => {
+      while (!isOver) await lapseReservations({ database, usage: { backlog: async () => ({ records: 0, oldestAtMs: null }) }, clock: systemClock });
+    })();
+    const inserted = await Promise.all(parts.map(write));
+    isOver = true;
+    await lapsing;
+
+    expect(inserted.reduce((sum, one) => sum + one, 0)).toBe(1_500);
+    expect(await countOf(database, 'usage_ledger')).toBe(1_500);
+    expect(await countOf(database, 'reservations')).toBe(0);
+    for (let key = 0; key < KEYS; key += 1) {
+      const cost = records.reduce((sum, { record }) => sum + (record.keyId === `key-${key}` ? record.costNano : 0), 0);
+      expect(await spendOf(database, `key-${key}`)).toMatchObject({ total_nano: cost, day_nano: cost, reserved_nano: 0 });
+    }
+  });
+
+  it('settle or lapse a reservation, and give its room back once', async () => {
+    const records = Array.from({ length: 600 }, (_, index) => readRecordOf(`gen-${index}`, { keyId: `key-${index % KEYS}`, costNano: 1, reserved: true }));
+    // All of them are over: each is ended by its record or by time.
+    const calls = records.map(({ record }) => record);
+    await reserveAll(database, calls, 10, -1_000);
+    const lapse = async () => {
+      for (let round = 0; round < 5; round += 1)
+        await lapseReservations({ database, usage: { backlog: async () => ({ records: 0, oldestAtMs: null }) }, clock: systemClock });
+    };
+    const order = shuffled(records);
+    await Promise.all([
+      lapse(),
+      lapse(),
+      ...Array.from({ length: 10 }, () => {
+        const batch = order.splice(0, 60);
+        return writeUsage(database, batch);
+      }),
+    ]);
+
+    expect(await countOf(database, 'reservations')).toBe(0);
+    for (let key = 0; key < KEYS; key += 1) expect(await spendOf(database, `key-${key}`)).toMatchObject({ total_nano: 15, reserved_nano: 0 });
+  });
+});

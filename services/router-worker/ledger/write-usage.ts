@@ -1,0 +1,43 @@
+import type { UsageRecord } from '#bus/messages/usage.ts';
+import type { Database, Queryable } from '#shared/storage/database.ts';
+import { SETTLE_RESERVATIONS, WRITE_RECORDS } from './ledger-sql.ts';
+
+/** A record and the text that it was parsed from. */
+export interface ReadRecord {
+  record: UsageRecord;
+  body: string;
+}
+
+/**
+ * Writes records to the ledger, adds their costs to what their keys have spent, and settles their reservations: all of it in one transaction, or nothing.
+ * Idempotent by generation id; a record that is in the ledger already still ends the reservation of its call. Any number of writers may run.
+ *
+ * @returns how many were not in the ledger yet
+ * @throws the database's errors
+ */
+export async function writeUsage(database: Database, records: readonly ReadRecord[]): Promise<number> {
+  const reserved = records.filter(({ record }) => record.reserved).map(({ record }) => record.generationId);
+  if (reserved.length === 0) return insert(database, records);
+  return database.transaction(async (handle) => {
+    const inserted = await insert(handle, records);
+    await handle.query(SETTLE_RESERVATIONS, [reserved]);
+    return inserted;
+  });
+}
+
+async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<number> {
+  const records = read.map(({ record }) => record);
+  const { rows } = await handle.query<{ inserted: number }>(WRITE_RECORDS, [
+    records.map(({ generationId }) => generationId),
+    records.map(({ keyId }) => keyId),
+    records.map(({ createdAtMs }) => Math.trunc(createdAtMs)),
+    records.map(({ model }) => model),
+    records.map(({ provider }) => provider),
+    records.map(({ tokens }) => tokens.prompt),
+    records.map(({ tokens }) => tokens.completion),
+    records.map(({ costNano }) => costNano),
+    read.map(({ body }) => body),
+    records.map(({ reserved }) => reserved),
+  ]);
+  return rows[0]?.inserted ?? 0;
+}
