@@ -35,6 +35,7 @@ async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<n
     records.map(({ provider }) => provider),
     records.map(({ tokens }) => tokens.prompt),
     records.map(({ tokens }) => tokens.completion),
+    records.map(({ tokens }) => tokens.reasoning),
     records.map(({ costNano }) => costNano),
     read.map(({ body }) => body),
     records.map(({ reserved }) => reserved),

@@ -63,7 +63,7 @@ export function ledgerCases(name: string, open: () => Promise<Database>): void {
       const { rows } = await database.query<Record<string, unknown>>('select *, record::text as text from usage_ledger');
 
       expect(rows).toMatchObject([
-        { generation_id: 'gen-1', key_id: 'key-a', model: null, provider: null, prompt_tokens: 10, completion_tokens: 5, cost_nano: 15 },
+        { generation_id: 'gen-1', key_id: 'key-a', model: null, provider: null, prompt_tokens: 10, completion_tokens: 5, reasoning_tokens: 2, cost_nano: 15 },
       ]);
       expect(rows[0]?.created_at).toEqual(new Date('2026-03-01T12:34:56.789Z'));
       expect(JSON.parse(String(rows[0]?.text))).toEqual(read.record);

@@ -20,7 +20,7 @@ function usageRecordOf(generationId: string, changes: Partial<UsageRecord> = {})
     provider: 'one',
     providerName: 'One',
     upstreamId: null,
-    tokens: { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 0 },
+    tokens: { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 2 },
     estimated: false,
     costNano: 15,
     attempts: [],
