@@ -23,6 +23,7 @@ export const failPoints = {
   'leave.given-back': 'a host that stops has released its partitions, and has not announced it',
   'item.taken': 'a worker has received an item, and has sent no request',
   'item.done': 'the request of an item is done, a call’s answer is published to readers, and no result is stored',
+  'call.recorded': 'the usage record of a call is stored; its result is not, nor is its terminal frame published if the call has a reservation',
   'item.reported': 'the result of an item is in the log, and the item is not acknowledged',
   'item.acked': 'the item is acknowledged',
   'tool.claimed': 'a call that must not be made twice is claimed, and the tool has not been called',

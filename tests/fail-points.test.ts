@@ -19,6 +19,7 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/timers.ts',
   'services/router-worker/call-items.ts',
   'services/router-worker/published-frames.ts',
+  'services/router-worker/usage-recorder.ts',
 ];
 const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];
 

@@ -51,6 +51,7 @@ describe('the quick check of a client call', () => {
   it('is the form that a gateway sends', () => {
     expect(isClientCall(call)).toBe(true);
     expect(isClientCall({ ...call, surface: 'chat-completions' })).toBe(true);
+    expect(isClientCall({ ...call, reserved: true, countedTokens: 7, maxTokens: 4_096 })).toBe(true);
     expect(isClientCall({ ...call, request: { ...call.request, top_p: 0.9, tools: [], newer_field: 1 } })).toBe(true);
   });
 });
@@ -69,14 +70,16 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
     republished: fc.boolean(),
     keyId: text,
     traceparent: fc.option(text),
+    maxTokens: fc.option(fc.integer({ min: 1 })),
   });
 
   fc.assert(
-    fc.property(facts, (given) => {
+    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }), (fixed, limits) => {
+      const given = { ...fixed, ...limits };
       const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
-      expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, maxTokens: null, reply: null })));
+      expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
       expect(request).toEqual(call.request);
-      expect(Object.keys({ ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
+      expect(Object.keys({ reserved: true, countedTokens: 7, ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
     }),
   );
 });

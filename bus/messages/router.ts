@@ -42,6 +42,10 @@ export const routerCall = z.object({
   keyId: z.string(),
   /** W3C trace context of the caller; null when there is none. */
   traceparent: z.string().nullable(),
+  /** Whether credit is reserved for it: its terminal frame waits for the usage record, and no endpoint without prices serves it. Absent: no. */
+  reserved: z.boolean().optional(),
+  /** What its key's tokens per minute count for it, as estimated: the worker corrects that. Absent: they are not limited. */
+  countedTokens: z.number().int().min(0).optional(),
   /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
@@ -50,14 +54,30 @@ export const routerCall = z.object({
 });
 export type RouterCall = z.infer<typeof routerCall>;
 
-/** Without its request; `maxTokens` and `reply` are always null. */
-export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
+/** Without its request; `reply` is always null. */
+export type ClientCall = Omit<RouterCall, 'request' | 'reply'>;
 
 /** Whether a message is a client's call. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
 export function isClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
-  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } =
-    value as Partial<Record<keyof RouterCall, unknown>>;
+  const {
+    v,
+    callId,
+    origin,
+    want,
+    surface,
+    deadlineAtMs,
+    createdAtMs,
+    detached,
+    republished,
+    keyId,
+    traceparent,
+    reserved,
+    countedTokens,
+    maxTokens,
+    request,
+    reply,
+  } = value as Partial<Record<keyof RouterCall, unknown>>;
   return (
     v === 1 &&
     typeof callId === 'string' &&
@@ -70,7 +90,9 @@ export function isClientCall(value: unknown): value is RouterCall {
     typeof republished === 'boolean' &&
     typeof keyId === 'string' &&
     (traceparent === null || typeof traceparent === 'string') &&
-    maxTokens === null &&
+    (reserved === undefined || typeof reserved === 'boolean') &&
+    (countedTokens === undefined || (Number.isSafeInteger(countedTokens) && (countedTokens as number) >= 0)) &&
+    (maxTokens === null || (Number.isSafeInteger(maxTokens) && (maxTokens as number) >= 1)) &&
     reply === null &&
     isValidChatRequest(request)
   );
@@ -81,11 +103,13 @@ const UNESCAPED = /^[ !#-[\]-~]*$/;
 
 /** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
-  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
+  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, reserved, countedTokens, maxTokens } = call;
   const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"${surface === undefined ? '' : `,"surface":${quoted(surface)}`}`;
   const facts = `"deadlineAtMs":${deadlineAtMs},"createdAtMs":${createdAtMs},"detached":${detached},"republished":${republished}`;
-  const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)},"maxTokens":null,"reply":null`;
-  return `{${names},${facts},${caller},"request":${requestText}}`;
+  const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)}`;
+  const reservation = reserved === undefined ? '' : `"reserved":${reserved},`;
+  const counted = countedTokens === undefined ? '' : `"countedTokens":${countedTokens},`;
+  return `{${names},${facts},${caller},${reservation}${counted}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
 }
 
 function quoted(text: string): string {

@@ -8,6 +8,7 @@ import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultComm
 import type { EndReasons, RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
@@ -15,15 +16,18 @@ import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
-import { CallAttempts, callLine } from './call-line.ts';
+import type { Attempted } from './call/run-call.ts';
+import { callLine } from './call-line.ts';
+import { CallRecord } from './call-record.ts';
 import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
-import { publishedOf } from './published-frames.ts';
+import { type Published, publishedOf } from './published-frames.ts';
 
 /** Of calls that name none. */
 const FIRST_SURFACE = 'chat-completions';
 /** How long a client may wait before it sends a large request again. */
 const OVERLOADED_RETRY_MS = 1_000;
+const NOTHING: Published = { kind: 'nothing' };
 
 const callEndReasons: EndReasons = {
   cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
@@ -33,6 +37,8 @@ const callEndReasons: EndReasons = {
 
 export interface CallItemsDeps extends ExecuteDeps {
   bus: Bus;
+  /** Null: there is none. */
+  cache: Cache | null;
   clock: Clock;
   /** For deadlines of actors' calls. */
   actorClock: Clock;
@@ -88,10 +94,15 @@ async function settleCall(addressed: AddressedCall, running: RunningItem, refusa
   const { bus, metrics } = deps;
   const startedAtMs = performance.now();
   const mayHaveFrames = running.delivery > 1 && call.reply === null;
-  const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : 'nothing'; // no fail point: reads
-  if (published === 'end') return null;
-  const error = published === 'content' ? workerDied() : refusal === null ? null : errorOf(refusal);
-  const attempts = new CallAttempts();
+  // no fail point: reads
+  const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : NOTHING;
+  const attempts: Attempted[] = [];
+  const record = new CallRecord({ call, attempts, running }, deps);
+  if (published.kind === 'end') {
+    await record.storeEnded(published.shown); // no fail point: inside
+    return null;
+  }
+  const error = published.kind === 'content' ? workerDied() : refusal === null ? null : errorOf(refusal);
   const span = running.span === null ? null : new CallSpan(running.span, deps);
   const execution: Execution = {
     call,
@@ -103,13 +114,24 @@ async function settleCall(addressed: AddressedCall, running: RunningItem, refusa
     framesAt,
     nowMs: deps.clock.nowMs(),
     attempted: (attempt) => {
-      attempts.add(attempt);
+      attempts.push(attempt);
       span?.attempted(attempt);
     },
+    ending: (ending) => record.store(ending),
     capturesContent: deps.tracing.content !== 'off',
   };
-  // no fail point: inside
-  const result = error === null ? await executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) }) : refuseCall(execution, error);
+  const executing =
+    error === null
+      ? executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) })
+      : refuseCall(execution, error, published.kind === 'content' ? record.lost(published.shown) : null);
+  let result: CallResult;
+  try {
+    result = await executing; // no fail point: inside
+  } catch (thrown) {
+    // The record is not stored, so nothing has ended: the redelivery bills what readers have.
+    if (running.isLeaseLost) throw thrown;
+    return 'again';
+  }
   // Publishes are lost while disconnected; the terminal frame was published just now.
   const isReachable = bus.isReady();
   const { cause } = running;
@@ -122,8 +144,9 @@ async function settleCall(addressed: AddressedCall, running: RunningItem, refusa
   running.span?.end(result.type === 'completed' ? null : (label ?? result.failure.code));
   // The redelivery reads the stored frames and ends the call.
   if (call.reply === null && !isReachable && cause === null) return 'again';
+  await record.stored; // no fail point: inside
   if (deps.log.writes?.('info') !== false) {
-    const line = callLine({ call, result, attempts, cause, durationMs: performance.now() - startedAtMs });
+    const line = callLine({ call, result, attempts, bill: record.bill, cause, durationMs: performance.now() - startedAtMs });
     deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
   }
   return result;

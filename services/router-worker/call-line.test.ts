@@ -112,7 +112,7 @@ describe('the line of a call', () => {
 
   it.each([
     ['!fail connect', {}, { attempts: 2, finish: 'failed', code: 'router.provider_unavailable', prompt_tokens: 0, completion_tokens: 0 }],
-    ['!fail cut after=3', {}, { attempts: 1, finish: 'error', code: 'router.provider_unavailable', cost_usd: 0 }],
+    ['!fail cut after=3', {}, { attempts: 1, finish: 'error', code: 'router.provider_unavailable', cost_usd: 0.000_015 }],
     ['late', { deadlineAtMs: 1 }, { attempts: 0, finish: 'timeout', code: 'router.timeout', provider: null }],
     [
       'unknown',

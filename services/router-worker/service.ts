@@ -66,6 +66,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const calls: CallItemsDeps = {
     bus,
+    cache: deps.cache,
     clock,
     actorClock,
     log,

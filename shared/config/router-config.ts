@@ -25,7 +25,18 @@ export type ProviderConfig = z.infer<typeof opaqueProvider>;
 const endpoint = z.strictObject({
   provider: slug,
   upstream_model: z.string().min(1),
-  prices: z.strictObject({ prompt: price, completion: price, cached_prompt: price.optional(), request: price.optional() }).optional(),
+  /** USD: per million tokens, per call (`request`), per picture and per recording of the request. Cached prompts cost what others do unless they have a price. */
+  prices: z
+    .strictObject({
+      prompt: price,
+      completion: price,
+      cached_prompt: price.optional(),
+      cache_write: price.optional(),
+      request: price.optional(),
+      image: price.optional(),
+      audio: price.optional(),
+    })
+    .optional(),
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
   /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */
@@ -75,6 +86,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     /** Used when a request names no model. Absent: the first of `models`. */
     default_model: z.string().optional(),
     keys: z.array(key).min(1),
+    /** Ceiling on the completion tokens of requests that have none, for keys with a credit limit: so much is reserved. */
+    default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
     timeouts: z
       .strictObject({
         connect_ms: milliseconds.default(5_000),

@@ -53,6 +53,8 @@ export interface Surface {
   partWriter(head: AnswerHead, answer: Answer): PartWriter;
   /** JSON. With `error`: the incomplete answer before it. */
   wholeBody(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): string;
+  /** The parts that an event's JSON came from, for what is left of a lost worker's answer. Absent: nothing is read back. */
+  partsIn?(value: unknown): ProviderPart[];
   /** The last event of a failed stream. */
   errorEvent(body: RouterErrorBody, head: AnswerHead): string;
 }

@@ -36,6 +36,20 @@ export const metricTable = {
     provider: null,
     kind: ['prompt', 'completion', 'cached', 'reasoning'],
   }),
+  usageAppends: counter('switchyard_usage_appends_total', 'Appends of usage records to the usage log; a failed one is repeated.', {
+    outcome: ['stored', 'failed'],
+  }),
+  reservations: counter(
+    'switchyard_reservations_total',
+    'Calls of keys with a credit limit: `refused` for lack of credit, `unavailable` without the database.',
+    {
+      outcome: ['reserved', 'refused', 'unavailable'],
+    },
+  ),
+  rateLimited: counter('switchyard_rate_limited_total', 'Calls that were refused with 429 by a limit of their key.', {
+    limit: ['requests', 'tokens', 'calls'],
+  }),
+  ratesLocal: counter('switchyard_rates_counted_locally_total', 'Calls of keys with rate limits that one gateway counted by itself, without the cache.', {}),
   upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Attempts at a provider: `ok`, `aborted`, or the code of the error.', {
     provider: null,
     outcome: null,

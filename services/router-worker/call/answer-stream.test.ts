@@ -10,7 +10,7 @@ import { toCompletion } from '#shared/surfaces/chat-completions/completion.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { AnswerStream, type StreamTarget } from './answer-stream.ts';
-import { usageOf } from './usage.ts';
+import { billOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
@@ -228,7 +228,7 @@ it('a client that accumulates the stream has the content of the whole answer, ho
         writer.parts(batch);
         at += batch.length;
       }
-      const total = usageOf(answer, { messages: [] }, undefined);
+      const total = billOf(answer, { messages: [] }, undefined).usage;
       writer.finish(answer, total);
       const events = eventsOf(frames).flat();
       const accumulated = accumulateAsClient(events);

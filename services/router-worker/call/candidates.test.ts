@@ -112,6 +112,16 @@ describe('eligible endpoints', () => {
     expect(named(candidates(config, { seed: 1 }))).toEqual(['a/one@east', 'a/one@west']);
   });
 
+  it('leaves out endpoints without prices for a reserved call, since nothing could be billed', () => {
+    const config = configWith({ 'a/one': [east, { ...west, prices: { prompt: '1', completion: '2' } }], 'b/two': [east] });
+    const catalogue = catalogueOf(config, configuredProviders(config));
+    const candidatesOf = (model: string, reserved: boolean) =>
+      candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], model }, maxTokens: null, reserved }, catalogue);
+    expect(named(candidatesOf('a/one', true))).toEqual(['a/one@west']);
+    expect(named(candidatesOf('a/one', false))).toEqual(['a/one@east', 'a/one@west']);
+    expect(refusal(() => candidatesOf('b/two', true)).details).toEqual({ excluded_by: [{ filter: 'unpriced', endpoints: ['b/two@east'] }] });
+  });
+
   it('counts no field that only the router reads among the required parameters', () => {
     const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }] });
     const request = { temperature: 1, usage: { include: true }, transforms: [], provider: { require_parameters: true } };
@@ -179,6 +189,10 @@ describe('eligible endpoints', () => {
     const provider = { max_price: { image: 0.01 } };
     const picture = { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'https://a.test/x.png' } }] }] };
     expect(named(candidates(config, { provider }))).toEqual(['a/one@east']);
+    const priced = configWith({
+      'a/one': ['0.02', '0.01'].map((image, index) => ({ ...[east, west][index], prices: { prompt: '1', completion: '2', image } })),
+    });
+    expect(named(candidates(priced, { provider, ...picture }))).toEqual(['a/one@west']);
     expect(refusal(() => candidates(config, { provider, ...picture })).details).toEqual({
       excluded_by: [{ filter: 'max_price', endpoints: ['a/one@east'] }],
     });

@@ -22,6 +22,8 @@ export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamReq
   return { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
 }
 
+type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved'>;
+
 /** Index of the configuration. */
 export interface Catalogue {
   /** By id and by alias; ids win. */
@@ -54,10 +56,13 @@ function modelEndpointsOf(model: ModelConfig, providers: ConfiguredProviders): M
  *
  * @throws `router.model_unknown` when the request names no known model, `router.no_provider` when no endpoint of the known ones can serve it
  */
-export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
+export function candidatesFor({ request, maxTokens, reserved = false }: Asked, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
   const fitting: ModelEndpoint[] = [];
-  for (const model of modelsOf(request, catalogue)) fitting.push(...fittingEndpoints(catalogue.modelEndpoints.get(model) ?? [], request, exclusions));
+  for (const model of modelsOf(request, catalogue)) {
+    const all = catalogue.modelEndpoints.get(model) ?? [];
+    fitting.push(...fittingEndpoints(reserved ? priced(all, exclusions) : all, request, exclusions));
+  }
   const modelEndpoints = inOrderOf(request, fitting, exclusions);
   if (modelEndpoints.length === 0) {
     throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
@@ -70,6 +75,11 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
     provider: { slug: provider.slug, name: provider.name },
     request: requestFor(endpoint, request, maxTokens),
   }));
+}
+
+/** What a reserved call costs is billed. */
+function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
+  return all.filter((modelEndpoint) => passes(modelEndpoint, modelEndpoint.endpoint.prices !== undefined, 'unpriced', exclusions));
 }
 
 /** `model`, then `models`, each once; unknown names beside known ones are skipped. */

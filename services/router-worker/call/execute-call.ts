@@ -1,10 +1,11 @@
 import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
+import { type Answer, finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
 import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
@@ -14,8 +15,8 @@ import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor, upstreamRequestOf } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
-import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
-import { usageOf } from './usage.ts';
+import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
+import { type AttemptEnd, type Bill, billOf } from './usage.ts';
 
 /** Provider name in errors when none was asked. */
 const DEFAULT_PROVIDER_NAME = 'Switchyard';
@@ -51,7 +52,24 @@ export interface Execution {
   nowMs: number;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
+  /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
+  ending?(ending: Ending): Promise<void> | null;
   capturesContent?: boolean;
+}
+
+/** How a call has ended. */
+export interface Ending {
+  how: AttemptEnd;
+  /** Of the endpoint that answered or was asked last; null: none was asked, or nothing came of it. */
+  bill: Bill | null;
+  /** As the bill's; null with it. */
+  answer: Answer | null;
+}
+
+/** What readers have of a call whose worker died, and the endpoint that it came from. */
+export interface ShownAnswer {
+  answer: Answer;
+  prices: EndpointConfig['prices'];
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -60,10 +78,13 @@ export interface ExecuteDeps extends RunDeps {
   stages?: readonly Stage[];
 }
 
-/** Executes one call and publishes its frames up to the terminal one. Never throws: an error ends the call. */
+/** Executes one call and publishes its frames up to the terminal one: an error ends the call. @throws only what `ending` rejects with */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
   const { signal, mayPublish } = execution;
-  const responseWriter = responseWriterFor(execution);
+  let last: Attempted | null = null;
+  const responseWriter = responseWriterFor(execution, (attempt) => {
+    last = attempt;
+  });
   let outcome: CallOutcome;
   try {
     signal.throwIfAborted();
@@ -72,14 +93,31 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
   if (!mayPublish()) return { type: 'failed', failure: failureOf(signal.reason) };
+  const ending = endingOf(outcome, last);
+  const recorded = execution.ending?.(ending) ?? null;
+  if (recorded !== null) {
+    await recorded;
+    if (!mayPublish()) return { type: 'failed', failure: failureOf(signal.reason) };
+  }
   switch (outcome.type) {
     case 'completed':
-      return responseWriter.complete(outcome.candidate, outcome.answer, usageIn(outcome, deps));
+      addTokens(outcome.candidate, (ending.bill as Bill).usage, deps);
+      return responseWriter.complete(outcome.candidate, outcome.answer, (ending.bill as Bill).usage);
     case 'failed':
-      return responseWriter.fail(outcome.error, outcome);
+      return responseWriter.fail(outcome.error, outcome, ending.bill);
     case 'aborted':
-      return responseWriter.fail(signal.reason, outcome);
+      return responseWriter.fail(signal.reason, outcome, ending.bill);
   }
+}
+
+function endingOf(outcome: CallOutcome, last: Attempted | null): Ending {
+  if (outcome.type === 'completed') {
+    const { answer, candidate } = outcome;
+    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices) };
+  }
+  if (last === null || !(last.answer.usage !== null || hasContent(last.answer))) return { how: outcome.type, answer: null, bill: null };
+  const { answer, candidate } = last;
+  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type) };
 }
 
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
@@ -100,28 +138,28 @@ async function runTransformed(pipeline: Pipeline, execution: Execution, observer
 }
 
 function runStaged(request: ChatRequest, { parts }: Pipeline, { call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
-  const candidates = candidatesFor({ request, maxTokens: call.maxTokens }, deps.catalogue);
+  const candidates = candidatesFor({ request, maxTokens: call.maxTokens, reserved: call.reserved }, deps.catalogue);
   return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
 }
 
-/** Adds the usage of a complete answer to the metrics. */
-function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed' }>, { metrics }: ExecuteDeps): Usage {
-  const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
+function addTokens(candidate: Candidate, usage: Usage, { metrics }: ExecuteDeps): void {
   const provider = candidate.provider.slug;
   metrics.add('tokens', { provider, kind: 'prompt' }, usage.prompt_tokens);
   metrics.add('tokens', { provider, kind: 'completion' }, usage.completion_tokens);
   metrics.add('tokens', { provider, kind: 'cached' }, usage.prompt_tokens_details?.cached_tokens ?? 0);
   metrics.add('tokens', { provider, kind: 'reasoning' }, usage.completion_tokens_details?.reasoning_tokens ?? 0);
-  return usage;
 }
 
-/** Ends a call with an error without executing it. */
-export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
-  return responseWriterFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
+/** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */
+export async function refuseCall(execution: Execution, error: SwitchyardError, shown: ShownAnswer | null): Promise<CallResult> {
+  const bill = shown === null ? null : billOf(shown.answer, execution.call.request, shown.prices, 'failed');
+  const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill }) ?? null;
+  if (recorded !== null) await recorded;
+  return responseWriterFor(execution, () => {}).fail(error, { candidate: null, partial: null, previousErrors: [] }, bill);
 }
 
 /** `candidate` is null when no provider was asked. */
-interface Attempted {
+interface Answering {
   candidate: Candidate | null;
   partial: Answer | null;
   previousErrors: readonly PreviousError[];
@@ -130,11 +168,12 @@ interface Attempted {
 interface ResponseWriter {
   observer: CallObserver;
   complete(candidate: Candidate, answer: Answer, usage: Usage): CallResult;
-  fail(error: unknown, attempted: Attempted): CallResult;
+  fail(error: unknown, answering: Answering, bill: Bill | null): CallResult;
 }
 
 /** Writes the response as the call wants it: frames, one body, or nothing. */
-function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
+function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempted) => void): ResponseWriter {
+  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false } = execution;
   const created = Math.floor(nowMs / 1_000);
   const headOf = (candidate: Candidate | null): AnswerHead => ({
     id: call.callId,
@@ -155,7 +194,10 @@ function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, at
         if (call.request.debug?.echo_upstream_body === true) stream?.debug(echoBody(adapter.upstreamBody(upstreamRequestOf(candidate))));
       },
       parts: (parts) => stream?.parts(parts),
-      attempted,
+      attempted(tried) {
+        onAttempted(tried);
+        attempted(tried);
+      },
     },
     complete(candidate, answer, usage) {
       stream?.finish(answer, usage);
@@ -172,19 +214,18 @@ function responseWriterFor({ call, surface, attempt, tokens, framesAt, nowMs, at
         ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
       };
     },
-    fail(error, { candidate, partial, previousErrors }) {
+    fail(error, { candidate, partial, previousErrors }, bill) {
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
       stream?.fail(body);
-      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), candidate, partial));
+      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), partial, bill));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };
 }
 
 /** After content the error is returned beside the answer; without content it is the response. */
-function failedBody(surface: Surface, body: RouterErrorBody, head: AnswerHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
-  if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
-  const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });
-  return bodyFrame(200, surface.wholeBody(partial, head, usage, body.error));
+function failedBody(surface: Surface, body: RouterErrorBody, head: AnswerHead, partial: Answer | null, bill: Bill | null): Uint8Array {
+  if (partial === null || bill === null) return bodyFrame(body.error.code, JSON.stringify(body));
+  return bodyFrame(200, surface.wholeBody(partial, head, bill.usage, body.error));
 }

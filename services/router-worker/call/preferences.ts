@@ -32,7 +32,7 @@ export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEn
   });
 }
 
-/** Unknown prices count as too high; the configuration has none per image or audio. */
+/** Unknown prices count as too high. */
 function isAffordable({ endpoint: { prices } }: ModelEndpoint, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
   const within = (price: string | undefined, limit: number | string | undefined) =>
     limit === undefined || (price !== undefined && Number(price) <= Number(limit));
@@ -41,7 +41,7 @@ function isAffordable({ endpoint: { prices } }: ModelEndpoint, ceiling: NonNulla
     within(prices?.prompt, ceiling.prompt) &&
     within(prices?.completion, ceiling.completion) &&
     within(prices?.request ?? '0', ceiling.request) &&
-    (ceiling.image === undefined || !hasContent(PRICED_CONTENT.image)) &&
-    (ceiling.audio === undefined || !hasContent(PRICED_CONTENT.audio))
+    (!hasContent(PRICED_CONTENT.image) || within(prices?.image, ceiling.image)) &&
+    (!hasContent(PRICED_CONTENT.audio) || within(prices?.audio, ceiling.audio))
   );
 }

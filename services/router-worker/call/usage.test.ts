@@ -1,43 +1,70 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
-import { costNanoUsd, usageOf } from './usage.ts';
+import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
+import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
+import { type Answer, addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
+import { type AttemptEnd, billOf, costOf } from './usage.ts';
+
+type Prices = NonNullable<EndpointConfig['prices']>;
 
 const request = { messages: [{ role: 'user' as const, content: 'x'.repeat(9) }] };
 const used = { promptTokens: 1_000, completionTokens: 200, cachedTokens: 400, reasoningTokens: 50 };
 
-describe('costNanoUsd', () => {
+const total = (usage: ProviderUsage, prices: Prices, of: ChatRequest = request) => costOf(usage, of, nanoPricesOf(prices)).total;
+const usageOf = (answer: Answer, of: ChatRequest, prices?: Prices) => billOf(answer, of, prices).usage;
+
+describe('costOf', () => {
   it('charges cached tokens at their own price, and the request once', () => {
     const prices = { prompt: '2', completion: '10', cached_prompt: '0.5', request: '0.001' };
     // 600 × 2 + 400 × 0.5 + 200 × 10, in millionths of a dollar, and a tenth of a cent.
-    expect(costNanoUsd(used, prices)).toBe(3_400_000n + 1_000_000n);
+    expect(total(used, prices)).toBe(3_400_000 + 1_000_000);
+  });
+
+  it('charges tokens written to a cache at their own price, or else as others', () => {
+    const written = { ...used, cacheWriteTokens: 100 };
+    // 500 × 2 + 400 × 0.5 + 100 × 2.5 + 200 × 10
+    expect(total(written, { prompt: '2', completion: '10', cached_prompt: '0.5', cache_write: '2.5' })).toBe(3_450_000);
+    expect(total(written, { prompt: '2', completion: '10', cached_prompt: '0.5' })).toBe(3_400_000);
+    expect(total({ ...used, cacheWriteTokens: 9_999 }, { prompt: '1', completion: '0', cached_prompt: '0', cache_write: '2' })).toBe(1_200_000);
+  });
+
+  it('charges each picture and recording of the request that have a price', () => {
+    const picture = { type: 'image_url' as const, image_url: { url: 'https://a.test/x.png' } };
+    const recording = { type: 'input_audio' as const, input_audio: { data: 'aGk=', format: 'wav' } };
+    const content = { messages: [{ role: 'user' as const, content: [picture, picture, recording, { type: 'text' as const, text: 'hi' }] }] };
+    const nothing = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
+    expect(total(nothing, { prompt: '1', completion: '1', image: '0.002', audio: '0.01' }, content)).toBe(14_000_000);
+    expect(total(nothing, { prompt: '1', completion: '1', image: '0.002' }, content)).toBe(4_000_000);
+    expect(total(nothing, { prompt: '1', completion: '1' }, content)).toBe(0);
   });
 
   it('rounds once, half up, to a billionth of a dollar', () => {
     const one = { promptTokens: 1, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
-    expect(costNanoUsd(one, { prompt: '0.0005', completion: '0' })).toBe(1n);
-    expect(costNanoUsd(one, { prompt: '0.000499999', completion: '0' })).toBe(0n);
-    expect(costNanoUsd({ ...one, completionTokens: 1 }, { prompt: '0.00025', completion: '0.00025' })).toBe(1n);
+    expect(total(one, { prompt: '0.0005', completion: '0' })).toBe(1);
+    expect(total(one, { prompt: '0.000499999', completion: '0' })).toBe(0);
+    expect(total({ ...one, completionTokens: 1 }, { prompt: '0.00025', completion: '0.00025' })).toBe(1);
   });
 
   it('never charges more cached tokens than the prompt has', () => {
-    expect(costNanoUsd({ ...used, cachedTokens: 9_999 }, { prompt: '1', completion: '0' })).toBe(1_000_000n);
+    expect(total({ ...used, cachedTokens: 9_999 }, { prompt: '1', completion: '0' })).toBe(1_000_000);
   });
 
   it('is exact where floats are not', () => {
     fc.assert(
       fc.property(fc.nat(10_000_000), fc.nat(999_999_999), (tokens, billionths) => {
         const price = `0.${String(billionths).padStart(9, '0')}`;
-        const cost = costNanoUsd({ promptTokens: tokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 }, { prompt: price, completion: '0' });
+        const cost = total({ promptTokens: tokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 }, { prompt: price, completion: '0' });
         const exact = BigInt(tokens) * BigInt(billionths);
-        expect(cost * 1_000_000n - exact).toBeLessThanOrEqual(500_000n);
-        expect(exact - cost * 1_000_000n).toBeLessThan(500_001n);
+        expect(BigInt(cost) * 1_000_000n - exact).toBeLessThanOrEqual(500_000n);
+        expect(exact - BigInt(cost) * 1_000_000n).toBeLessThan(500_001n);
       }),
     );
   });
 });
 
-describe('usageOf', () => {
+describe('billOf', () => {
   it('reports what the upstream counted, and the cost as a number of dollars', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' })).toEqual({
       prompt_tokens: 1_000,
@@ -46,6 +73,8 @@ describe('usageOf', () => {
       prompt_tokens_details: { cached_tokens: 400 },
       completion_tokens_details: { reasoning_tokens: 50 },
       cost: 0.004,
+      is_byok: false,
+      cost_details: { upstream_inference_cost: null, upstream_inference_prompt_cost: 0.002, upstream_inference_completions_cost: 0.002 },
     });
   });
 
@@ -72,10 +101,32 @@ describe('usageOf', () => {
     expect(tokensOf({})).toEqual({ cached_tokens: used.cachedTokens });
   });
 
-  it('charges nothing for an answer that failed', () => {
-    expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' }, { isBroken: true })).toMatchObject({
-      cost: 0,
-      total_tokens: 1_200,
-    });
+  it('has neither a cost nor its details, and never null, where the endpoint has no prices', () => {
+    const bill = billOf({ ...emptyAnswer(), usage: used }, request, undefined);
+    expect(bill.costNano).toBeNull();
+    expect(Object.keys(bill.usage)).not.toEqual(expect.arrayContaining(['cost']));
+    expect(Object.keys(bill.usage)).not.toEqual(expect.arrayContaining(['cost_details']));
+  });
+
+  const prices = { prompt: '2', completion: '10' };
+  const shown = (): Answer => {
+    const answer = emptyAnswer();
+    addPart(answer, { type: 'text-delta', text: 'abcdefgh' });
+    return answer;
+  };
+
+  it.each<[string, AttemptEnd, () => Answer, number]>([
+    // 3 tokens of the prompt at 2, and 2 of the text at 10.
+    ['what was shown, when the upstream breaks off', 'failed', shown, 26_000],
+    ['what was shown, when the caller leaves', 'aborted', shown, 26_000],
+    ['what the upstream counted, when it breaks off behind its usage', 'failed', () => ({ ...shown(), usage: used }), 4_000_000],
+    ['what the upstream counted, when the caller leaves before any content', 'aborted', () => ({ ...emptyAnswer(), usage: used }), 4_000_000],
+    ['nothing, when the upstream fails without content', 'failed', () => ({ ...emptyAnswer(), usage: used }), 0],
+    ['nothing, when the caller leaves before the model has answered', 'aborted', () => ({ ...emptyAnswer(), usage: { ...used, completionTokens: 0 } }), 0],
+    ['nothing, when the upstream ends its answer with an error', 'failed', () => ({ ...shown(), usage: used, finishReason: 'error' }), 0],
+  ])('charges %s', (_, end, answer, costNano) => {
+    const bill = billOf(answer(), request, prices, end);
+    expect([bill.costNano, bill.usage.cost]).toEqual([costNano, costNano / 1_000_000_000]);
+    if (costNano === 0) expect(bill.usage.cost_details).toMatchObject({ upstream_inference_prompt_cost: 0, upstream_inference_completions_cost: 0 });
   });
 });

@@ -2,45 +2,88 @@ import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
-import type { Answer } from '#shared/surfaces/answer.ts';
+import { type NanoPrices, nanoPricesOf, TOKENS_PER_PRICE } from '#shared/credit/nano-prices.ts';
+import { usdOfNano } from '#shared/credit/nano-usd.ts';
+import { piecesIn } from '#shared/credit/pieces.ts';
+import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import { usageDetailsOf } from './usage-details.ts';
 
-/** Prices are per million tokens with at most nine decimals; integers keep them exact. */
-const PRICE_PLACES = 9;
-const TOKENS_PER_PRICE = 1_000_000n;
-const NANO_USD_PER_USD = 1_000_000_000;
 const CHARS_PER_TOKEN = 4;
 
 type Prices = NonNullable<EndpointConfig['prices']>;
 
-/** Tokens and cost of an answer. Unreported usage is estimated at four characters per token. A broken answer costs nothing. */
-export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, { isBroken = false } = {}): Usage {
+/** How an attempt ended: `aborted` by the caller, a deadline or a lost lease; `failed` by the upstream, or for lack of a worker. */
+export type AttemptEnd = 'completed' | 'failed' | 'aborted';
+
+/** What a call used, and what its caller pays for it. */
+export interface Bill {
+  /** As answers state it. */
+  usage: Usage;
+  /** In billionths of a US dollar; null: the endpoint has no prices. */
+  costNano: number | null;
+  /** Whether the upstream reported no usage, so that tokens are estimated at four characters each. */
+  isEstimated: boolean;
+}
+
+/**
+ * A whole answer costs what was used; one that broke off, what came of it. Without content nothing is charged, unless the caller aborted what the upstream
+ * had counted; neither is an answer that the upstream itself ended with an error.
+ */
+export function billOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, end: AttemptEnd = 'completed'): Bill {
   const used = answer.usage ?? counted(answer, request);
-  const cost = prices === undefined ? null : isBroken ? 0n : costNanoUsd(used, prices);
+  const isCharged = end === 'completed' || isChargedBroken(answer, end);
+  const cost = prices === undefined ? null : isCharged ? costOf(used, request, nanoPricesOf(prices)) : NO_COST;
   const usage: Usage = {
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,
     ...usageDetailsOf(used),
+    is_byok: false,
   };
-  if (cost !== null) usage.cost = Number(cost) / NANO_USD_PER_USD;
-  return usage;
+  if (cost !== null) {
+    usage.cost = usdOfNano(cost.total);
+    usage.cost_details = {
+      upstream_inference_cost: null,
+      upstream_inference_prompt_cost: usdOfNano(cost.prompt),
+      upstream_inference_completions_cost: usdOfNano(cost.completion),
+    };
+  }
+  return { usage, costNano: cost === null ? null : cost.total, isEstimated: answer.usage === null };
 }
 
-/** Billionths of a US dollar, rounded half up once. Cached tokens are part of the prompt; `request` is per call. */
-export function costNanoUsd({ promptTokens, completionTokens, cachedTokens }: ProviderUsage, prices: Prices): bigint {
+function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
+  if (answer.finishReason === 'error') return false;
+  return hasContent(answer) || (end === 'aborted' && (answer.usage?.completionTokens ?? 0) > 0);
+}
+
+/** In billionths of a US dollar. The parts are rounded each by itself, and have no fees. */
+interface Cost {
+  total: number;
+  prompt: number;
+  completion: number;
+}
+
+const NO_COST: Cost = { total: 0, prompt: 0, completion: 0 };
+
+/** Rounded half up once. The prompt includes tokens read from and written to a cache; fees are per call, picture and recording. */
+export function costOf(used: ProviderUsage, request: ChatRequest, prices: NanoPrices): Cost {
+  const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens = 0 } = used;
   const cached = Math.min(cachedTokens, promptTokens);
-  const perMillion =
-    BigInt(promptTokens - cached) * toNano(prices.prompt) +
-    BigInt(cached) * toNano(prices.cached_prompt ?? prices.prompt) +
-    BigInt(completionTokens) * toNano(prices.completion) +
-    TOKENS_PER_PRICE * toNano(prices.request ?? '0');
-  return (perMillion + TOKENS_PER_PRICE / 2n) / TOKENS_PER_PRICE;
+  const written = Math.min(cacheWriteTokens, promptTokens - cached);
+  const prompt = BigInt(promptTokens - cached - written) * prices.prompt + BigInt(cached) * prices.cachedPrompt + BigInt(written) * prices.cacheWrite;
+  const completion = BigInt(completionTokens) * prices.completion;
+  const fees = TOKENS_PER_PRICE * feesOf(request, prices);
+  return { total: rounded(prompt + completion + fees), prompt: rounded(prompt), completion: rounded(completion) };
 }
 
-function toNano(price: string): bigint {
-  const [whole = '0', fraction = ''] = price.split('.');
-  return BigInt(whole + fraction.slice(0, PRICE_PLACES).padEnd(PRICE_PLACES, '0'));
+function feesOf(request: ChatRequest, { request: perCall, image, audio, hasPieces }: NanoPrices): bigint {
+  if (!hasPieces) return perCall;
+  const { images, recordings } = piecesIn(request);
+  return perCall + BigInt(images) * (image ?? 0n) + BigInt(recordings) * (audio ?? 0n);
+}
+
+function rounded(perMillion: bigint): number {
+  return Number((perMillion + TOKENS_PER_PRICE / 2n) / TOKENS_PER_PRICE);
 }
 
 function counted({ textChars, reasoningChars, refusalChars, hiddenReasoningChars, toolCalls }: Answer, request: ChatRequest): ProviderUsage {

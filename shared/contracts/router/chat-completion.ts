@@ -17,6 +17,10 @@ export interface Usage {
   };
   /** USD; absent (never null) when the price is not known. */
   cost?: number;
+  /** Always false: no provider is paid with a caller's own key. */
+  is_byok?: false;
+  /** USD, without fees; there when `cost` is. */
+  cost_details?: { upstream_inference_cost: null; upstream_inference_prompt_cost: number; upstream_inference_completions_cost: number };
 }
 
 export interface ToolCall {

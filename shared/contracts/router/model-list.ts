@@ -6,7 +6,12 @@ export interface ModelPricing {
   completion: string;
   /** USD per call. */
   request?: string;
+  /** USD per picture. */
+  image?: string;
+  /** USD per recording. */
+  audio?: string;
   input_cache_read?: string;
+  input_cache_write?: string;
 }
 
 export interface ModelEntry {

@@ -4,6 +4,7 @@ import type { RequestForm, Surface } from '../surface.ts';
 import { toCompletion } from './completion.ts';
 import { errorChunkOf } from './error-chunk.ts';
 import { ChunkWriter } from './part-writer.ts';
+import { partsInChunk } from './parts-in.ts';
 
 const request: RequestForm<ChatRequest> = {
   path: '/chat/completions',
@@ -15,6 +16,7 @@ const request: RequestForm<ChatRequest> = {
 export const chatCompletions: Surface = {
   request,
   partWriter: (head, answer) => new ChunkWriter(head, answer),
+  partsIn: partsInChunk,
   wholeBody: (answer, head, usage, error) => JSON.stringify(toCompletion(answer, head, usage, error)),
   errorEvent: (body, head) => `data: ${JSON.stringify(errorChunkOf(body, head))}\n\n`,
 };

@@ -1,0 +1,127 @@
+import type { Bus } from '#bus/bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { UsageRecord } from '#bus/messages/usage.ts';
+import type { RunningItem } from '#services/work/running-items.ts';
+import type { Clock } from '#shared/clock.ts';
+import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
+import { RATE_COUNTER_MS, rateCounterOf, rateWindowOf } from '#shared/keys/rate-windows.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import { hasContent } from '#shared/surfaces/answer.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Catalogue } from './call/candidates.ts';
+import type { Ending, ShownAnswer } from './call/execute-call.ts';
+import type { ModelEndpoint } from './call/model-endpoint.ts';
+import type { Attempted } from './call/run-call.ts';
+import { type Bill, billOf } from './call/usage.ts';
+import type { Shown } from './published-frames.ts';
+import { type ServedBy, usageRecordOf } from './usage-record.ts';
+import { storeRecord } from './usage-recorder.ts';
+
+/** How long a terminal frame waits for its record. Then the item is redelivered: a terminal frame without a record would be an answer without a bill. */
+const RESERVED_WAIT_MS = 10_000;
+
+interface RecordDeps {
+  bus: Pick<Bus, 'usage'>;
+  /** Null: the key's tokens per minute are not corrected. */
+  cache: Cache | null;
+  catalogue: Catalogue;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+}
+
+/** A call of this worker. */
+interface OpenCall {
+  call: RouterCall;
+  /** Filled while it runs. */
+  attempts: readonly Attempted[];
+  running: RunningItem;
+}
+
+/**
+ * The usage record of one call. With a reservation it is stored before the terminal frame is sent; without one it is sent before the terminal frame and stored
+ * before the item is acknowledged. So each terminal frame that a reader has is recorded, and each acknowledged item.
+ */
+export class CallRecord {
+  readonly #open: OpenCall;
+  readonly #deps: RecordDeps;
+  #bill: Bill | null = null;
+  #servedBy: ServedBy | null = null;
+  #stored: Promise<void> = Promise.resolve();
+
+  constructor(open: OpenCall, deps: RecordDeps) {
+    this.#open = open;
+    this.#deps = deps;
+  }
+
+  /** Null: nothing was used, or the call has not ended. */
+  get bill(): Bill | null {
+    return this.#bill;
+  }
+
+  /** Rejects when the record is not known to be stored: the item is to be redelivered. */
+  get stored(): Promise<void> {
+    return this.#stored;
+  }
+
+  /** Sends the record. @returns what the terminal frame waits for; null: it may leave at once */
+  store(ending: Ending): Promise<void> | null {
+    const { call, attempts, running } = this.#open;
+    const isReserved = call.reserved === true;
+    this.#bill = ending.bill;
+    const record = usageRecordOf({
+      call,
+      keyId: call.keyId,
+      isReserved,
+      ending,
+      attempts,
+      servedBy: this.#servedBy,
+      isCancelled: running.isCancelled(),
+      endedAtMs: this.#deps.clock.nowMs(),
+    });
+    const waiting = { limitMs: isReserved ? RESERVED_WAIT_MS : null, leaseLost: () => running.leaseLost };
+    this.#stored = storeRecord(record, waiting, { usage: this.#deps.bus.usage, log: this.#deps.log, metrics: this.#deps.metrics });
+    // Awaited later, or never once the lease is lost.
+    this.#stored.catch(() => {});
+    if (call.countedTokens !== undefined) this.#correctRate(call.countedTokens, record);
+    return isReserved ? this.#stored : null;
+  }
+
+  /** The estimate at admission was the most that it might use. Later windows count nothing of it. */
+  #correctRate(countedTokens: number, { keyId, createdAtMs, endedAtMs, tokens }: UsageRecord): void {
+    const { cache } = this.#deps;
+    if (cache === null || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
+    const by = tokens.prompt + tokens.completion - countedTokens;
+    cache.increment(rateCounterOf('tokens', keyId, createdAtMs), by, RATE_COUNTER_MS).catch(() => {});
+  }
+
+  /** Of a call whose worker died in the middle of its answer. */
+  lost(shown: Shown): ShownAnswer {
+    const endpoint = this.#endpointOf(shown);
+    return { answer: shown.answer, prices: endpoint?.endpoint.prices };
+  }
+
+  /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
+  storeEnded(shown: Shown): Promise<void> {
+    const { answer, prices } = this.lost(shown);
+    const { request } = this.#open.call;
+    if (answer.usage === null) {
+      void this.store({ how: 'failed', answer, bill: hasContent(answer) ? billOf(answer, request, prices, 'failed') : null });
+    } else {
+      const bill = billOf(answer, request, prices);
+      void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });
+    }
+    return this.#stored;
+  }
+
+  #endpointOf({ model, providerName }: Shown): ModelEndpoint | null {
+    if (model === null || providerName === null) return null;
+    const { models, modelEndpoints } = this.#deps.catalogue;
+    const configured = models.get(model);
+    const endpoints = configured === undefined ? [] : (modelEndpoints.get(configured) ?? []);
+    const found = endpoints.find(({ provider }) => provider.name === providerName) ?? null;
+    if (found !== null) this.#servedBy = { model, provider: found.provider.slug, providerName };
+    return found;
+  }
+}

@@ -1,0 +1,50 @@
+import type { EndpointConfig } from '../config/router-config.ts';
+
+/** Prices have at most nine decimals; integers keep them exact. */
+const PRICE_PLACES = 9;
+/** What the prices of tokens are per. */
+export const TOKENS_PER_PRICE = 1_000_000n;
+
+type Prices = NonNullable<EndpointConfig['prices']>;
+
+/** Billionths of a US dollar: per million tokens, per call, per picture and per recording. */
+export interface NanoPrices {
+  prompt: bigint;
+  completion: bigint;
+  cachedPrompt: bigint;
+  cacheWrite: bigint;
+  request: bigint;
+  /** Null: pictures have no price of their own. */
+  image: bigint | null;
+  /** Null: recordings have no price of their own. */
+  audio: bigint | null;
+  /** Whether either has one. */
+  hasPieces: boolean;
+}
+
+const known = new WeakMap<Prices, NanoPrices>();
+
+/** Read once per endpoint. Cached prompts cost what the others do unless the endpoint says otherwise. */
+export function nanoPricesOf(prices: Prices): NanoPrices {
+  const read = known.get(prices);
+  if (read !== undefined) return read;
+  const image = prices.image === undefined ? null : toNano(prices.image);
+  const audio = prices.audio === undefined ? null : toNano(prices.audio);
+  const nano: NanoPrices = {
+    prompt: toNano(prices.prompt),
+    completion: toNano(prices.completion),
+    cachedPrompt: toNano(prices.cached_prompt ?? prices.prompt),
+    cacheWrite: toNano(prices.cache_write ?? prices.prompt),
+    request: toNano(prices.request ?? '0'),
+    image,
+    audio,
+    hasPieces: image !== null || audio !== null,
+  };
+  known.set(prices, nano);
+  return nano;
+}
+
+function toNano(price: string): bigint {
+  const [whole = '0', fraction = ''] = price.split('.');
+  return BigInt(whole + fraction.slice(0, PRICE_PLACES).padEnd(PRICE_PLACES, '0'));
+}
