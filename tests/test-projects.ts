@@ -11,7 +11,7 @@ export const needServers = [
   'bus/nats/work/pause-detector.test.ts',
   'shared/storage/postgres/{migrate,open-postgres}.test.ts',
   'shared/storage/redis/open-redis.test.ts',
-  '{actors,services}/**/*.servers.test.ts',
+  '{actors,services,shared}/**/*.servers.test.ts',
 ];
 
 /** Assert times, with bounds of three times the promise and more: two at a time, behind all others. They wait most of their time. */

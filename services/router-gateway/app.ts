@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerFactor
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
+import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
@@ -20,6 +21,7 @@ import { indexModels } from './model-index.ts';
 import { bearerAuth } from './plugins/bearer-auth.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
+import { RateLimits } from './rates/rate-limits.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { health } from './routes/health.ts';
 import { modelCall } from './routes/model-call.ts';
@@ -69,7 +71,13 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('keyId', '');
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);
-  const callDeps = { ...deps, models, ignoredIn: ignoredFields(routerConfig), totalMs };
+  const reservations = deps.database === null ? null : new Reservations({ database: deps.database, log, metrics });
+  const rates = new RateLimits({ cache: deps.cache, clock, log, metrics });
+  app.addHook('onClose', async () => {
+    rates.stop();
+    await reservations?.stop();
+  });
+  const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
   addRoutes(app, [
     { prefix: '/api/v1', checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },

@@ -177,7 +177,7 @@ describe('a call that is sent to a worker', () => {
     expect(published.count).toBe(0);
   });
 
-  it('is not sent again once a part of its answer was streamed', async () => {
+  it('is queued when its worker is lost behind a part of the answer, for another one to bill that part, and fails for its client', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
     const published = countPublishes();
     const answered = gateway.post({ ...hello, stream: true });
@@ -185,7 +185,9 @@ describe('a call that is sent to a worker', () => {
     held.frame('content', 1, '{"shown":true}');
 
     expect((await answered).body).toContain('"finish_reason":"error"');
-    expect(published.count).toBe(0);
+    const settling = await gateway.worker.next();
+    expect(settling).toMatchObject({ delivery: 2, call: held.call });
+    expect(published.count).toBe(1);
   });
 
   it('is sent again when its frames had no content', async () => {
@@ -214,7 +216,7 @@ describe('a call that is sent to a worker', () => {
     expect(published.count).toBe(2);
   });
 
-  it('counts as a held body until its answer begins', async () => {
+  it('counts as a held body until it ends', async () => {
     await gateway.reopen({ limits: { bufferedBodyBytes: 10 } });
     const first = gateway.post(hello);
     const held = await gateway.worker.next();

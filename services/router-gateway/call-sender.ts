@@ -19,7 +19,9 @@ export interface OutgoingCall {
    * @returns false when it is too late: the call is lost
    */
   resend(): boolean;
-  /** Drops the body: content has arrived or the call has ended, so it is not sent again. */
+  /** Queues a dispatched call whose worker was lost after content: another worker ends and bills it. Idempotent; never throws. */
+  settle(): void;
+  /** Drops the body: the call has ended, so it is not sent again. */
   release(): void;
 }
 
@@ -41,8 +43,8 @@ interface Deps {
 }
 
 /**
- * Sends calls to workers. A small call is dispatched to a free slot, at most once; its text stays in memory until content arrives, as the
- * worker may die. A large call is not worth the memory, and a detached one must survive this process: both are queued.
+ * Sends calls to workers. A small call is dispatched to a free slot, at most once; its text stays in memory until it ends, as the
+ * worker may die: before content another one executes the call, after it another one bills what was shown. A large call is not worth the memory, and a detached one must survive this process: both are queued.
  *
  *   dispatched ──refused: no free worker──▶ queued, as first delivery
  *        └──silence, no heartbeat of its worker──▶ queued, as second delivery
@@ -89,6 +91,8 @@ export class CallSender {
         this.#queueDispatched(callId, dispatched, 1);
         return true;
       },
+      // Later than a call may be sent again, since one of which content was shown is not executed a second time.
+      settle: () => this.#queueDispatched(callId, dispatched, 1),
       release: () => {
         if (dispatched.body === null) return;
         dispatched.body = null;
@@ -115,6 +119,7 @@ export class CallSender {
         return sent;
       },
       resend: () => true,
+      settle: () => {},
       release: () => {},
     };
   }

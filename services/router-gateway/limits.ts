@@ -29,7 +29,7 @@ export const gatewayLimits = {
   publishMs: 10_000,
   /** Headers wait for content up to this long, so that an error has its proper status. Later, proxies take the call for dead. */
   headerDelayMs: 15_000,
-  /** Longer calls are queued. Dispatched texts stay in memory until content arrives: at most 256 MiB for all open calls. */
+  /** Longer calls are queued. Dispatched texts stay in memory until their call ends: at most 256 MiB for all open calls. */
   dispatchedCharacters: 32 * KIB,
   /** Of frames before the first content; more (a long debug chunk) are sent at once. */
   bufferedBytes: 256 * KIB,

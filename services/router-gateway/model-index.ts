@@ -1,4 +1,4 @@
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
@@ -6,6 +6,8 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 export interface ModelIndex {
   /** Id of the first known model among those named; the default's when none is. @throws `router.model_unknown` */
   firstKnown(request: Pick<ChatRequest, 'model' | 'models'>): string;
+  /** The known models among those named, or the default. */
+  allKnown(request: Pick<ChatRequest, 'model' | 'models'>): ModelConfig[];
 }
 
 /** Indexes models by id and alias. @throws `config.invalid` when the default is neither */
@@ -17,7 +19,13 @@ export function indexModels({ models, default_model }: Pick<RouterConfig, 'model
   const fallback = default_model === undefined ? models[0]?.id : idOf.get(default_model);
   if (fallback === undefined) throw new SwitchyardError('config.invalid', `default_model: '${default_model}' is not among the models`);
 
+  const configOf = new Map(models.map((model) => [model.id, model]));
   return {
+    allKnown({ model, models: others = [] }) {
+      const named = model === undefined ? others : [model, ...others];
+      const ids = new Set(named.length === 0 ? [fallback] : named.flatMap((name) => idOf.get(name) ?? []));
+      return [...ids].flatMap((id) => configOf.get(id) ?? []);
+    },
     firstKnown({ model, models: others = [] }) {
       const named = model === undefined ? others : [model, ...others];
       const [first] = named;

@@ -34,6 +34,7 @@ export const errorCatalogue = {
   'outbound.refused': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'validation_failed' },
   'outbound.failed': { status: 502, retryable: true, routerType: 'server', agentCode: 'internal' },
   'router.model_unknown': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'internal' },
+  'router.payment_required': { status: 402, retryable: false, routerType: 'payment_required', agentCode: 'internal' },
   'router.no_provider': { status: 503, retryable: false, routerType: 'not_found', agentCode: 'internal' },
   'router.provider_refused': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'internal' },
   'router.context_length': { status: 400, retryable: false, routerType: 'context_length_exceeded', agentCode: 'internal' },

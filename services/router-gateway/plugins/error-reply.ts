@@ -1,4 +1,5 @@
 import type { HTTPMethods } from 'fastify';
+import { z } from 'zod';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
@@ -66,7 +67,16 @@ function replyTo({ code, message, details }: SwitchyardError): RouterErrorReply 
       metadata: { error_type: routerType, ...(retryAfter !== null && { retry_after: retryAfter }) },
     },
   };
-  return { status, headers: retryHeaders(body), body };
+  return { status, headers: { ...retryHeaders(body), ...rateHeaders(details.rateLimit) }, body };
+}
+
+const rateLimit = z.object({ limit: z.number(), remaining: z.number(), resetAtMs: z.number() });
+
+/** Of the router's own limits only; the reset is in epoch milliseconds. */
+function rateHeaders(details: unknown): Record<string, string> {
+  if (details === undefined) return {};
+  const { limit, remaining, resetAtMs } = rateLimit.parse(details);
+  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetAtMs) };
 }
 
 /** `Retry-After` and `www-authenticate`; `x-should-retry: false` where no provider will ever fit. */

@@ -208,10 +208,7 @@ export class FrameFeed implements CallReader, FrameHandler {
   }
 
   #onContent(sse: Uint8Array): void {
-    if (!this.#hasSentContent) {
-      this.#hasSentContent = true;
-      this.#outgoing?.release();
-    }
+    this.#hasSentContent = true;
     this.#isUnconfirmed = false;
     this.#isWorkerSuspect = false;
     this.#silence.noteReceived();
@@ -230,7 +227,9 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.#hasSentContent ||
       this.#isUnconfirmed ||
       (this.#outgoing === undefined ? this.#silence.consecutive > 1 : this.#isBusUp() && !this.#outgoing.resend());
-    if (isLost) this.#failAsLost('The worker of this call has stopped sending frames and heartbeats');
+    if (!isLost) return;
+    if (this.#hasSentContent) this.#outgoing?.settle();
+    this.#failAsLost('The worker of this call has stopped sending frames and heartbeats');
   }
 
   /** While disconnected, silence says nothing about the worker. */

@@ -1,8 +1,10 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { preparedRefusal } from '#shared/http-server/error-replies.ts';
@@ -17,16 +19,21 @@ import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import { IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
+import { type AllowedCall, allowCall, isLimited } from '../key-admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { errorReply } from '../plugins/error-reply.ts';
 import { validation } from '../plugins/validation.ts';
+import type { RateLimits } from '../rates/rate-limits.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
+
+/** Of a key without limits. */
+const UNLIMITED = { maxTokens: null };
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -44,6 +51,10 @@ export interface ModelCallDeps {
   sender: CallSender;
   bus: Bus;
   houseSecret: string;
+  routerConfig: Pick<RouterConfig, 'default_completion_tokens'>;
+  /** Of keys with a credit limit; null: there is no database. */
+  reservations: Reservations | null;
+  rates: RateLimits;
   totalMs: number;
   clock: Clock;
   deadlines: Deadlines;
@@ -110,6 +121,9 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const deadlineAtMs = nowMs + deps.totalMs;
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
+      const { callerKey } = request;
+      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs }, callerKey, chat, deps);
+      if (allowed !== null && !whileConnected(reply, allowed)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
       const call: ClientCall = {
         v: 1,
@@ -123,13 +137,17 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         republished: false,
         keyId: request.keyId,
         traceparent: publishing.traceparent,
+        ...(allowed === null ? UNLIMITED : allowed.fields),
       };
       const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
-      const fail = (error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
+      const fail = (error: unknown) => {
+        allowed?.release();
+        relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
+      };
       outgoing.send(fail).then(
         () => publishing.end(),
         (error: unknown) => {
@@ -140,6 +158,17 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       return sendWhole(reply, await relay.response, limits);
     });
   };
+}
+
+/** Ends an allowed call with its response. @returns false when the client has left already: its relay would never learn of it */
+function whileConnected(reply: FastifyReply, allowed: AllowedCall): boolean {
+  if (reply.raw.destroyed) {
+    allowed.release();
+    allowed.end();
+    return false;
+  }
+  reply.raw.on('close', () => allowed.end());
+  return true;
 }
 
 /** The rest of the capacity is for results of admitted calls. An unreachable bus is reported with its own error. */

@@ -120,8 +120,11 @@ function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
   return {
     prompt: pricePerToken(prices.prompt),
     completion: pricePerToken(prices.completion),
-    // The only price that is not per token: USD per call, in the configuration too.
+    // Not per token: USD per call, picture and recording, in the configuration too.
     ...(prices.request !== undefined && { request: prices.request }),
+    ...(prices.image !== undefined && { image: prices.image }),
+    ...(prices.audio !== undefined && { audio: prices.audio }),
     ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
+    ...(prices.cache_write !== undefined && { input_cache_write: pricePerToken(prices.cache_write) }),
   };
 }

@@ -6,6 +6,8 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { fileKeys } from '#shared/keys/file-keys.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { Admission } from '../admission.ts';
@@ -146,7 +148,7 @@ export interface TestApp {
 /** The app without a port, on the given bus. */
 export function openTestApp(
   bus: Bus,
-  { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics }: TestAppOptions = {},
+  { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics, database = null, cache = null }: TestAppOptions = {},
 ): TestApp {
   const log = recordingLog();
   const all = { ...gatewayLimits, ...limits };
@@ -158,8 +160,8 @@ export function openTestApp(
     keys: openKeyDirectory({ fileKeys: fileKeys(config, variables), database: null, log }),
     houseSecret: HOUSE_SECRET,
     bus,
-    database: null,
-    cache: null,
+    database,
+    cache,
     readers,
     sender,
     admission,
@@ -182,4 +184,6 @@ interface TestAppOptions {
   variables?: Environment;
   origin?: string;
   metrics?: Metrics;
+  database?: Database | null;
+  cache?: Cache | null;
 }

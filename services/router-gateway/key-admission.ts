@@ -1,0 +1,77 @@
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { Reservations } from '#shared/credit/reservations.ts';
+import { worstCaseOf } from '#shared/credit/worst-case.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallerKey } from '#shared/keys/caller-key.ts';
+import type { GatewayLimits } from './limits.ts';
+import type { ModelIndex } from './model-index.ts';
+import type { RateLimits } from './rates/rate-limits.ts';
+
+interface KeyAdmissionDeps {
+  models: ModelIndex;
+  routerConfig: Pick<RouterConfig, 'default_completion_tokens'>;
+  /** Null: there is no database, so that no key with a limit can be served. */
+  reservations: Reservations | null;
+  rates: RateLimits;
+  limits: GatewayLimits;
+}
+
+/** A call that its key's limits allow. */
+export interface AllowedCall {
+  /** What the call says of it to its worker. */
+  fields: { reserved?: true; countedTokens?: number; maxTokens: number | null };
+  /** The call was not sent. */
+  release(): void;
+  /** The call has ended. Idempotent. */
+  end(): void;
+}
+
+/** Whether a key has a limit. Calls of all others cost no promise, no statement and no look at the cache. */
+export function isLimited({ limitNano, rates }: CallerKey): boolean {
+  return limitNano !== null || isRated(rates);
+}
+
+function isRated({ requestsPerMinute, tokensPerMinute, callsAtOnce }: CallerKey['rates']): boolean {
+  return requestsPerMinute !== null || tokensPerMinute !== null || callsAtOnce !== null;
+}
+
+/**
+ * Counts a call for the limits of its key, and reserves what it may cost at most.
+ * @throws `request.rate_limited`, `router.payment_required`, `service.not_ready`
+ */
+export async function allowCall(
+  call: { callId: string; deadlineAtMs: number },
+  key: CallerKey,
+  request: ChatRequest,
+  deps: KeyAdmissionDeps,
+): Promise<AllowedCall> {
+  const { models, rates, reservations, routerConfig, limits } = deps;
+  const { callId, deadlineAtMs } = call;
+  const { id: keyId, limitNano, limitReset } = key;
+  const defaultCompletionTokens = routerConfig.default_completion_tokens;
+  const { amountNano, tokens, maxTokens } = worstCaseOf({ request, models: models.allKnown(request), defaultCompletionTokens, maxTokens: null });
+  const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
+  const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
+  if (limitNano === null) return { fields: { ...counted, maxTokens: null }, release: () => rated?.release(), end: () => rated?.end() };
+  try {
+    if (reservations === null) {
+      throw new SwitchyardError('service.not_ready', 'Credit can not be checked: this gateway has no database', {
+        details: { retryAfterMs: limits.retryAfterMs },
+      });
+    }
+    await reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs });
+  } catch (error) {
+    rated?.release();
+    rated?.end();
+    throw error;
+  }
+  return {
+    fields: { reserved: true, ...counted, maxTokens },
+    release() {
+      reservations.release(callId, keyId);
+      rated?.release();
+    },
+    end: () => rated?.end(),
+  };
+}

@@ -1,0 +1,158 @@
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallerKey } from '#shared/keys/caller-key.ts';
+import { RATE_COUNTER_MS, RATE_WINDOW_MS, rateCounterOf, rateWindowOf } from '#shared/keys/rate-windows.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { within } from '#shared/within.ts';
+import { LocalRates } from './local-rates.ts';
+import { SlotLeases } from './slot-leases.ts';
+
+/** For the cache to answer; then the process counts by itself. */
+const ANSWER_MS = 250;
+/** After a failure, before the cache is asked again. */
+const AWAY_MS = 1_000;
+/** Until a call may have ended and freed its slot. */
+const SLOT_RETRY_MS = 1_000;
+
+interface RateDeps {
+  /** Null: each process counts by itself. */
+  cache: Cache | null;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+}
+
+export interface RatedCall {
+  /** Whether all gateways count together: then the real usage corrects the tokens. */
+  isShared: boolean;
+  /** The call was not sent: its tokens do not count. */
+  release(): void;
+  /** The call has ended: its slot is free. Idempotent. */
+  end(): void;
+}
+
+type Refused = 'requests' | 'tokens' | 'calls';
+
+/**
+ * Limits of keys: requests and tokens per minute, calls at once, counted in the cache for all gateways together. While the cache is away each process allows
+ * its share by itself, so that no request fails for it.
+ */
+export class RateLimits {
+  readonly #deps: RateDeps;
+  readonly #local = new LocalRates();
+  readonly #slots: SlotLeases | null;
+  #awayUntilMs = Number.NEGATIVE_INFINITY;
+  #isAway = false;
+  /** Gateways that limited a key in this window or the one before. */
+  #gateways = 1;
+  #announcedWindow = -1;
+
+  constructor(deps: RateDeps) {
+    this.#deps = deps;
+    this.#slots = deps.cache === null ? null : new SlotLeases(deps.cache);
+  }
+
+  /** @param tokens as estimated @throws `request.rate_limited` */
+  async admit(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }): Promise<RatedCall> {
+    const { cache } = this.#deps;
+    const { slots } = { slots: this.#slots };
+    if (cache === null || slots === null || performance.now() < this.#awayUntilMs) return this.#admitLocally(key, tokens);
+    try {
+      const late = () => {
+        throw new SwitchyardError('service.no_answer', 'the cache did not answer in time');
+      };
+      const rated = await within(ANSWER_MS, this.#admitShared(key, { callId, tokens }, cache, slots), late);
+      if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all gateways together again');
+      this.#isAway = false;
+      return rated;
+    } catch (error) {
+      if (error instanceof SwitchyardError && error.code === 'request.rate_limited') throw error;
+      if (!this.#isAway) this.#deps.log.error({ err: error }, 'the cache is away: each gateway limits keys by a share of its own');
+      this.#isAway = true;
+      this.#awayUntilMs = performance.now() + AWAY_MS;
+      slots.release(key.id, callId);
+      return this.#admitLocally(key, tokens);
+    }
+  }
+
+  stop(): void {
+    this.#slots?.stop();
+  }
+
+  async #admitShared(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }, cache: Cache, slots: SlotLeases): Promise<RatedCall> {
+    const { id: keyId, rates } = key;
+    const { requestsPerMinute, tokensPerMinute, callsAtOnce } = rates;
+    const nowMs = this.#deps.clock.nowMs();
+    this.#announce(cache, nowMs);
+    const tokenCounter = rateCounterOf('tokens', keyId, nowMs);
+    const [hasSlot, requests, allTokens] = await Promise.all([
+      callsAtOnce === null ? true : slots.acquire(keyId, callId, callsAtOnce),
+      requestsPerMinute === null ? 0 : cache.increment(rateCounterOf('requests', keyId, nowMs), 1, RATE_COUNTER_MS),
+      tokensPerMinute === null ? 0 : cache.increment(tokenCounter, tokens, RATE_COUNTER_MS),
+    ]);
+    const giveTokensBack = () => {
+      if (tokensPerMinute !== null) cache.increment(tokenCounter, -tokens, RATE_COUNTER_MS).catch(() => {});
+    };
+    const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
+    if (refused !== null) {
+      slots.release(keyId, callId);
+      giveTokensBack();
+      throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
+    }
+    return { isShared: true, release: giveTokensBack, end: () => slots.release(keyId, callId) };
+  }
+
+  #admitLocally({ id, rates }: CallerKey, tokens: number): RatedCall {
+    const nowMs = this.#deps.clock.nowMs();
+    this.#deps.metrics.add('ratesLocal', {});
+    const share = (limit: number | null) => (limit === null ? null : Math.max(1, Math.floor(limit / this.#gateways)));
+    const own = { requestsPerMinute: share(rates.requestsPerMinute), tokensPerMinute: share(rates.tokensPerMinute), callsAtOnce: share(rates.callsAtOnce) };
+    const sums = this.#local.add(id, nowMs, { requests: 1, tokens, calls: 1 });
+    const refused = refusalOf(own, { requests: sums.requests, tokens: sums.tokens, hasSlot: own.callsAtOnce === null || sums.calls <= own.callsAtOnce });
+    const giveTokensBack = () => void this.#local.add(id, nowMs, { requests: 0, tokens: -tokens, calls: 0 });
+    let isOpen = true;
+    const end = () => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#local.add(id, this.#deps.clock.nowMs(), { requests: 0, tokens: 0, calls: -1 });
+    };
+    if (refused === null) return { isShared: false, release: giveTokensBack, end };
+    end();
+    giveTokensBack();
+    throw this.#refusal(refused, own, nowMs, sums.tokens);
+  }
+
+  /** Counts the gateways, once per window: the share of each when the cache is away. */
+  #announce(cache: Cache, nowMs: number): void {
+    const window = rateWindowOf(nowMs);
+    if (window === this.#announcedWindow) return;
+    this.#announcedWindow = window;
+    Promise.all([cache.increment(`rate:gateways:${window}`, 1, RATE_COUNTER_MS), cache.get(`rate:gateways:${window - 1}`)]).then(
+      ([present, former]) => {
+        this.#gateways = Math.max(1, present, Number(former ?? 0));
+      },
+      () => {},
+    );
+  }
+
+  #refusal(refused: Refused, rates: CallerKey['rates'], nowMs: number, usedTokens: number): SwitchyardError {
+    this.#deps.metrics.add('rateLimited', { limit: refused });
+    const windowEndMs = (rateWindowOf(nowMs) + 1) * RATE_WINDOW_MS;
+    const resetAtMs = refused === 'calls' ? nowMs + SLOT_RETRY_MS : windowEndMs;
+    const limit = { requests: rates.requestsPerMinute, tokens: rates.tokensPerMinute, calls: rates.callsAtOnce }[refused] ?? 0;
+    const remaining = refused === 'tokens' ? Math.max(0, limit - usedTokens) : 0;
+    const what = { requests: 'requests per minute', tokens: 'tokens per minute', calls: 'calls at once' }[refused];
+    return new SwitchyardError('request.rate_limited', `The API key is limited to ${limit} ${what}`, {
+      details: { retryAfterMs: Math.max(1, resetAtMs - nowMs), rateLimit: { limit, remaining, resetAtMs } },
+    });
+  }
+}
+
+/** Null: within all limits. */
+function refusalOf({ requestsPerMinute, tokensPerMinute }: CallerKey['rates'], sums: { requests: number; tokens: number; hasSlot: boolean }): Refused | null {
+  if (!sums.hasSlot) return 'calls';
+  if (requestsPerMinute !== null && sums.requests > requestsPerMinute) return 'requests';
+  return tokensPerMinute !== null && sums.tokens > tokensPerMinute ? 'tokens' : null;
+}

@@ -1,0 +1,59 @@
+import type { Cache } from '#shared/storage/cache.ts';
+
+/** A slot of a gateway that died is free after this time. */
+const LEASE_MS = 15_000;
+const EXTEND_MS = 5_000;
+
+interface Held {
+  keyId: string;
+  limit: number;
+}
+
+/** Slots of calls in flight, extended while their calls live. One timer serves all. */
+export class SlotLeases {
+  readonly #cache: Cache;
+  readonly #held = new Map<string, Held>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(cache: Cache) {
+    this.#cache = cache;
+  }
+
+  /** False when the key has as many calls in flight as it may have. */
+  async acquire(keyId: string, callId: string, limit: number): Promise<boolean> {
+    // Before the answer: a release may come before it.
+    this.#held.set(callId, { keyId, limit });
+    const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
+    if (!isFree) this.#held.delete(callId);
+    else if (!this.#held.has(callId)) this.#free(keyId, callId);
+    this.#timer ??= setInterval(() => this.#extend(), EXTEND_MS).unref();
+    return isFree;
+  }
+
+  /** Idempotent; never throws. A slot that the cache can't free now ends by itself. */
+  release(keyId: string, callId: string): void {
+    if (!this.#held.delete(callId)) return;
+    this.#free(keyId, callId);
+    if (this.#held.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    for (const [callId, { keyId }] of this.#held) this.#free(keyId, callId);
+    this.#held.clear();
+  }
+
+  #free(keyId: string, callId: string): void {
+    this.#cache.releaseSlot(slotsOf(keyId), callId).catch(() => {});
+  }
+
+  #extend(): void {
+    for (const [callId, { keyId, limit }] of this.#held) this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS).catch(() => {});
+  }
+}
+
+function slotsOf(keyId: string): string {
+  return `rate:slots:${keyId}`;
+}

@@ -1,0 +1,82 @@
+import type { NamedStatement } from '../storage/database.ts';
+
+/**
+ * Reserves for all calls of a batch, or refuses them, in one statement. The rows of the keys are locked in the order of their ids, so that statements of
+ * several processes wait for each other and never in a circle; whatever is decided is decided on locked rows, so that a limit holds between processes. Of the
+ * calls of one key the cheapest come first: when one has no room, no later one has.
+ *
+ * A call that has a reservation, or whose usage is in the ledger already, is repeated: nothing more is reserved. A limit with a period counts what was spent
+ * in the present day, week or month (UTC); a window that begins in the future is of a clock that went back, and counts.
+ *
+ * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), ends as epoch milliseconds.
+ * Returns for each call `reserved`, `no-room`, or `no-row`: the key has no row in key_spend yet.
+ */
+export const reserveCalls: NamedStatement = {
+  name: 'reserve-calls',
+  text: `
+    with asked as materialized (
+      select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+        with ordinality as a (call_id, key_id, amount, most, period, until_ms, number)
+    ),
+    locked as materialized (
+      select key_id, reserved_nano, total_nano, day, day_nano, week, week_nano, month, month_nano
+      from key_spend where key_id in (select key_id from asked)
+      order by key_id for no key update
+    ),
+    known as materialized (
+      select a.*, l.key_id is not null as has_row,
+        l.reserved_nano + case a.period
+          when 'daily' then case when l.day >= (now() at time zone 'utc')::date then l.day_nano else 0 end
+          when 'weekly' then case when l.week >= date_trunc('week', now() at time zone 'utc')::date then l.week_nano else 0 end
+          when 'monthly' then case when l.month >= date_trunc('month', now() at time zone 'utc')::date then l.month_nano else 0 end
+          else l.total_nano end as used,
+        exists (select from reservations r where r.call_id = a.call_id)
+          or exists (select from usage_ledger u where u.generation_id = a.call_id) as is_repeated
+      from asked a left join locked l on l.key_id = a.key_id
+    ),
+    decided as materialized (
+      select *, is_repeated or (has_row and used < most
+        and used + sum(case when is_repeated then 0 else amount end) over (partition by key_id order by amount, number) <= most) as fits
+      from known
+    ),
+    made as (
+      insert into reservations (call_id, key_id, amount_nano, until)
+      select call_id, key_id, amount, to_timestamp(until_ms / 1000.0) from decided where fits and not is_repeated
+      on conflict (call_id) do nothing
+      returning key_id, amount_nano
+    ),
+    counted as (
+      update key_spend s set reserved_nano = s.reserved_nano + m.amount
+      from (select key_id, sum(amount_nano)::bigint as amount from made group by key_id) m
+      where s.key_id = m.key_id
+    )
+    select case when fits then 'reserved' when has_row then 'no-room' else 'no-row' end as outcome from decided order by number`,
+};
+
+/** Rows for keys that have none: nothing spent. */
+export const beginSpend: NamedStatement = {
+  name: 'begin-spend',
+  text: `
+    insert into key_spend (key_id, day, week, month)
+    select key_id, (now() at time zone 'utc')::date, date_trunc('week', now() at time zone 'utc')::date, date_trunc('month', now() at time zone 'utc')::date
+    from unnest($1::text[]) as k (key_id) order by key_id
+    on conflict (key_id) do nothing`,
+};
+
+/** Gives back what calls had reserved that came to nothing; parameters: call ids, key ids. Keys are locked first, in order, as above. */
+export const releaseCalls: NamedStatement = {
+  name: 'release-calls',
+  text: `
+    with asked as materialized (select * from unnest($1::text[], $2::text[]) as a (call_id, key_id)),
+    locked as materialized (
+      select key_id from key_spend where key_id in (select key_id from asked) order by key_id for no key update
+    ),
+    ended as (
+      delete from reservations r using asked a, (select array_agg(key_id) as keys from locked) l
+      where r.call_id = a.call_id and a.key_id = any (l.keys)
+      returning r.key_id, r.amount_nano
+    )
+    update key_spend s set reserved_nano = s.reserved_nano - e.amount
+    from (select key_id, sum(amount_nano)::bigint as amount from ended group by key_id) e
+    where s.key_id = e.key_id`,
+};

@@ -1,0 +1,71 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Database } from '../storage/database.ts';
+import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '../telemetry/log.ts';
+import { noMetrics } from '../telemetry/metrics.ts';
+import { Reservations } from './reservations.ts';
+import { reservationCases } from './test-support/reservation-cases.ts';
+
+reservationCases('the embedded database', async () => {
+  const database = await openTestDatabase();
+  return { database, close: () => database.close() };
+});
+
+const asked = (callId: string) => ({ callId, keyId: 'k', amountNano: 1, limitNano: 10, limitReset: null, deadlineAtMs: 0 });
+
+describe('reservations without their database', () => {
+  const rows = (count: number) => ({ rows: Array.from({ length: count }, () => ({ outcome: 'reserved' })), rowCount: count });
+  type Query = (statement: { name: string }, parameters: unknown[][]) => Promise<unknown>;
+
+  function withQuery(query: Query) {
+    const statements: string[] = [];
+    const recorded: Query = (statement, parameters) => {
+      statements.push(statement.name);
+      return query(statement, parameters);
+    };
+    const reservations = new Reservations({ database: { query: recorded } as unknown as Database, log: silentLog, metrics: noMetrics, answerMs: 20 });
+    return { reservations, statements };
+  }
+
+  it('sends the calls of one tick in one statement, and those that come while it runs in the next', async () => {
+    const { reservations, statements } = withQuery(async (_, [ids = []]) => rows(ids.length));
+    await Promise.all(Array.from({ length: 50 }, (_, index) => reservations.reserve(asked(`c${index}`))));
+    await reservations.reserve(asked('later'));
+    expect(statements).toEqual(['begin-spend', 'reserve-calls', 'reserve-calls']);
+  });
+
+  it('refuses within a bounded time with the time to wait, and releases what the statement may have reserved once it has ended', async () => {
+    let answer = (_: unknown) => {};
+    const { reservations, statements } = withQuery(({ name }, [ids = []]) =>
+      name === 'reserve-calls' ? new Promise((resolve) => (answer = resolve)) : Promise.resolve(rows(ids.length)),
+    );
+    await expect(reservations.reserve(asked('c'))).rejects.toMatchObject({ code: 'service.not_ready', details: { retryAfterMs: expect.any(Number) } });
+    expect(statements).toEqual(['begin-spend', 'reserve-calls']);
+    answer(rows(1));
+    await vi.waitFor(() => expect(statements.at(-1)).toBe('release-calls'));
+    await reservations.stop();
+  });
+
+  it('refuses at once what the database refuses, and sends a failed release again', async () => {
+    let isAway = true;
+    const { reservations, statements } = withQuery(async (_, [ids = []]) => {
+      if (isAway) throw new Error('away');
+      return rows(ids.length);
+    });
+    await expect(reservations.reserve(asked('c'))).rejects.toMatchObject({ code: 'service.not_ready' });
+    await vi.waitFor(() => expect(statements).toContain('release-calls'));
+    isAway = false;
+    const before = statements.length;
+    await vi.waitFor(() => expect(statements.slice(before)).toContain('release-calls'), { timeout: 5_000 });
+    await expect(reservations.reserve(asked('d'))).resolves.toBeUndefined();
+    await reservations.stop();
+  });
+
+  it('asks nothing for a limit of 0, and takes nothing once it is stopped', async () => {
+    const { reservations, statements } = withQuery(async () => rows(1));
+    await expect(reservations.reserve({ ...asked('c'), limitNano: 0 })).rejects.toMatchObject({ code: 'router.payment_required' });
+    await reservations.stop();
+    await expect(reservations.reserve(asked('d'))).rejects.toMatchObject({ code: 'service.not_ready' });
+    expect(statements).toEqual([]);
+  });
+});

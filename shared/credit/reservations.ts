@@ -1,0 +1,208 @@
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { Database } from '../storage/database.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { within } from '../within.ts';
+import { beginSpend, releaseCalls, reserveCalls } from './reservation-statements.ts';
+
+/** One statement; the next takes what came meanwhile. */
+const MAX_BATCH = 500;
+/** As many calls may be open at a gateway. */
+const MAX_WAITING = 4_096;
+/** For the database to answer: then the call is refused, and whatever the statement does after all is undone. */
+const ANSWER_MS = 3_000;
+const RETRY_AFTER_MS = 1_000;
+/** Of releases that the database did not take. Beyond it they are left to their end. */
+const MAX_RELEASES = 10_000;
+const RELEASE_RETRY_MS = 1_000;
+/** Beyond it all are forgotten: their rows are then asked for again. */
+const MAX_KNOWN_KEYS = 10_000;
+/** Of a key without a row: one that is deleted at that moment is not asked for a third time. */
+const MAX_TRIES = 3;
+/** A worker reports a call's end shortly after its deadline; afterwards the call is dead. */
+export const LAPSE_AFTER_MS = 60_000;
+
+export interface AskedReservation {
+  callId: string;
+  keyId: string;
+  /** The most that the call may cost. Billionths of a US dollar, as `limitNano`. */
+  amountNano: number;
+  limitNano: number;
+  limitReset: 'daily' | 'weekly' | 'monthly' | null;
+  /** The call's. The reservation lapses `LAPSE_AFTER_MS` later. */
+  deadlineAtMs: number;
+}
+
+interface Waiting {
+  asked: AskedReservation;
+  tries: number;
+  resolve(): void;
+  reject(error: SwitchyardError): void;
+}
+
+interface ReservationsDeps {
+  database: Database;
+  log: Log;
+  metrics: Metrics;
+  /** For tests. */
+  answerMs?: number;
+}
+
+/**
+ * Reserves credit before calls are sent. All calls of one tick of the event loop go in one statement, and those that come while it runs in the next. Several
+ * processes may reserve for the same key at once. The ledger settles a reservation with the call's usage record.
+ */
+export class Reservations {
+  readonly #deps: ReservationsDeps;
+  readonly #answerMs: number;
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+  #isSending = false;
+  /** Keys by call. */
+  readonly #releases = new Map<string, string>();
+  #releaseTimer: NodeJS.Timeout | null = null;
+  readonly #keysWithRow = new Set<string>();
+  #isStopped = false;
+
+  constructor(deps: ReservationsDeps) {
+    this.#deps = deps;
+    this.#answerMs = deps.answerMs ?? ANSWER_MS;
+  }
+
+  /**
+   * Resolves once credit is reserved; idempotent by call id.
+   * @throws `router.payment_required` without enough credit, `service.not_ready` when the database can't say in time: then nothing is reserved, or it is
+   *   released as soon as the database is back
+   */
+  reserve(asked: AskedReservation): Promise<void> {
+    if (asked.limitNano <= 0) return Promise.reject(this.#refusal());
+    if (this.#isStopped || this.#waiting.length >= MAX_WAITING) return Promise.reject(this.#unavailable(undefined));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ asked, tries: 1, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Of a call that was not sent. Never throws: what the database does not take now is sent again later, or lapses. */
+  release(callId: string, keyId: string): void {
+    if (this.#releases.size >= MAX_RELEASES) return;
+    this.#releases.set(callId, keyId);
+    this.#schedule();
+  }
+
+  /** Refuses what waits, and sends the releases once more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#unavailable(undefined));
+    if (this.#releaseTimer !== null) clearTimeout(this.#releaseTimer);
+    if (this.#releases.size > 0) await this.#sendReleases().catch(() => {});
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isSending) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      void this.#send();
+    });
+  }
+
+  /** One batch at a time. Never rejects. */
+  async #send(): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    const batch = this.#waiting.splice(0, MAX_BATCH);
+    try {
+      if (batch.length > 0) await this.#reserveBatch(batch);
+      if (this.#releases.size > 0 && this.#releaseTimer === null && !this.#isStopped) await this.#releaseBatch();
+    } finally {
+      this.#isSending = false;
+      if (this.#waiting.length > 0) this.#schedule();
+    }
+  }
+
+  async #reserveBatch(batch: readonly Waiting[]): Promise<void> {
+    const statement = this.#outcomesOf(batch);
+    try {
+      const late = () => {
+        throw new SwitchyardError('service.no_answer', 'the database did not answer in time');
+      };
+      const outcomes = await within(this.#answerMs, statement, late);
+      for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index]);
+    } catch (error) {
+      this.#deps.log.warn({ err: error, calls: batch.length }, 'credit could not be reserved: the calls are refused');
+      for (const { asked, reject } of batch) {
+        this.#deps.metrics.add('reservations', { outcome: 'unavailable' });
+        reject(this.#unavailable(error));
+        // Only once the statement has ended: a release that overtakes it would release nothing.
+        const release = () => this.release(asked.callId, asked.keyId);
+        statement.then(release, release);
+      }
+    }
+  }
+
+  async #outcomesOf(batch: readonly Waiting[]): Promise<string[]> {
+    const { database } = this.#deps;
+    const asked = batch.map((waiting) => waiting.asked);
+    const unknown = [...new Set(asked.map(({ keyId }) => keyId))].filter((keyId) => !this.#keysWithRow.has(keyId));
+    if (unknown.length > 0) {
+      await database.query(beginSpend, [unknown]);
+      if (this.#keysWithRow.size + unknown.length > MAX_KNOWN_KEYS) this.#keysWithRow.clear();
+      for (const keyId of unknown) this.#keysWithRow.add(keyId);
+    }
+    const { rows } = await database.query<{ outcome: string }>(reserveCalls, [
+      asked.map(({ callId }) => callId),
+      asked.map(({ keyId }) => keyId),
+      asked.map(({ amountNano }) => amountNano),
+      asked.map(({ limitNano }) => limitNano),
+      asked.map(({ limitReset }) => limitReset ?? ''),
+      asked.map(({ deadlineAtMs }) => deadlineAtMs + LAPSE_AFTER_MS),
+    ]);
+    return rows.map(({ outcome }) => outcome);
+  }
+
+  #settle(waiting: Waiting, outcome: string | undefined): void {
+    const { asked, resolve, reject } = waiting;
+    if (outcome === 'reserved') {
+      this.#deps.metrics.add('reservations', { outcome: 'reserved' });
+      resolve();
+    } else if (outcome === 'no-row' && waiting.tries < MAX_TRIES) {
+      waiting.tries += 1;
+      this.#keysWithRow.delete(asked.keyId);
+      this.#waiting.push(waiting);
+    } else {
+      reject(this.#refusal());
+    }
+  }
+
+  async #releaseBatch(): Promise<void> {
+    try {
+      await within(this.#answerMs, this.#sendReleases(), () => {
+        throw new SwitchyardError('service.no_answer', 'the database did not answer in time');
+      });
+    } catch (error) {
+      this.#deps.log.warn({ err: error, calls: this.#releases.size }, 'reservations of calls that were not sent could not be released yet');
+      this.#releaseTimer = setTimeout(() => {
+        this.#releaseTimer = null;
+        this.#schedule();
+      }, RELEASE_RETRY_MS);
+      this.#releaseTimer.unref();
+    }
+  }
+
+  async #sendReleases(): Promise<void> {
+    const batch = [...this.#releases].slice(0, MAX_BATCH);
+    await this.#deps.database.query(releaseCalls, [batch.map(([callId]) => callId), batch.map(([, keyId]) => keyId)]);
+    for (const [callId] of batch) this.#releases.delete(callId);
+    if (this.#releases.size > 0) this.#schedule();
+  }
+
+  #refusal(): SwitchyardError {
+    this.#deps.metrics.add('reservations', { outcome: 'refused' });
+    return new SwitchyardError('router.payment_required', 'The credit of this API key does not suffice for the request');
+  }
+
+  #unavailable(cause: unknown): SwitchyardError {
+    return new SwitchyardError('service.not_ready', 'Credit can not be checked now', { cause, details: { retryAfterMs: RETRY_AFTER_MS } });
+  }
+}

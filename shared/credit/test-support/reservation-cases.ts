@@ -1,0 +1,148 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../storage/database.ts';
+import { silentLog } from '../../telemetry/log.ts';
+import { noMetrics } from '../../telemetry/metrics.ts';
+import { type AskedReservation, LAPSE_AFTER_MS, Reservations } from '../reservations.ts';
+
+type Outcome = 'reserved' | 'router.payment_required' | 'service.not_ready';
+
+/** @param open returns a migrated database of its own, once per process that the cases need */
+export function reservationCases(name: string, open: () => Promise<{ database: Database; close(): Promise<void> }>): void {
+  describe(`reservations on ${name}`, () => {
+    let opened: Awaited<ReturnType<typeof open>>;
+    let database: Database;
+    const stops: (() => Promise<void>)[] = [];
+    beforeAll(async () => {
+      opened = await open();
+      database = opened.database;
+    }, 60_000);
+    afterEach(async () => {
+      await Promise.all(stops.splice(0).map((stop) => stop()));
+      await database.query('delete from reservations');
+      await database.query('delete from key_spend');
+      await database.query('delete from usage_ledger');
+    });
+    afterAll(() => opened?.close());
+
+    const process = () => {
+      const reservations = new Reservations({ database, log: silentLog, metrics: noMetrics });
+      stops.push(() => reservations.stop());
+      return reservations;
+    };
+    const asked = (callId: string, fields: Partial<AskedReservation> = {}): AskedReservation => ({
+      ...{ callId, keyId: 'k', amountNano: 100, limitNano: 1_000, limitReset: null, deadlineAtMs: 1_800_000_000_000 },
+      ...fields,
+    });
+    const outcomeOf = (reserving: Promise<void>): Promise<Outcome> =>
+      reserving.then(
+        () => 'reserved' as const,
+        (error) => error.code,
+      );
+    const reservedOf = async (keyId = 'k') => {
+      const { rows } = await database.query<{ sum: number; rows: number; amount: number }>(
+        `select s.reserved_nano as sum, count(r.call_id)::int as rows, coalesce(sum(r.amount_nano), 0)::bigint as amount
+         from key_spend s left join reservations r using (key_id) where s.key_id = $1 group by s.reserved_nano`,
+        [keyId],
+      );
+      return rows[0];
+    };
+    const spent = (fields: string) => database.query(`update key_spend set ${fields} where key_id = 'k'`);
+
+    it('DESIGN 8: no more than the limit is reserved, however many processes reserve at once', async () => {
+      const [one, other] = [process(), process()];
+      const outcomes = await Promise.all(Array.from({ length: 1_000 }, (_, index) => outcomeOf((index % 2 ? one : other).reserve(asked(`c${index}`)))));
+
+      expect(outcomes.filter((outcome) => outcome === 'reserved')).toHaveLength(10);
+      expect(outcomes.filter((outcome) => outcome === 'router.payment_required')).toHaveLength(990);
+      expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
+    }, 30_000);
+
+    it('never waits in a circle when processes ask for the same keys in different orders', async () => {
+      const keys = Array.from({ length: 20 }, (_, index) => `k${index}`);
+      const rounds = Array.from({ length: 10 }, async (_, round) => {
+        const reservations = process();
+        const ordered = round % 2 === 0 ? keys : keys.toReversed();
+        return Promise.all(ordered.map((keyId) => outcomeOf(reservations.reserve(asked(`${keyId}-${round}`, { keyId })))));
+      });
+      expect(new Set((await Promise.all(rounds)).flat())).toEqual(new Set(['reserved']));
+    }, 30_000);
+
+    it('leaves room for what is cheap when a dear call of the same tick has none', async () => {
+      const reservations = process();
+      const amounts = [600, 2_000, 300];
+      const outcomes = await Promise.all(amounts.map((amountNano, index) => outcomeOf(reservations.reserve(asked(`c${index}`, { amountNano })))));
+      expect(outcomes).toEqual(['reserved', 'router.payment_required', 'reserved']);
+    });
+
+    it('reserves once per call, also when a call comes twice in a tick, or when the key has no more room', async () => {
+      const [one, other] = [process(), process()];
+      const full = { amountNano: 1_000 };
+      expect(await Promise.all([one, one, other].map((reservations) => outcomeOf(reservations.reserve(asked('same', full)))))).toContain('reserved');
+      expect(await outcomeOf(other.reserve(asked('same', full)))).toBe('reserved');
+      expect(await reservedOf()).toEqual({ sum: 1_000, rows: 1, amount: 1_000 });
+    });
+
+    it('reserves nothing for a call whose usage is in the ledger', async () => {
+      const reservations = process();
+      await reservations.reserve(asked('first'));
+      await database.query(
+        `insert into usage_ledger (generation_id, key_id, created_at, prompt_tokens, completion_tokens, cost_nano, record) values ('settled', 'k', now(), 1, 1, 1, '{}')`,
+      );
+      expect(await outcomeOf(reservations.reserve(asked('settled')))).toBe('reserved');
+      expect(await reservedOf()).toMatchObject({ rows: 1 });
+    });
+
+    it('ends a reservation a minute behind the deadline of its call', async () => {
+      await process().reserve(asked('c'));
+      const { rows } = await database.query<{ ms: number }>(`select (extract(epoch from until) * 1000)::bigint as ms from reservations`);
+      expect(rows).toEqual([{ ms: 1_800_000_000_000 + LAPSE_AFTER_MS }]);
+    });
+
+    const today = `(now() at time zone 'utc')::date`;
+    const week = `date_trunc('week', now() at time zone 'utc')::date`;
+    const month = `date_trunc('month', now() at time zone 'utc')::date`;
+    it.each<[AskedReservation['limitReset'], string, Outcome]>([
+      [null, 'total_nano = 950', 'router.payment_required'],
+      [null, 'total_nano = 900', 'reserved'],
+      ['daily', 'total_nano = 9000, day_nano = 900', 'reserved'],
+      ['daily', 'day_nano = 950', 'router.payment_required'],
+      ['daily', `day_nano = 950, day = ${today} - 1`, 'reserved'],
+      ['daily', `day_nano = 950, day = ${today} + 1`, 'router.payment_required'],
+      ['weekly', 'week_nano = 950', 'router.payment_required'],
+      ['weekly', `week_nano = 950, week = ${week} - 7`, 'reserved'],
+      ['monthly', 'month_nano = 950', 'router.payment_required'],
+      ['monthly', `month_nano = 950, month = ${month} - 1`, 'reserved'],
+    ])('with the period %s and %s is %s', async (limitReset, fields, outcome) => {
+      const reservations = process();
+      await reservations.reserve(asked('first', { amountNano: 0 }));
+      await spent(fields);
+      expect(await outcomeOf(reservations.reserve(asked('second', { limitReset })))).toBe(outcome);
+    });
+
+    it('refuses a call that costs nothing once the limit is reached, and every call of a limit of 0', async () => {
+      const reservations = process();
+      await reservations.reserve(asked('first', { amountNano: 0 }));
+      await spent('total_nano = 1000');
+      expect(await outcomeOf(reservations.reserve(asked('free', { amountNano: 0 })))).toBe('router.payment_required');
+      expect(await outcomeOf(reservations.reserve(asked('none', { amountNano: 0, limitNano: 0 })))).toBe('router.payment_required');
+    });
+
+    it('gives released credit back at once, and once', async () => {
+      const reservations = process();
+      await reservations.reserve(asked('first', { amountNano: 1_000 }));
+      for (const _ of ['once', 'again']) {
+        reservations.release('first', 'k');
+        await expect.poll(() => reservedOf()).toEqual({ sum: 0, rows: 0, amount: 0 });
+      }
+      expect(await outcomeOf(reservations.reserve(asked('second', { amountNano: 1_000 })))).toBe('reserved');
+    });
+
+    it('begins anew with a key whose row was deleted', async () => {
+      const reservations = process();
+      await reservations.reserve(asked('first'));
+      await database.query('delete from reservations');
+      await database.query('delete from key_spend');
+      expect(await outcomeOf(reservations.reserve(asked('second')))).toBe('reserved');
+    });
+  });
+}

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { type EndpointConfig, routerConfig } from '../config/router-config.ts';
+import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import { worstCaseOf } from './worst-case.ts';
+
+const prices = { prompt: '1', completion: '10' };
+
+function worstCase(endpoints: object[], fields: Partial<ChatRequest> & Record<string, unknown> = {}, maxTokens: number | null = null) {
+  const { models } = routerConfig.parse({
+    providers: [{ slug: 'p', kind: 'scripted' }],
+    models: [{ id: 'a/one', endpoints: endpoints.map((endpoint) => ({ provider: 'p', upstream_model: 'm', ...endpoint }) as unknown as EndpointConfig) }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const request: ChatRequest = { messages: [{ role: 'user', content: 'x'.repeat(4_000) }], ...fields };
+  return worstCaseOf({ request, models, defaultCompletionTokens: 4_096, maxTokens });
+}
+
+const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } };
+const recording = { type: 'input_audio' as const, input_audio: { data: 'A'.repeat(10_000), format: 'mp3' } };
+const media = { messages: [{ role: 'user' as const, content: [picture, recording] }] };
+
+// A prompt of 1,000 tokens costs 1,000 × 1,000 billionths.
+it.each<[string, object[], Record<string, unknown>, number | null, number, number | null]>([
+  ['the default of completion tokens, which then is sent', [{ prices }], {}, null, 1_000_000 + 40_960_000, 4_096],
+  ['the completion tokens that are asked for', [{ prices }], { max_tokens: 100 }, null, 2_000_000, null],
+  ['their newer name before the older', [{ prices }], { max_tokens: 100, max_completion_tokens: 200 }, null, 3_000_000, null],
+  ['the lower of the caller’s and the call’s own ceiling', [{ prices }], { max_tokens: 500 }, 100, 2_000_000, 100],
+  ['the call’s own ceiling', [{ prices }], {}, 100, 2_000_000, 100],
+  ['never more than the endpoint gives', [{ prices, max_completion_tokens: 50 }], {}, 100_000, 1_500_000, 100_000],
+  ['never a longer prompt than the context', [{ prices, context_length: 400 }], { max_tokens: 100 }, null, 1_400_000, null],
+  ['the dearest of its endpoints', [{ prices }, { prices: { prompt: '2', completion: '20' } }], { max_tokens: 100 }, null, 4_000_000, null],
+  ['no endpoint without prices', [{ prices }, {}], { max_tokens: 100 }, null, 2_000_000, null],
+  ['nothing where none has prices, since none then serves it', [{}], { max_tokens: 100 }, null, 0, null],
+  ['the price of a call', [{ prices: { ...prices, request: '0.01' } }], { max_tokens: 100 }, null, 12_000_000, null],
+  ['the prompt as written to a cache, where that is dearer', [{ prices: { ...prices, cache_write: '1.25' } }], { max_tokens: 100 }, null, 2_250_000, null],
+  [
+    'all that it can answer, where it takes no limit',
+    [{ prices, supported_parameters: [], max_completion_tokens: 200 }],
+    { max_tokens: 100 },
+    null,
+    3_000_000,
+    null,
+  ],
+  ['each of several answers', [{ prices }], { max_tokens: 100, n: 3 }, null, 4_000_000, null],
+  ['pictures and recordings at their price', [{ prices: { ...prices, image: '0.002', audio: '0.01' } }], { ...media, max_tokens: 100 }, null, 13_000_000, null],
+  ['pictures and recordings as tokens, where they have no price', [{ prices }], { ...media, max_tokens: 100 }, null, 1_000_000 + 2_100_000, null],
+  ['no more than any limit', [{ prices: { prompt: '999999999', completion: '999999999' } }], {}, null, 1_000_000_000_000_001, 4_096],
+])('counts %s', (_, endpoints, fields, maxTokens, amountNano, ceiling) => {
+  expect(worstCase(endpoints, fields, maxTokens)).toMatchObject({ amountNano, maxTokens: ceiling });
+});
+
+it('counts whatever a provider may read as prompt, and dense writing systems at more than a quarter of a token', () => {
+  const tokens = (fields: Partial<ChatRequest>) => worstCase([{ prices: { prompt: '1', completion: '0' } }], { max_tokens: 1, ...fields }).tokens;
+  const plain = tokens({});
+  expect(tokens({ tools: [{ type: 'function', function: { name: 'f', description: 'x'.repeat(400) } }] })).toBeGreaterThanOrEqual(plain + 100);
+  expect(tokens({ response_format: { type: 'grammar', grammar: 'x'.repeat(400) } })).toBeGreaterThanOrEqual(plain + 100);
+  const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: 'x'.repeat(400) } };
+  expect(tokens({ messages: [{ role: 'assistant', content: null, tool_calls: [call] }] })).toBeGreaterThanOrEqual(100);
+  expect(tokens({ messages: [{ role: 'user', content: '漢'.repeat(400) }] })).toBeGreaterThanOrEqual(400);
+});

@@ -1,0 +1,84 @@
+import type { EndpointConfig, ModelConfig } from '../config/router-config.ts';
+import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
+import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
+import { type PromptSize, promptSizeOf } from './prompt-size.ts';
+
+/** Sums stay exact; more than any limit is refused anyway. */
+const MOST_NANO = BigInt(nanoOfUsd(MAX_LIMIT_USD)) + 1n;
+const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'];
+const MOST_CHOICES = 128n;
+
+/** What a call may cost at most. */
+export interface WorstCase {
+  /** Billionths of a US dollar; 0 when no endpoint has prices, since none then serves the call. */
+  amountNano: number;
+  /** Of prompt and completion. */
+  tokens: number;
+  /** Ceiling on completion tokens to be sent with the call; null: the request has one of its own. */
+  maxTokens: number | null;
+}
+
+interface Asked {
+  request: ChatRequest;
+  /** Those that may serve it: named by the request, or the default. */
+  models: readonly ModelConfig[];
+  /** Of a request that has no limit. */
+  defaultCompletionTokens: number;
+  /** The call's own ceiling; null: none. */
+  maxTokens: number | null;
+}
+
+/** The most that a call can cost at the dearest endpoint of its models, by an estimate of its prompt. Only one attempt of a call is billed. */
+export function worstCaseOf({ request, models, defaultCompletionTokens, maxTokens }: Asked): WorstCase {
+  const size = promptSizeOf(request);
+  const given = [request.max_completion_tokens ?? request.max_tokens ?? null, maxTokens].filter((limit) => limit !== null);
+  const asked = given.length === 0 ? defaultCompletionTokens : Math.min(...given);
+  let most = 0n;
+  let tokens = 0;
+  for (const endpoint of models.flatMap((model) => model.endpoints)) {
+    const at = worstAt(endpoint, { request, size, asked });
+    if (at.nano > most) most = at.nano;
+    tokens = Math.max(tokens, at.tokens);
+  }
+  return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: given.length === 0 ? defaultCompletionTokens : maxTokens };
+}
+
+function worstAt(
+  endpoint: EndpointConfig,
+  { request, size, asked }: { request: ChatRequest; size: PromptSize; asked: number },
+): { nano: bigint; tokens: number } {
+  const prices = endpoint.prices === undefined ? null : nanoPricesOf(endpoint.prices);
+  const completionTokens = completionTokensAt(endpoint, asked);
+  const promptTokens = promptTokensAt(endpoint, size, { image: prices?.image ?? null, audio: prices?.audio ?? null });
+  const tokens = promptTokens + completionTokens;
+  if (prices === null) return { nano: 0n, tokens };
+  const prompt = prices.cacheWrite > prices.prompt ? prices.cacheWrite : prices.prompt;
+  const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * choicesOf(request) * prices.completion;
+  const fees = prices.request + BigInt(size.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
+  // Rounded up.
+  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees, tokens };
+}
+
+/** Longer prompts than the context are refused. */
+function promptTokensAt(
+  { context_length: context }: EndpointConfig,
+  size: PromptSize,
+  { image, audio }: { image: bigint | null; audio: bigint | null },
+): number {
+  const tokens = size.textTokens + (image === null ? size.imageTokens : 0) + (audio === null ? size.recordingTokens : 0);
+  return Math.min(tokens, context ?? Number.POSITIVE_INFINITY);
+}
+
+/** An endpoint that takes no limit may answer as long as it can. */
+function completionTokensAt({ max_completion_tokens: most, context_length: context, supported_parameters: supported }: EndpointConfig, asked: number): number {
+  const takesLimit = supported === undefined || TOKEN_LIMITS.some((name) => supported.includes(name));
+  return takesLimit ? Math.min(asked, most ?? asked, context ?? asked) : (most ?? context ?? asked);
+}
+
+/** Some vendors give several answers to one prompt. */
+function choicesOf(request: ChatRequest): bigint {
+  const { n } = request as { n?: unknown };
+  if (typeof n !== 'number' || !Number.isInteger(n) || n < 1) return 1n;
+  return BigInt(n) < MOST_CHOICES ? BigInt(n) : MOST_CHOICES;
+}
