@@ -80,6 +80,22 @@ describe('a body without a type', () => {
   });
 });
 
+describe('the prefix /v1', () => {
+  it('is an alias of /api/v1', async () => {
+    const ask = (url: string, headers = {}) => gateway.opened.app.inject({ method: 'GET', url, headers: { authorization, ...headers } });
+    const answering = gateway.opened.app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization }, payload: hello });
+    await gateway.answerNext();
+
+    expect((await answering).statusCode).toBe(200);
+    for (const path of ['/models', '/models/acme/large/endpoints', '/models/none', '/generations/gen-x/stream']) {
+      const [published, alias] = [await ask(`/api/v1${path}`), await ask(`/v1${path}`)];
+      expect([path, alias.statusCode, alias.body]).toEqual([path, published.statusCode, published.body]);
+    }
+    expect((await ask('/v1/models', { authorization: 'Bearer sk-test-9' })).statusCode).toBe(401);
+    expect((await ask('/v1/nothing')).json().error.message).toBe('There is nothing at /v1/nothing');
+  });
+});
+
 describe('a request that is refused', () => {
   it.each([
     ['malformed JSON', '{"messages": [', 'application/json', 400, 'invalid_request'],

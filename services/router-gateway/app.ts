@@ -57,6 +57,9 @@ export interface AppDeps {
   serverFactory?: FastifyServerFactory;
 }
 
+/** The contract's, and that of clients that are set up with the address of a server. */
+const PREFIXES = ['/api/v1', '/v1'];
+
 /** All routes of the router gateway. Opens nothing. @throws `config.invalid` for an unknown default model */
 export function buildApp(deps: AppDeps): FastifyInstance {
   const { admission, bus, clock, limits, log, metrics, routerConfig, serverFactory, tracing = noTracing } = deps;
@@ -79,12 +82,13 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   });
   const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
-  addRoutes(app, [
-    { prefix: '/api/v1', checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
-    { prefix: '/api/v1', checks: [open, byKey], routes: [listModels(routerConfig)] },
-    { prefix: '/api/v1', checks: [open, byPlatform], routes: [tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null })] },
-    { routes: [health({ bus, admission })] },
+  const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
+  const published = PREFIXES.flatMap((prefix) => [
+    { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
+    { prefix, checks: [open, byKey], routes: [listModels(routerConfig)] },
+    { prefix, checks: [open, byPlatform], routes: [traces] },
   ]);
+  addRoutes(app, [...published, { routes: [health({ bus, admission })] }]);
   return app;
 }
 

@@ -74,10 +74,11 @@ export interface PublicSurface {
 /** Sends a call of the API to a worker and relays the response. */
 export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
+  const refuseWork = preparedRefusal(errorReply(overloaded(limits)));
+  // Of all prefixes together.
+  const loop = new LoopBudget();
+  const ids = new GenerationIds({ houseSecret, origin: readers.origin });
   return async (app) => {
-    const refuseWork = preparedRefusal(errorReply(overloaded(limits)));
-    const loop = new LoopBudget();
-    const ids = new GenerationIds({ houseSecret, origin: readers.origin });
     // Before the body is read, so that refused requests cost no parsing.
     app.addHook('onRequest', (request, reply, done) => {
       // Resumes are exempt: they start no new call.
