@@ -22,6 +22,11 @@ export function mintGenerationId({ houseSecret, origin, keyId, nowMs }: Generati
   return `gen-${origin}-${id}-${tagOf(houseSecret, id, keyId)}`;
 }
 
+/** Whether it has the form of an id of any key. */
+export function isGenerationId(text: string): boolean {
+  return GENERATION_ID.test(text);
+}
+
 /** Null when malformed, or of another key: the two can't be distinguished. */
 export function readGenerationId(
   generationId: string,

@@ -5,7 +5,7 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
-import type { KeyDirectory } from '#shared/keys/caller-key.ts';
+import type { CallerKey, KeyDirectory } from '#shared/keys/caller-key.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
@@ -13,6 +13,8 @@ import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { account } from './account/account.ts';
+import { type AccountLimits, accountLimits } from './account/limits.ts';
 import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
 import { ignoredFields } from './ignored-fields.ts';
@@ -34,6 +36,8 @@ import type { TraceForwarder } from './trace-forwarder.ts';
 export interface AppDeps {
   routerConfig: RouterConfig;
   keys: KeyDirectory;
+  /** Those of the router's file, by their hash. */
+  fileKeys: ReadonlyMap<string, CallerKey>;
   houseSecret: string;
   /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
@@ -49,6 +53,8 @@ export interface AppDeps {
   clock: Clock;
   deadlines: Deadlines;
   limits: GatewayLimits;
+  /** Default: those of production. */
+  accountLimits?: AccountLimits;
   metrics: Metrics;
   tracing?: Tracing;
   /** Absent: there is no collector. */
@@ -82,10 +88,15 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   });
   const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
+  const management = account({
+    ...deps,
+    providerNames: new Map(routerConfig.providers.map(({ slug, name = slug }) => [slug, name])),
+    limits: deps.accountLimits ?? accountLimits,
+  });
   const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
   const published = PREFIXES.flatMap((prefix) => [
     { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
-    { prefix, checks: [open, byKey], routes: [listModels(routerConfig)] },
+    { prefix, checks: [open, byKey], routes: [listModels(routerConfig), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
   ]);
   addRoutes(app, [...published, { routes: [health({ bus, admission })] }]);

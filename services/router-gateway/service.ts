@@ -73,8 +73,20 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
     backlog: limits.connectionsToAccept,
     build: (serverFactory) => {
       const traceForwarder = forwarderTo(config.tracing, openOutbound(deps.environment), log, metrics);
-      const keys = openKeyDirectory({ fileKeys: fileKeys(deps.routerConfig, deps.environment), database: deps.database, log });
-      const parts = { keys, readers, sender, admission, limits, metrics, traceForwarder, serverFactory, platformKeys: config.platformKeys ?? null };
+      const ofFile = fileKeys(deps.routerConfig, deps.environment);
+      const keys = openKeyDirectory({ fileKeys: ofFile, database: deps.database, log });
+      const parts = {
+        keys,
+        fileKeys: ofFile,
+        readers,
+        sender,
+        admission,
+        limits,
+        metrics,
+        traceForwarder,
+        serverFactory,
+        platformKeys: config.platformKeys ?? null,
+      };
       const app = buildApp({ ...deps, ...parts, deadlines: new Deadlines() });
       const notices = onKeyChanged(bus, keys.forget);
       app.addHook('onClose', async () => {

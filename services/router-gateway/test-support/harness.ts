@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
-import { systemClock } from '#shared/clock.ts';
+import { type Clock, systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
@@ -10,6 +10,7 @@ import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import type { AccountLimits } from '../account/limits.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
 import { CallSender } from '../call-sender.ts';
@@ -148,16 +149,27 @@ export interface TestApp {
 /** The app without a port, on the given bus. */
 export function openTestApp(
   bus: Bus,
-  { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics, database = null, cache = null }: TestAppOptions = {},
+  {
+    limits = {},
+    config = testConfig,
+    variables = environment,
+    origin = 'gtest',
+    metrics = noMetrics,
+    database = null,
+    cache = null,
+    ...more
+  }: TestAppOptions = {},
 ): TestApp {
   const log = recordingLog();
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
   const readers = new CallReaders({ bus, origin, log, limits: all });
   const sender = new CallSender({ bus, log, limits: all });
+  const ofFile = fileKeys(config, variables);
   const app = buildApp({
     routerConfig: config,
-    keys: openKeyDirectory({ fileKeys: fileKeys(config, variables), database: null, log }),
+    keys: openKeyDirectory({ fileKeys: ofFile, database, log }),
+    fileKeys: ofFile,
     houseSecret: HOUSE_SECRET,
     bus,
     database,
@@ -170,6 +182,7 @@ export function openTestApp(
     deadlines: new Deadlines(),
     limits: all,
     metrics,
+    ...more,
   });
   const close = async () => {
     await app.close();
@@ -186,4 +199,6 @@ interface TestAppOptions {
   metrics?: Metrics;
   database?: Database | null;
   cache?: Cache | null;
+  clock?: Clock;
+  accountLimits?: AccountLimits;
 }

@@ -3,12 +3,17 @@ import type { z } from 'zod';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
+/** Of a field that is not known: its name is any text. */
+const MAX_KEY_CHARACTERS = 100;
+
 /** The first invalid field of a request: `param` is its dotted path, such as `messages[0].content`; `""` is the whole body. */
 export function offendingField(error: z.ZodError): { param: string; message: string } {
   const [issue] = error.issues;
   if (issue === undefined) return { param: '', message: 'is not accepted' };
-  const found = innermost(issue, issue.path);
-  return { param: dotted(found.path), message: found.issue.message };
+  const { issue: inner, path } = innermost(issue, issue.path);
+  if (inner.code !== 'unrecognized_keys') return { param: dotted(path), message: inner.message };
+  const [key = ''] = inner.keys;
+  return { param: dotted([...path, key.slice(0, MAX_KEY_CHARACTERS)]), message: 'is not a known field' };
 }
 
 /** If one shape of a union fits up to an inner field, that field's error is more precise than "none of the forms". */

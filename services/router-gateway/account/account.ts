@@ -1,0 +1,54 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Bus } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
+import type { CallerKey } from '#shared/keys/caller-key.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import type { Admission } from '../admission.ts';
+import { accountDatabase } from './account-database.ts';
+import { activity } from './activity.ts';
+import { AwaitedGenerations } from './awaited-generations.ts';
+import { credit } from './credit.ts';
+import { generation } from './generation.ts';
+import { readGenerations } from './generation-rows.ts';
+import { KeyRows } from './key-rows.ts';
+import { keys } from './keys.ts';
+import { KnownKeys } from './known-keys.ts';
+import type { AccountLimits } from './limits.ts';
+import { SpendRows } from './spend-rows.ts';
+
+export interface AccountDeps {
+  /** Null: none is configured, and the routes answer 503. */
+  database: Queryable | null;
+  /** By hash. */
+  fileKeys: ReadonlyMap<string, CallerKey>;
+  /** By slug. */
+  providerNames: ReadonlyMap<string, string>;
+  houseSecret: string;
+  bus: Pick<Bus, 'notices'>;
+  admission: Admission;
+  limits: AccountLimits;
+  clock: Clock;
+}
+
+/** The routes of keys, credit and usage (ADR 51): beside the path of model calls, which knows nothing of them. */
+export function account(deps: AccountDeps): FastifyPluginAsync {
+  const { admission, fileKeys, limits } = deps;
+  const database = accountDatabase(deps.database, limits.retryAfterMs);
+  const keyRows = new KeyRows(database);
+  const spendRows = new SpendRows(database);
+  const knownKeys = new KnownKeys(fileKeys, keyRows, spendRows);
+  const generations = new AwaitedGenerations({ read: (ids) => readGenerations(database, ids), limits });
+  const all = { ...deps, database, keyRows, spendRows, knownKeys, generations };
+  return async (app) => {
+    app.addHook('onRequest', (request, reply, done) => {
+      admission.enterRequest(request, reply, limits.bodyBytes);
+      // A new key is shown once, and amounts change.
+      reply.header('cache-control', 'no-store');
+      done();
+    });
+    // Without a body there is a field missing, or none is needed.
+    parseJsonBodies(app, { limitBytes: limits.bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: true });
+    for (const route of [keys(all), credit(all), generation(all), activity(all)]) await app.register(route as FastifyPluginAsync);
+  };
+}

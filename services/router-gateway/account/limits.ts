@@ -1,0 +1,29 @@
+const KIB = 1_024;
+
+/** Every limit of the routes of keys, credit and usage, with its reason. */
+export const accountLimits = {
+  retryAfterMs: 1_000,
+  /** Of a request; the longest names and e-mail address need 3 KiB. */
+  bodyBytes: 64 * KIB,
+  nameCharacters: 200,
+  /** The longest address of SMTP. */
+  emailCharacters: 254,
+  /** Per minute or at once: beyond what a deployment serves, and sums of them stay exact. */
+  rate: 1_000_000_000,
+  /** Keys of one page. */
+  pageKeys: 100,
+  /** Each row before it is read. */
+  offset: 1_000_000,
+  /** For the row of a generation whose call has just ended: the ledger is written behind. Clients wait about as long. */
+  generationWaitMs: 2_000,
+  /** One query for all that wait; the ledger's writers are about as fast. */
+  generationPollMs: 100,
+  /** Generations that are waited for at once; beyond it requests are refused. */
+  generationWaiters: 1_000,
+  /** Days of activity, the current one included. */
+  activityDays: 30,
+  /** Of one response, about 4 MiB; beyond it the caller is asked for one date or one key. */
+  activityRows: 10_000,
+} as const;
+
+export type AccountLimits = { readonly [Name in keyof typeof accountLimits]: number };
