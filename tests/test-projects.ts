@@ -79,6 +79,7 @@ export const longest = [
   'tests/chaos/edge-drain-standalone.test.ts',
   'tests/chaos/postgres.test.ts',
   'tests/e2e/stores-away.test.ts',
+  'tests/e2e/agent-key.test.ts',
   'tests/e2e/router-stores.test.ts',
   'tests/chaos/redis.test.ts',
   'tests/chaos/chaos.test.ts',

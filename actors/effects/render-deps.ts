@@ -7,6 +7,8 @@ export interface RenderSettings {
   streaming: boolean;
   /** Per call. */
   maxTokens: number;
+  /** The key of model calls, `sha256:` and the hash of its secret. Of this host's configuration, whatever bundle a turn has. */
+  modelKey: string;
 }
 
 export interface RenderDeps {

@@ -94,7 +94,7 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
     createdAtMs,
     detached: false,
     republished,
-    keyId: 'llms.api_key',
+    keyId: deps.settings.modelKey,
     traceparent: given.traceparent,
     maxTokens: deps.settings.maxTokens,
     request: {

@@ -53,7 +53,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
       createdAtMs,
       detached: false,
       republished,
-      keyId: 'llms.api_key',
+      keyId: deps.settings.modelKey,
       traceparent: given.traceparent,
       maxTokens: deps.settings.maxTokens,
       request: {

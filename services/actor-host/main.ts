@@ -7,6 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
+import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
@@ -23,14 +24,15 @@ await runProcess({
   name: 'actor-host',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Stored for the turns to come. The only credential used here is the trace backend's.
+    // Stored for the turns to come. Of the key of model calls only its hash leaves this process.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documentsPath: config.documentsPath,
       environment,
-      credentials: ['traces.backend.api_key'],
+      credentials: ['traces.backend.api_key', 'llms.api_key'],
       publicBaseUrl: config.publicBaseUrl,
     });
+    const modelKey = modelKeyOf(bundle, environment);
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
 
     const tracing = await openTracing({
@@ -55,7 +57,9 @@ await runProcess({
     const bus = withTaggedCommands(untagged, tags);
 
     const store = sqlRuntimeStore(database);
-    const host = await step('acquiring partitions', () => startActorHost({ config, bus, store, check, clock: databaseClock, log, metrics, tracing }));
+    const host = await step('acquiring partitions', () =>
+      startActorHost({ config: { ...config, modelKey }, bus, store, check, clock: databaseClock, log, metrics, tracing }),
+    );
     releasers.add('actor host', () => host.stop());
     // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });

@@ -8,6 +8,8 @@ import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultComm
 import type { EndReasons, RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { KeyDirectory } from '#shared/keys/caller-key.ts';
+import { hashInReference } from '#shared/keys/key-reference.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
@@ -17,6 +19,7 @@ import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
+import { type CheckedKey, keyOfCall, keyOfRefused } from './call-key.ts';
 import { callLine } from './call-line.ts';
 import { CallRecord } from './call-record.ts';
 import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
@@ -43,6 +46,7 @@ export interface CallItemsDeps extends ExecuteDeps {
   /** For deadlines of actors' calls. */
   actorClock: Clock;
   log: Log;
+  keys: KeyDirectory;
   watch: CallWatch;
   tracing: Tracing;
   upstreams: Upstreams;
@@ -53,6 +57,9 @@ interface KindLimits {
   concurrency: number;
   bodyBytes: number;
 }
+
+/** `key`: the key of an actor's call may not call models. */
+type CallRefusal = Refusal | { why: 'key'; error: SwitchyardError };
 
 interface AddressedCall {
   call: RouterCall;
@@ -78,18 +85,30 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     remainingMs: ({ call }) => call.deadlineAtMs - (call.reply === null ? clock : actorClock).nowMs(),
     watch: ({ call }, running, publishedAtMs) => watch.follow(call, running, publishedAtMs),
     trace: { of: ({ call }, { delivery }) => callTrace(call, delivery, tracing.content) },
-    execute: (addressed, running) => settleCall(addressed, running, null, deps),
-    refuse: (addressed, refusal, running) => settleCall(addressed, running, refusal, deps),
+    execute: (addressed, running) => settleUnderKey(addressed, running, null, deps),
+    refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, deps),
     commandOf: ({ call }, result) => (call.reply === null ? null : commandOf(call.reply.actorId, result)),
     whenTooLarge: (failure) => ({ type: 'failed', failure }),
   };
+}
+
+/** A call of an actor names its key by a hash; those of releases before, `llms.api_key`, are not checked. */
+function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+  const { call } = addressed;
+  const hash = call.reply === null ? null : hashInReference(call.keyId);
+  if (hash === null) return settleCall(addressed, running, refusal, deps);
+  const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
+  const settle = ({ keyId, error }: CheckedKey) =>
+    settleCall({ ...addressed, call: { ...call, keyId: keyId ?? call.keyId } }, running, refusal ?? (error && { why: 'key', error }), deps);
+  // no fail point: reads
+  return (refusal === null ? keyOfCall(hash, running.signal, keyDeps) : keyOfRefused(hash, keyDeps)).then(settle);
 }
 
 /**
  * Frames, then log line and result. For a redelivered client's call the stored frames decide whether it is executed: null when its terminal frame is
  * among them.
  */
-async function settleCall(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+async function settleCall(addressed: AddressedCall, running: RunningItem, refusal: CallRefusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
   const { call, surface, framesAt } = addressed;
   const { bus, metrics } = deps;
   const startedAtMs = performance.now();
@@ -156,8 +175,10 @@ function workerDied(): SwitchyardError {
   return new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer');
 }
 
-function errorOf({ why }: Refusal): SwitchyardError {
-  switch (why) {
+function errorOf(refusal: CallRefusal): SwitchyardError {
+  switch (refusal.why) {
+    case 'key':
+      return refusal.error;
     case 'cancelled':
       return callEndReasons.cancelled();
     case 'deadline':

@@ -3,6 +3,7 @@ import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { modelKeys } from '#shared/keys/file-keys.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess, type Starting } from '#shared/lifecycle/run-process.ts';
@@ -21,7 +22,7 @@ await runProcess({
   name: 'router-worker',
   parseConfig,
   async start({ config, environment, log, metrics, step, releasers }) {
-    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'providers', provider: providerBlock });
+    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'calls', provider: providerBlock });
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-worker',
@@ -46,6 +47,7 @@ await runProcess({
       bus,
       database,
       cache,
+      fileKeys: modelKeys(routerConfig, environment),
       log,
       metrics,
       tracing,

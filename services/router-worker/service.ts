@@ -1,9 +1,12 @@
 import type { Bus } from '#bus/bus.ts';
+import { onKeyChanged } from '#bus/key-notices.ts';
 import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import type { CallerKey } from '#shared/keys/caller-key.ts';
+import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -31,6 +34,8 @@ export interface RouterWorkerDeps {
   database: Database;
   /** Null: none. */
   cache: Cache | null;
+  /** By hash; the others are rows. Absent: none. */
+  fileKeys?: ReadonlyMap<string, CallerKey>;
   log: Log;
   clock: Clock;
   /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
@@ -63,6 +68,8 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
   const running = new RunningItems();
   const watch = new CallWatch({ bus, clock });
+  const keys = openKeyDirectory({ fileKeys: deps.fileKeys ?? new Map(), database, log });
+  const notices = onKeyChanged(bus, keys.forget);
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const calls: CallItemsDeps = {
     bus,
@@ -72,6 +79,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     log,
     metrics,
     tracing,
+    keys,
     watch,
     upstreams: upstreamsOf(providers.configured),
     adapters: providers.adapters,
@@ -88,6 +96,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     async stop(withinMs) {
       await worker.stop(withinMs);
       await ledger.stop();
+      await notices.stop();
       await watch.stop();
       await providers.close();
     },

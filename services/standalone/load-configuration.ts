@@ -8,6 +8,7 @@ import { builtInRouter } from './built-in-router.ts';
 import type { StandaloneConfig } from './config.ts';
 import { withModels } from './list-models.ts';
 import { missingModels } from './missing-models.ts';
+import { unknownModelKey } from './unknown-model-key.ts';
 
 export interface Configuration {
   routerConfig: RouterConfig;
@@ -39,5 +40,6 @@ export async function loadConfiguration(config: Paths, { environment, given }: E
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
-  return { routerConfig, builtInRouterConfig, bundle };
+  const warnings = [...bundle.warnings, ...unknownModelKey(bundle, routerConfig, environment)];
+  return { routerConfig, builtInRouterConfig, bundle: { ...bundle, warnings } };
 }

@@ -18,6 +18,8 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
+import { modelKeys } from '#shared/keys/file-keys.ts';
+import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { countdown } from '#shared/lifecycle/countdown.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -74,6 +76,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     bus,
     database,
     cache,
+    fileKeys: modelKeys(routerConfig, environment),
     log,
     metrics,
     tracing,
@@ -91,7 +94,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const taggedBus = withTaggedCommands(bus, tags);
   const check = commandCheck(tags, await readTagsRequiredFrom(database));
   const host = await startActorHost({
-    config: { ...config, hostId: HOST_ID },
+    config: { ...config, hostId: HOST_ID, modelKey: modelKeyOf(bundle, environment) },
     bus: taggedBus,
     store: sqlRuntimeStore(database),
     check,

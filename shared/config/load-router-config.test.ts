@@ -133,7 +133,7 @@ describe('loadRouterConfig', () => {
 
   it.each([
     ['keys', ['ROUTER_API_KEY', 'SHOP_FRONT_KEY'], ['OPENAI_API_KEY']],
-    ['providers', ['OPENAI_API_KEY'], ['ROUTER_API_KEY', 'SHOP_FRONT_KEY']],
+    ['calls', ['OPENAI_API_KEY', 'ROUTER_API_KEY', 'SHOP_FRONT_KEY'], []],
   ] as const)('requires of a user of the secrets of %s only those', async (secrets, asked, notAsked) => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
     const set = (names: readonly string[]) => Object.fromEntries(names.map((name, position) => [name, `secret ${position}`]));

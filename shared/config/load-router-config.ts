@@ -11,8 +11,8 @@ import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
 interface RouterConfigUse {
-  /** Credentials that must be set: a gateway needs the callers' keys, a worker the providers'. */
-  secrets: 'keys' | 'providers' | 'all';
+  /** Credentials that must be set: a gateway needs the callers' keys, a worker (`calls`) the providers' and those of the keys that call models. */
+  secrets: 'keys' | 'calls' | 'all';
   /** Of a provider's whole block. Absent, as in a gateway: of a block only slug, name and kind are read. */
   provider?: z.ZodType<ProviderConfig>;
 }
@@ -40,7 +40,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
     checkKnownProviders(outline, report);
     checkKeyLimits(outline, report);
     if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
-    if (secrets !== 'providers') checkKeySecrets(outline, environment, report);
+    checkKeySecrets(outline, environment, report, { exceptManagement: secrets === 'calls' });
   }
   if (config === null || lines.length > 0) throw configInvalid(subject, lines);
   return config;
@@ -112,10 +112,11 @@ function checkProviderSecrets({ providers }: Outline, environment: Environment, 
   });
 }
 
-function checkKeySecrets({ keys }: Outline, environment: Environment, report: Report): void {
+function checkKeySecrets({ keys }: Outline, environment: Environment, report: Report, { exceptManagement }: { exceptManagement: boolean }): void {
   const owners = new Map<string, PropertyKey[]>();
   keys?.forEach((key, index) => {
     const path = ['keys', index, 'key'];
+    if (exceptManagement && key?.management === true) return;
     // A disabled key admits no caller, so its variable may be unset already.
     const hash = keyHashAt(key?.key, path, environment, key?.disabled === true ? () => {} : report);
     if (hash === null) return;

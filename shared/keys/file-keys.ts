@@ -26,6 +26,11 @@ export function fileKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
   return table;
 }
 
+/** Those that call models: all that a worker needs. @throws as `fileKeys` */
+export function modelKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Environment): ReadonlyMap<string, CallerKey> {
+  return fileKeys({ keys: keys.filter(({ management }) => !management) }, environment);
+}
+
 /** Null: a disabled key without a secret, which identifies no caller. */
 function hashOf({ id, key, disabled }: ConfiguredKey, environment: Environment): string | null {
   const given = hashInReference(key);

@@ -173,12 +173,14 @@ describe('a service that is not set up', () => {
     ['agent-gateway', 'AGENT_API_KEY'],
     ['effect-worker', 'AGENT_API_KEY'],
     ['router-gateway', 'ROUTER_API_KEY'],
+    ['router-worker', 'ROUTER_API_KEY'],
+    ['actor-host', 'ROUTER_API_KEY'],
   ])('DESIGN 10: %s ends within 10 s with the name of the variable that its configuration refers to: %s', async (role, variable) => {
     expect(await whyItEnds(role, { [variable]: undefined })).toContain(`the environment variable ${variable} is not set`);
   });
 
   it('requires no secret that it does not use', async () => {
-    const secrets = { AGENT_API_KEY: undefined, ROUTER_API_KEY: undefined, PLATFORM_SECRET_KEY: undefined, HOUSE_SECRET: undefined };
+    const secrets = { AGENT_API_KEY: undefined, ROUTER_MANAGEMENT_KEY: undefined, PLATFORM_SECRET_KEY: undefined, HOUSE_SECRET: undefined };
     const worker = startService('router-worker', { ...secrets, LOG_LEVEL: 'info' });
     await becomesReady(worker);
     worker.signal('SIGTERM');

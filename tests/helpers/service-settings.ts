@@ -63,9 +63,10 @@ export function credentialVariables(root: string, service: ServiceName, { router
 
 function routerCredentials(source: string): string[] {
   if (!source.includes('loadRouterConfig(')) return [];
-  const secrets = /loadRouterConfig\([^;]*\{ secrets: '(keys|providers)'[^}]*\}\)/.exec(source)?.[1];
+  const secrets = /loadRouterConfig\([^;]*\{ secrets: '(keys|calls)'[^}]*\}\)/.exec(source)?.[1];
   if (secrets === undefined) throw new Error('a main.ts says in another way than before which secrets of the router’s configuration it uses');
-  return [secrets === 'keys' ? 'keys.*.key' : 'providers.*.api_key'];
+  // The examples have no management key, which calls would not need.
+  return secrets === 'keys' ? ['keys.*.key'] : ['keys.*.key', 'providers.*.api_key'];
 }
 
 function manifestCredentials(source: string): string[] {

@@ -1,0 +1,50 @@
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+
+interface Deps {
+  keys: KeyDirectory;
+  clock: Clock;
+  /** With the ids of the call. */
+  log: Log;
+}
+
+const REASONS = {
+  unknown: 'is not known to the router',
+  management: 'is a management key, which calls no model',
+  disabled: 'is disabled',
+  expired: 'has expired',
+  'oauth-expired': 'has expired: its OAuth session is over',
+} as const;
+
+export interface CheckedKey {
+  /** Null: there is no such key. */
+  keyId: string | null;
+  /** `router.key_refused`; null: it may call models. */
+  error: SwitchyardError | null;
+}
+
+/**
+ * The key of an actor's call, by the hash of its secret. Waits while the database is away. A key that may not call models is logged, with its label.
+ * @param signal ends the wait
+ * @throws the last error of the wait
+ */
+export async function keyOfCall(hash: string, signal: AbortSignal, { keys, clock, log }: Deps): Promise<CheckedKey> {
+  const key = await retryWhileTransient(async () => keys.find(hash), signal);
+  const reason = key === null ? 'unknown' : key.isManagement ? 'management' : refusalOf(key, clock.nowMs());
+  const keyId = key?.id ?? null;
+  if (reason === null) return { keyId, error: null };
+  log.error({ key_id: keyId, key_label: key?.label ?? null }, `the key of the agent's model calls (llms.api_key) ${REASONS[reason]}`);
+  return { keyId, error: new SwitchyardError('router.key_refused', `The key of the agent's model calls ${REASONS[reason]}`) };
+}
+
+/** Of a call that is not begun: for its record, and not waited for. */
+export async function keyOfRefused(hash: string, { keys }: Deps): Promise<CheckedKey> {
+  try {
+    return { keyId: (await keys.find(hash))?.id ?? null, error: null };
+  } catch {
+    return { keyId: null, error: null };
+  }
+}
