@@ -56,7 +56,7 @@ describe('the client of @openrouter/sdk 1.3', () => {
     await expect(apiKeys.get({ hash })).rejects.toBeInstanceOf(NotFoundResponseError);
   });
 
-  it('uses a key as soon as it is made, and is refused as soon as it is disabled or deleted', async () => {
+  it('DESIGN 11: uses a key as soon as it is made, and is refused as soon as it is disabled or deleted', async () => {
     const { apiKeys } = clientOf('manager');
     const { key, data } = await apiKeys.create({ requestBody: { name: 'Shop' } });
     const outcome = () =>

@@ -51,6 +51,7 @@ const routerAnswers: readonly Row[] = [
   { asked: 'router stream', answered: ['200 then done'], withinMs: ANSWER_MS },
   { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
 ];
+const callingKey: Row = { asked: 'read the calling key', answered: ['200'], withinMs: AT_ONCE_MS };
 const wrongKey: Row = { asked: 'wrong key', answered: ['401 authentication'], withinMs: AT_ONCE_MS };
 
 const nothingBreaks: readonly Row[] = [
@@ -66,6 +67,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentRefuses,
       ...routerAnswers,
+      { ...callingKey, answered: ['503 server'] },
       // It may have been made while the database could not be reached.
       { asked: 'wrong key', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'command on its way', answered: ['200', '201', '202', '503 not_ready'], withinMs: ANSWER_MS },
@@ -82,6 +84,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
       { asked: 'router call', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'router stream', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
+      callingKey,
       wrongKey,
       { asked: 'command on its way', answered: ['200', '201', '202', '503 not_ready'], withinMs: ANSWER_MS },
       { asked: 'router call on its way', answered: ['200', '503 server', '502 provider_unavailable'], withinMs: 60_000 },
@@ -96,6 +99,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentAnswers,
       ...routerAnswers,
+      callingKey,
       wrongKey,
       { asked: 'command on its way', answered: ['200', '201', '202'], withinMs: ANSWER_MS },
       ...nothingBreaks,

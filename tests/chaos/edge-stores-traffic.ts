@@ -17,6 +17,7 @@ export const kinds = [
   'router call',
   'router stream',
   'list the models',
+  'read the calling key',
   'wrong key',
 ] as const;
 export type Kind = (typeof kinds)[number];
@@ -87,6 +88,7 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
     () => asker.router('router call', { ...router, body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
     () => asker.router('router stream', { ...router, body: { stream: true, messages: [{ role: 'user', content: '!slow 30 Hello!' }] } }),
     () => asker.router('list the models', { ...router, path: '/api/v1/models' }),
+    () => asker.router('read the calling key', { ...router, path: '/api/v1/key' }),
     () => asker.router('wrong key', { ...router, key: 'sk-unknown', body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
   ];
   let isOver = false;

@@ -153,7 +153,7 @@ describe('GET /generation', () => {
 });
 
 describe('an id', () => {
-  it('that is unknown, malformed or another key’s gets the same 404', async () => {
+  it('DESIGN 11: that is unknown, malformed or another key’s gets the same 404', async () => {
     const others = await stored('limited');
     const forged = `${others.slice(0, -1)}${others.endsWith('0') ? '1' : '0'}`;
     const bodies = new Set<string>();
@@ -175,7 +175,7 @@ describe('an id', () => {
     expect(bodies.size).toBe(1);
   });
 
-  it('whose tag is not that of the row’s key gets 404, also for a management key', async () => {
+  it('DESIGN 11: whose tag is not that of the row’s key gets 404, also for a management key', async () => {
     const id = await stored('limited');
     await database.query('update usage_ledger set key_id = $1', ['plain']);
 

@@ -176,7 +176,7 @@ describe('POST /keys', () => {
     expect(data).toMatchObject({ ...body, limit_remaining: 12.345678901, expires_at: '2027-01-31T11:00:00.000Z' });
   });
 
-  it('shows the secret once, and stores and logs none of it', async () => {
+  it('DESIGN 11: shows the secret once, and stores and logs none of it', async () => {
     const { key, data } = await made();
     const shown = [await asManager('GET', '/keys'), await asManager('GET', `/keys/${data.hash}`)].map(({ body }) => body).join('\n');
     const { rows } = await database.query('select * from router_keys');
