@@ -8,10 +8,10 @@ import { runTools } from '../engine/run-tools.ts';
 import type { RunScope } from '../kinds/run/run-scope.ts';
 import type { RunActions, RunEventBody } from '../kinds/run/types.ts';
 import type { RunStore } from '../store/port/run-store.ts';
+import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
-import { replyTo } from './reply-to.ts';
 
 const inputs = z.object({
   ...commonInputs,
@@ -58,7 +58,7 @@ export const runCall: EffectKind<z.infer<typeof inputs>, Request, RunScope, RunE
 };
 
 async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
-  const { inputs: given, sessionId, createdAtMs } = effect;
+  const { inputs: given, createdAtMs } = effect;
   const { runId, stepCount } = given;
   const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
@@ -81,32 +81,9 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
     tools: runTools({ selectors: routine.tools, lists: await readLists(deps.runs, given.lists), outputSchema: routine.output_schema }),
     nowMs: createdAtMs,
   });
-  const [firstFallback, ...furtherFallbacks] = llms.fallback;
-  const usesFallback = given.useFallbackModel && firstFallback !== undefined;
-  const others = usesFallback ? furtherFallbacks : llms.fallback;
-  return {
-    v: 1,
-    callId: effect.id,
-    origin: sessionId,
-    want: 'none',
-    surface: 'parts',
-    deadlineAtMs: given.deadlineAtMs,
-    createdAtMs,
-    detached: false,
-    republished,
-    keyId: deps.settings.modelKey,
-    traceparent: given.traceparent,
-    maxTokens: deps.settings.maxTokens,
-    request: {
-      messages,
-      tools,
-      tool_choice,
-      model: usesFallback ? firstFallback : llms.default,
-      models: others.length > 0 ? others : undefined,
-      session_id: sessionId,
-    },
-    reply: replyTo(effect, deps),
-  };
+  const usesFallback = given.useFallbackModel && llms.fallback.length > 0;
+  const models = usesFallback ? llms.fallback : [llms.default, ...llms.fallback];
+  return actorCall(effect, { republished, want: 'none', models, request: { messages, tools, tool_choice } }, deps);
 }
 
 async function readRun(runs: Pick<RunStore, 'load'>, runId: string): Promise<{ routineId: string; input: unknown }> {

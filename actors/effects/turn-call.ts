@@ -4,8 +4,8 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { composeReply } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody } from '../kinds/turn/types.ts';
+import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
-import { replyTo } from './reply-to.ts';
 
 const inputs = z.object({
   ...commonInputs,
@@ -30,7 +30,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
     traceparent,
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
-    const { inputs: given, sessionId, createdAtMs } = effect;
+    const { inputs: given, createdAtMs } = effect;
     const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
     const { context, llms } = manifest.agent_config;
     const reference = context.system_prompt;
@@ -43,27 +43,8 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
       history: await deps.histories.upTo(given.upToOffset, effect),
       nowMs: createdAtMs,
     });
-    return {
-      v: 1,
-      callId: effect.id,
-      origin: sessionId,
-      want: deps.settings.streaming ? 'frames' : 'none',
-      surface: 'parts',
-      deadlineAtMs: given.deadlineAtMs,
-      createdAtMs,
-      detached: false,
-      republished,
-      keyId: deps.settings.modelKey,
-      traceparent: given.traceparent,
-      maxTokens: deps.settings.maxTokens,
-      request: {
-        messages,
-        model: llms.default,
-        models: llms.fallback.length > 0 ? llms.fallback : undefined,
-        session_id: sessionId,
-      },
-      reply: replyTo(effect, deps),
-    };
+    const want = deps.settings.streaming ? 'frames' : 'none';
+    return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
   },
   results: {
     'call.completed': (command) => ({ type: 'call.replied', callId: command.callId, reply: composeReply.read(command) }),

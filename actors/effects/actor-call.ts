@@ -1,0 +1,36 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { EffectRow } from './effect-row.ts';
+import type { RenderDeps } from './render-deps.ts';
+
+type Request = RouterCall['request'];
+
+interface ModelCall {
+  republished: boolean;
+  want: 'frames' | 'none';
+  /** Tried in this order. */
+  models: readonly string[];
+  request: { messages: Request['messages']; tools?: Request['tools']; tool_choice?: Request['tool_choice'] };
+}
+
+/** A model call of an actor. Its result goes to the session's owner, with the epoch in which it is rendered. */
+export function actorCall(effect: EffectRow, { republished, want, models, request }: ModelCall, { epochOf, settings }: RenderDeps): RouterCall {
+  const { id: callId, sessionId, actorId, createdAtMs, partition, inputs } = effect;
+  const [model, ...others] = models;
+  return {
+    v: 1,
+    callId,
+    origin: sessionId,
+    want,
+    surface: 'parts',
+    deadlineAtMs: inputs.deadlineAtMs,
+    createdAtMs,
+    detached: false,
+    republished,
+    keyId: settings.modelKey,
+    traceparent: inputs.traceparent,
+    maxTokens: settings.maxTokens,
+    request: { ...request, model, models: others.length > 0 ? others : undefined, session_id: sessionId },
+    reply: { sessionId, ...actorFields(actorId), epoch: epochOf(partition) },
+  };
+}
