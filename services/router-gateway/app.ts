@@ -86,7 +86,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     rates.stop();
     await reservations?.stop();
   });
-  const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs };
+  const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs, debugEcho: routerConfig.debug_echo };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
   const management = account({
     ...deps,

@@ -21,25 +21,8 @@ describe('unsupported fields of a request', () => {
       { provider: { prefer: 'x', sort: { by: 'price', how: 1 }, max_price: { video: 1 } } },
       'provider.prefer, provider.sort.how, provider.max_price.video',
     ],
-    [
-      'fields of the contract that nothing is done with yet',
-      { session_id: 's', metadata: { a: 'b' }, reasoning: { summary: 'auto', effort: 'low' } },
-      'session_id, metadata, reasoning.summary',
-    ],
-    [
-      'fields of other routers',
-      { n: 2, trace: {}, transforms: [], image_config: {}, modalities: ['text', 'image'], provider_options: {} },
-      'n, trace, transforms, image_config, modalities, provider_options',
-    ],
-    [
-      'marks for caches',
-      {
-        ...mark,
-        messages: [{ role: 'user', content: [{ type: 'text', text: 'a', ...mark }] }],
-        tools: [{ type: 'function', function: { name: 'f' }, ...mark }],
-      },
-      'messages[0].content[0].cache_control, tools[0].cache_control, cache_control',
-    ],
+    ['fields of other routers', { n: 2, transforms: [] }, 'n, transforms'],
+    ['unknown members of reasoning', { reasoning: { summary: 'auto', deep: true } }, 'reasoning.deep'],
     ['other fields of the debug option', { debug: { echo_upstream_body: true, verbose: true } }, 'debug.verbose'],
   ])('is named by its path: %s', (_, fields, header) => {
     expect(ignored(fields)?.split(', ').toSorted()).toEqual(header.split(', ').toSorted());
@@ -51,17 +34,36 @@ describe('unsupported fields of a request', () => {
       'preferences and parameters that are carried out',
       { provider: { order: ['x'], sort: 'price', max_price: { prompt: 1 } }, route: 'sort', top_k: 4, n: 1, modalities: ['text'] },
     ],
+    ['what groups and describes requests', { session_id: 's', user: 'u', metadata: { a: 'b' }, trace: { trace_id: 't' } }],
+    [
+      'what some upstreams have',
+      {
+        ...mark,
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'a', ...mark }] }],
+        tools: [{ type: 'function', function: { name: 'f' }, ...mark }],
+        reasoning: { summary: 'auto', effort: 'low' },
+        modalities: ['text', 'image'],
+        image_config: { aspect_ratio: '16:9' },
+        provider_options: { east: { store: false } },
+      },
+    ],
     ['a tool', { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'auto' }],
     ['nothing, in empty fields', { provider: null, logit_bias: null, vendor_thing: null, plugins: [] }],
   ])('is nothing: %s', (_, fields) => {
     expect(ignored(fields)).toBeNull();
   });
 
+  it('is the debug echo where the operator has switched it off', () => {
+    const echoing = chatRequest.parse({ ...hello, debug: { echo_upstream_body: true } });
+    expect(ignoredIn(echoing)).toBeNull();
+    expect(ignoredFields({ ...testConfig, debug_echo: false })(echoing)).toBe('debug.echo_upstream_body');
+  });
+
   it('is no parameter that an endpoint lists as supported', () => {
     const [model] = testConfig.models;
     if (model === undefined) throw new Error('the configuration has no model');
     const endpoints = model.endpoints.map((endpoint) => ({ ...endpoint, supported_parameters: ['vendor_thing'] }));
-    const declaring = ignoredFields({ models: [{ ...model, endpoints }] });
+    const declaring = ignoredFields({ ...testConfig, models: [{ ...model, endpoints }] });
     expect(declaring(chatRequest.parse({ ...hello, vendor_thing: 1, other_thing: 1 }))).toBe('other_thing');
   });
 

@@ -41,8 +41,7 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   },
   route: true,
   user: true,
-  // Nothing is grouped by it, and no upstream gets it.
-  session_id: false,
+  session_id: true,
   frequency_penalty: true,
   presence_penalty: true,
   logit_bias: true,
@@ -50,8 +49,8 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   top_logprobs: true,
   max_tokens: true,
   max_completion_tokens: true,
-  metadata: false,
-  reasoning: { effort: true, summary: false, max_tokens: true, exclude: true, enabled: true },
+  metadata: true,
+  reasoning: { effort: true, summary: true, max_tokens: true, exclude: true, enabled: true },
   response_format: true,
   seed: true,
   stop: true,
@@ -62,46 +61,47 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   tool_choice: true,
   parallel_tool_calls: true,
   debug: { echo_upstream_body: true },
-};
-
-/** Outside the contract. */
-const otherRules: Record<string, Rule> = {
-  // Passed to upstreams unchanged.
+  // Reach the upstreams that have them.
   top_k: true,
   min_p: true,
   top_a: true,
   repetition_penalty: true,
   reasoning_effort: true,
+  include_reasoning: true,
   verbosity: true,
   prediction: true,
+  modalities: true,
+  audio: true,
+  image_config: true,
+  service_tier: true,
+  cache_control: true,
   prompt_cache_key: true,
   safety_identifier: true,
-  service_tier: true,
   web_search_options: true,
+  provider_options: true,
+  trace: true,
+  transforms: false,
+};
+
+/** Outside the contract. */
+const otherRules: Record<string, Rule> = {
   functions: true,
   function_call: true,
   // Usage is always included.
   usage: true,
-  include_reasoning: true,
-  // Responses are text, and one per request.
-  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
+  // One answer per request.
   n: (value) => value === 1,
-  audio: false,
-  image_config: false,
-  trace: false,
-  transforms: false,
-  cache_control: false,
-  provider_options: false,
 };
 
 /** A Map, since names are the caller's. */
-const topLevel = new Map<string, Rule>(Object.entries({ ...contractRules, ...otherRules }));
+const rulesWith = (debugEcho: boolean) => new Map<string, Rule>(Object.entries({ ...contractRules, ...otherRules, debug: { echo_upstream_body: debugEcho } }));
 
 /**
  * Builds the header's value for a request: paths of ignored plugins and fields, comma-separated; null when there are none.
  * Unknown parameters are listed although upstreams get them, unless an endpoint declares them as supported: a misspelt one must show.
  */
-export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (request: ChatRequest) => string | null {
+export function ignoredFields({ models, debug_echo: debugEcho }: Pick<RouterConfig, 'models' | 'debug_echo'>): (request: ChatRequest) => string | null {
+  const topLevel = rulesWith(debugEcho);
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
   return (request) => {
     let paths: HeaderPaths | null = null;
@@ -112,9 +112,8 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
     for (const field in request) {
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
-      if (field === 'messages') addCacheControlsOfMessages(request.messages, name);
-      else if (field === 'plugins') addIgnoredPlugins(request.plugins ?? [], name);
-      else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheControl(tool) && name(`tools[${at}].cache_control`);
+      if (field === 'messages' || field === 'tools') continue;
+      if (field === 'plugins') addIgnoredPlugins(request.plugins ?? [], name);
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
     return HeaderPaths.valueOf(paths);
@@ -151,19 +150,6 @@ function addIgnored(path: string, value: unknown, rule: Rule, name: (path: strin
   }
   const isApplied = typeof rule === 'function' ? rule(value) : rule;
   return isApplied || name(path);
-}
-
-/** `cache_control` is removed: no configured upstream supports it. */
-function addCacheControlsOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
-  for (let at = 0; at < messages.length; at += 1) {
-    const content = messages[at]?.content;
-    if (!Array.isArray(content)) continue;
-    for (const [index, item] of content.entries()) if (hasCacheControl(item) && !name(`messages[${at}].content[${index}].cache_control`)) return;
-  }
-}
-
-function hasCacheControl(item: object): boolean {
-  return 'cache_control' in item && item.cache_control !== undefined && item.cache_control !== null;
 }
 
 /** A name as a header may hold it. The buffer replaces lone surrogates, on which encoding would throw. */

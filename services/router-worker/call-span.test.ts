@@ -95,6 +95,25 @@ describe('the spans of a call', () => {
     expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
   });
 
+  it('name how the caller groups and describes a request, within bounds', () => {
+    const metadata = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`k${at}`, 'v'.repeat(600)]));
+    const request = {
+      messages: [{ role: 'user' as const, content: 'x' }],
+      session_id: 's-1',
+      user: 'u-1',
+      metadata,
+      trace: { trace_id: 't', big: 'x'.repeat(9_000) },
+    };
+    const { attributes } = callTrace(callOf('', { request }), 1, 'off');
+
+    expect(attributes).toMatchObject({ 'session.id': 's-1', 'user.id': 'u-1', 'switchyard.metadata.k0': 'v'.repeat(512) });
+    expect(attributes['switchyard.trace']).toMatch(/^\{"trace_id":"t",/);
+    expect(String(attributes['switchyard.trace'])).toHaveLength(4_096);
+    expect(Object.keys(attributes).filter((name) => name.startsWith('switchyard.metadata.'))).toHaveLength(16);
+    const plain = callTrace(callOf(''), 1, 'off').attributes;
+    expect([plain['session.id'], plain['user.id'], plain['switchyard.trace']]).toEqual([undefined, undefined, undefined]);
+  });
+
   it('fail with the code of the failure', async () => {
     const spans = await spansOf(callOf('!fail 500', { request: { model: 'unknown/model', messages: [{ role: 'user', content: 'x' }] } }));
     expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([['chat unknown/model', 'router.model_unknown']]);

@@ -33,7 +33,26 @@ export function callTrace({ callId, request, reply }: RouterCall, delivery: numb
       [genAi.responseId]: callId,
       [genAi.inputMessages]: inputOf(request, content),
       'switchyard.delivery': delivery,
+      ...callerAttributes(request),
     },
+  };
+}
+
+/** OpenAI's limits on metadata; more is cut here, and refused nowhere. */
+const MAX_METADATA_PAIRS = 16;
+const MAX_METADATA_KEY_CHARS = 64;
+/** Of one value that a caller chooses. */
+const MAX_VALUE_CHARS = 512;
+const MAX_TRACE_CHARS = 4_096;
+
+/** How callers group and describe their requests. */
+function callerAttributes({ session_id: sessionId, user, metadata = {}, trace }: ChatRequest): Attributes {
+  const pairs = Object.entries(metadata).slice(0, MAX_METADATA_PAIRS);
+  return {
+    'session.id': sessionId,
+    'user.id': user?.slice(0, MAX_VALUE_CHARS),
+    'switchyard.trace': trace ? JSON.stringify(trace).slice(0, MAX_TRACE_CHARS) : undefined,
+    ...Object.fromEntries(pairs.map(([key, value]) => [`switchyard.metadata.${key.slice(0, MAX_METADATA_KEY_CHARS)}`, value.slice(0, MAX_VALUE_CHARS)])),
   };
 }
 

@@ -41,6 +41,10 @@ const endpoint = z.strictObject({
   max_completion_tokens: z.number().int().min(1).optional(),
   /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */
   supported_parameters: z.array(z.string()).optional(),
+  /** Formats of `response_format` beside text; absent: those that `supported_parameters` allow, and `grammar` and `python` where it names them. */
+  response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),
+  /** What a request may contain beside text; absent: pictures, recordings and files. */
+  modalities: z.array(z.enum(['text', 'image', 'audio', 'video', 'file'])).optional(),
   /** Format of the weights. Absent: not known. */
   quantization: z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32']).optional(),
   /** Medians, for requests that sort by speed or set limits. Absent: not known. */
@@ -88,6 +92,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     keys: z.array(key).min(1),
     /** Ceiling on the completion tokens of requests that have none, for keys with a credit limit: so much is reserved. */
     default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
+    /** Whether requests may ask for the bodies that upstreams get (`debug.echo_upstream_body`). For development: the echo may show what a provider is asked. */
+    debug_echo: z.boolean().default(true),
     timeouts: z
       .strictObject({
         connect_ms: milliseconds.default(5_000),

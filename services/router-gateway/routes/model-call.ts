@@ -56,6 +56,8 @@ export interface ModelCallDeps {
   reservations: Reservations | null;
   rates: RateLimits;
   totalMs: number;
+  /** Whether a request may ask for the bodies that upstreams get. */
+  debugEcho: boolean;
   clock: Clock;
   deadlines: Deadlines;
   log: Log;
@@ -110,8 +112,9 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
         return resumeCall(deps, { position: positionOf(lastEventId), surface }, request, reply);
       }
-      const chat = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
-      const ignored = ignoredIn(chat);
+      const asked = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
+      const chat = asked.debug === undefined || deps.debugEcho ? asked : withoutDebug(asked);
+      const ignored = ignoredIn(asked);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refusePlugins(chat);
       const model = models.firstKnown(chat);
@@ -199,6 +202,10 @@ function withSession(chat: ModelRequest, header: string | string[] | undefined, 
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
   if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id must have at most ${sessionIdLength} characters`);
   return { ...chat, session_id: header };
+}
+
+function withoutDebug({ debug: _, ...chat }: ModelRequest): ModelRequest {
+  return chat;
 }
 
 function invalid(param: string, message: string): SwitchyardError {

@@ -98,7 +98,7 @@ function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEnt
     created: CREATED_UNKNOWN,
     description,
     context_length: lengths.length === 0 ? null : Math.max(...lengths),
-    architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: TOKENIZER_UNKNOWN, instruct_type: null },
+    architecture: architectureOf(endpoints),
     pricing: pricingOf(first?.prices),
     top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
     per_request_limits: null,
@@ -106,6 +106,18 @@ function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEnt
     default_parameters: null,
     supported_voices: null,
     links: { details: `/api/v1/models/${id}/endpoints` },
+  };
+}
+
+/** What any endpoint declares beside text. Answers are listed as text: endpoints declare nothing of them. */
+function architectureOf(endpoints: readonly EndpointConfig[]): ModelEntry['architecture'] {
+  const inputs = [...new Set(['text', ...endpoints.flatMap(({ modalities }) => modalities ?? [])])];
+  return {
+    modality: `${inputs.join('+')}->text`,
+    input_modalities: inputs,
+    output_modalities: ['text'],
+    tokenizer: TOKENIZER_UNKNOWN,
+    instruct_type: null,
   };
 }
 

@@ -4,6 +4,7 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
+import { refuseUnsendable, takingContent } from './content-fit.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
@@ -54,12 +55,15 @@ function modelEndpointsOf(model: ModelConfig, providers: ConfiguredProviders): M
 /**
  * The candidates of a call, best first; pure, never empty.
  *
- * @throws `router.model_unknown` when the request names no known model, `router.no_provider` when no endpoint of the known ones can serve it
+ * @throws `router.model_unknown` when the request names no known model, `request.invalid` for what no endpoint of the known ones can be sent,
+ *   `router.no_provider` when none of them can serve it
  */
 export function candidatesFor({ request, maxTokens, reserved = false }: Asked, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
   const fitting: ModelEndpoint[] = [];
-  for (const model of modelsOf(request, catalogue)) {
+  const models = modelsOf(request, catalogue);
+  refuseUnsendable(request, () => models.flatMap((model) => catalogue.modelEndpoints.get(model) ?? []));
+  for (const model of models) {
     const all = catalogue.modelEndpoints.get(model) ?? [];
     fitting.push(...fittingEndpoints(reserved ? priced(all, exclusions) : all, request, exclusions));
   }
@@ -96,7 +100,7 @@ function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): Mo
 }
 
 function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
-  const fitting = filterOut(request, all, exclusions).filter(
+  const fitting = filterOut(request, takingContent(request, all, exclusions), exclusions).filter(
     (modelEndpoint) =>
       passes(modelEndpoint, fitsTokens(modelEndpoint.endpoint, request), 'context_length', exclusions) &&
       passes(modelEndpoint, request.provider?.require_parameters !== true || supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions),
@@ -107,7 +111,7 @@ function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, e
 
 function preferring(modelEndpoints: ModelEndpoint[], parameter: string, request: ChatRequest): ModelEndpoint[] {
   if (request[parameter] === undefined) return modelEndpoints;
-  const able = modelEndpoints.filter(({ endpoint }) => supportsParameter(endpoint, parameter));
+  const able = modelEndpoints.filter(({ endpoint }) => supportsParameter(endpoint, parameter, request));
   return able.length > 0 ? able : modelEndpoints;
 }
 

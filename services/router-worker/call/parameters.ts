@@ -21,30 +21,59 @@ const NOT_PARAMETERS: ReadonlySet<string> = new Set([
   'cache_control',
   'include_reasoning',
   'prompt_cache_key',
+  'safety_identifier',
   'provider_options',
 ]);
 /** Without effect unless the other is there. */
 const SERVES: Readonly<Record<string, string>> = { tool_choice: 'tools', parallel_tool_calls: 'tools', top_logprobs: 'logprobs' };
 const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/** An endpoint without a list supports everything. */
-export function supportsParameter({ supported_parameters: supported }: EndpointConfig, parameter: string): boolean {
+/** Whether an endpoint has the request's parameter. One without a list supports everything. */
+export function supportsParameter(endpoint: EndpointConfig, parameter: string, request: ChatRequest): boolean {
+  return parameter === 'response_format' ? supportsFormat(endpoint, request) : lists(endpoint, parameter);
+}
+
+function lists({ supported_parameters: supported }: EndpointConfig, parameter: string): boolean {
   if (supported === undefined || supported.includes(parameter)) return true;
-  if (parameter === 'response_format') return supported.includes('structured_outputs');
-  if (parameter === 'reasoning') return supported.includes('reasoning_effort');
+  if (parameter === 'reasoning' || parameter === 'reasoning_effort') return supported.includes('reasoning') || supported.includes('reasoning_effort');
   return isTokenLimit(parameter) && TOKEN_LIMITS.some((name) => supported.includes(name));
+}
+
+function supportsFormat(endpoint: EndpointConfig, { response_format: format }: ChatRequest): boolean {
+  const { response_formats: formats, supported_parameters: supported } = endpoint;
+  if (format === undefined) return true;
+  if (formats !== undefined) return format.type === 'text' ? formats.length > 0 : formats.includes(format.type);
+  // Few servers have these two, and others ignore them or fail.
+  if (format.type === 'grammar' || format.type === 'python') return supported?.includes(format.type) ?? false;
+  return lists(endpoint, 'response_format') || lists(endpoint, 'structured_outputs');
 }
 
 export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boolean {
   return Object.entries(request).every(
-    ([name, value]) => NOT_PARAMETERS.has(name) || value === null || value === undefined || supportsParameter(endpoint, name),
+    ([name, value]) =>
+      NOT_PARAMETERS.has(name) || value === null || value === undefined || isDefault(name, request) || supportsParameter(endpoint, name, request),
   );
+}
+
+/** Asks for what every endpoint does. */
+function isDefault(name: string, { n, modalities, response_format: format }: ChatRequest): boolean {
+  switch (name) {
+    case 'n':
+      return n === 1;
+    case 'modalities':
+      return modalities?.every((modality) => modality === 'text') ?? true;
+    case 'response_format':
+      return format?.type === 'text';
+    default:
+      return false;
+  }
 }
 
 /** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
 export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
-  if (endpoint.supported_parameters === undefined && maxTokens === null && isSet(request)) return request;
-  const isDropped = (name: string) => !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name) || !supportsParameter(endpoint, SERVES[name] ?? name));
+  if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request)) return request;
+  const isDropped = (name: string) =>
+    !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name, request) || !supportsParameter(endpoint, SERVES[name] ?? name, request));
   const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
   const limit = tokenLimit(endpoint, request, maxTokens);
   const field = tokenLimitField(endpoint, request);

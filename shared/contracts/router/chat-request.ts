@@ -1,42 +1,5 @@
 import { z } from 'zod';
-
-const cacheControl = z.looseObject({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).optional() });
-const textItem = z.looseObject({ type: z.literal('text'), text: z.string(), cache_control: cacheControl.optional() });
-const contentItem = z.discriminatedUnion('type', [
-  textItem,
-  z.looseObject({
-    type: z.literal('image_url'),
-    image_url: z.looseObject({ url: z.string(), detail: z.enum(['auto', 'low', 'high', 'original']).optional() }),
-  }),
-  z.looseObject({ type: z.literal('input_audio'), input_audio: z.looseObject({ data: z.string(), format: z.string() }) }),
-  z.looseObject({ type: z.literal('input_video') }),
-  z.looseObject({ type: z.literal('video_url') }),
-  z.looseObject({ type: z.literal('file'), file: z.looseObject({}) }),
-]);
-
-const textContent = z.union([z.string(), z.array(textItem)]);
-const anyContent = z.union([z.string(), z.array(contentItem)]);
-
-const toolCall = z.looseObject({
-  id: z.string(),
-  type: z.literal('function'),
-  function: z.looseObject({ name: z.string(), arguments: z.string() }),
-});
-
-const message = z.discriminatedUnion('role', [
-  z.looseObject({ role: z.literal('system'), content: textContent, name: z.string().optional() }),
-  z.looseObject({ role: z.literal('developer'), content: textContent, name: z.string().optional() }),
-  z.looseObject({ role: z.literal('user'), content: anyContent, name: z.string().optional() }),
-  z.looseObject({
-    role: z.literal('assistant'),
-    content: anyContent.nullish(),
-    name: z.string().optional(),
-    tool_calls: z.array(toolCall).optional(),
-    refusal: z.string().nullish(),
-    reasoning: z.string().nullish(),
-  }),
-  z.looseObject({ role: z.literal('tool'), content: anyContent, tool_call_id: z.string() }),
-]);
+import { cacheControl, message } from './chat-message.ts';
 
 const tool = z.looseObject({
   type: z.literal('function'),
@@ -46,6 +9,7 @@ const tool = z.looseObject({
     parameters: z.record(z.string(), z.unknown()).optional(),
     strict: z.boolean().nullish(),
   }),
+  cache_control: cacheControl.optional(),
 });
 
 const toolChoice = z.union([
@@ -53,8 +17,10 @@ const toolChoice = z.union([
   z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
 ]);
 
+/** `max` is of newer clients. */
+const effort = z.enum(['max', 'xhigh', 'high', 'medium', 'low', 'minimal', 'none']).nullish();
 const reasoning = z.looseObject({
-  effort: z.enum(['xhigh', 'high', 'medium', 'low', 'minimal', 'none']).nullish(),
+  effort,
   summary: z.enum(['auto', 'concise', 'detailed']).nullish(),
   max_tokens: z.number().int().min(1).nullish(),
   exclude: z.boolean().nullish(),
@@ -67,7 +33,7 @@ const responseFormat = z.discriminatedUnion('type', [
   z.looseObject({
     type: z.literal('json_schema'),
     json_schema: z.looseObject({
-      name: z.string(),
+      name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, "_" or "-"'),
       description: z.string().optional(),
       schema: z.record(z.string(), z.unknown()).optional(),
       strict: z.boolean().nullish(),
@@ -76,6 +42,37 @@ const responseFormat = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('grammar'), grammar: z.string() }),
   z.looseObject({ type: z.literal('python') }),
 ]);
+
+const share = z.number().min(0).max(1).nullish();
+const predictedText = z.union([z.string(), z.array(z.looseObject({ type: z.literal('text'), text: z.string() }))]);
+
+/** Fields that clients send beside those of the contract. Each reaches the upstreams that have it. */
+const beyondTheContract = {
+  top_k: z.number().int().min(0).nullish(),
+  min_p: share,
+  top_a: share,
+  repetition_penalty: z.number().gt(0).max(2).nullish(),
+  /** OpenAI's name of `reasoning.effort`. */
+  reasoning_effort: effort,
+  /** The legacy form of `reasoning: {}`, and false of `reasoning: {exclude: true}`. */
+  include_reasoning: z.boolean().nullish(),
+  verbosity: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).nullish(),
+  prediction: z.looseObject({ type: z.literal('content'), content: predictedText }).nullish(),
+  /** Of the answer. */
+  modalities: z.array(z.enum(['text', 'image', 'audio'])).nullish(),
+  audio: z.looseObject({ voice: z.union([z.string(), z.looseObject({ id: z.string() })]), format: z.string() }).nullish(),
+  image_config: z.record(z.string(), z.unknown()).nullish(),
+  service_tier: z.enum(['auto', 'default', 'flex', 'priority', 'scale', 'fast']).nullish(),
+  /** A mark on the last block that can be cached. */
+  cache_control: cacheControl.nullish(),
+  prompt_cache_key: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  trace: z.looseObject({}).nullish(),
+  web_search_options: z.looseObject({ search_context_size: z.enum(['low', 'medium', 'high']).nullish() }).nullish(),
+  transforms: z.array(z.string()).nullish(),
+  /** By the provider's slug: fields of its own API. */
+  provider_options: z.record(z.string(), z.record(z.string(), z.unknown())).nullish(),
+};
 
 const sortBy = z.enum(['price', 'throughput', 'latency']);
 /** USD, per million tokens for prompt and completion, else per unit. Strings avoid a float's rounding. */
@@ -138,7 +135,7 @@ const plugin = z.union([knownPlugin, otherPlugin]);
  * Body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept: clients may be newer. Absent
  * sampling parameters stay absent: the default of 1 is the upstream's.
  */
-export const chatRequest = z.looseObject({
+const fields = z.looseObject({
   messages: z.array(message).min(1),
   model: z.string().min(1).optional(),
   models: z.array(z.string().min(1)).optional(),
@@ -169,7 +166,14 @@ export const chatRequest = z.looseObject({
   tools: z.array(tool).optional(),
   parallel_tool_calls: z.boolean().nullish(),
   debug: z.looseObject({ echo_upstream_body: z.boolean().optional() }).optional(),
+  ...beyondTheContract,
 });
+export const chatRequest = fields.refine(hasLogprobsForTop, { path: ['top_logprobs'], error: 'requires logprobs: true' });
+
+/** Upstreams refuse a number of alternatives to tokens that are not listed. */
+export function hasLogprobsForTop({ logprobs, top_logprobs: top }: { logprobs?: unknown; top_logprobs?: unknown }): boolean {
+  return top === undefined || top === null || top === 0 || logprobs === true;
+}
 
 export type ChatRequest = z.infer<typeof chatRequest>;
 export type ChatMessage = z.infer<typeof message>;

@@ -17,7 +17,30 @@ const toolCall = record({ id: text, type: or(fc.constant('function')), function:
   'type',
   'function',
 ]);
-const part = record({ type: or(fc.constantFrom('text', 'image_url')), text, image_url: record({ url: text }, ['url']) }, ['type']);
+const mark = record({ type: or(fc.constant('ephemeral')), ttl: or(fc.constantFrom('5m', '1h')) }, ['type']);
+const video = record({ url: text }, ['url']);
+const part = record(
+  {
+    type: or(fc.constantFrom('text', 'image_url', 'video_url', 'input_video', 'file')),
+    text,
+    cache_control: mark,
+    image_url: record({ url: text }, ['url']),
+    video_url: video,
+    file: record({ file_data: text, filename: text }),
+  },
+  ['type'],
+);
+const detail = record(
+  {
+    type: or(fc.constantFrom('reasoning.text', 'reasoning.summary', 'reasoning.encrypted', 'other')),
+    text,
+    summary: text,
+    data: text,
+    index: count,
+    signature: text,
+  },
+  ['type'],
+);
 const message = record(
   {
     role: or(fc.constantFrom('user', 'system', 'assistant', 'developer', 'tool')),
@@ -25,6 +48,9 @@ const message = record(
     name: text,
     tool_calls: list(toolCall),
     tool_call_id: text,
+    reasoning: text,
+    reasoning_content: text,
+    reasoning_details: list(detail),
   },
   ['role', 'content'],
 );
@@ -62,6 +88,19 @@ const fields = {
   }),
   plugins: list(record({ id: or(fc.constantFrom('web', 'other')), max_results: count }, ['id'])),
   logit_bias: record({ a: count }),
+  logprobs: or(fc.boolean()),
+  top_logprobs: count,
+  top_k: count,
+  min_p: number,
+  repetition_penalty: number,
+  reasoning: record({ effort: or(fc.constantFrom('low', 'max')), max_tokens: count, enabled: or(fc.boolean()) }),
+  reasoning_effort: or(fc.constantFrom('low', 'max')),
+  verbosity: or(fc.constantFrom('low', 'max')),
+  modalities: list(or(fc.constantFrom('text', 'image'))),
+  service_tier: or(fc.constantFrom('flex', 'auto')),
+  cache_control: mark,
+  prediction: record({ type: or(fc.constant('content')), content: text }, ['type', 'content']),
+  provider_options: record({ openai: record({ a: count }) }),
   newer_field: fc.jsonValue({ maxDepth: 1 }),
 };
 /** With a few of the fields: with all of them nearly none would be valid. */

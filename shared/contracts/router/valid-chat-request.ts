@@ -1,4 +1,4 @@
-import { type ChatRequest, chatRequest } from './chat-request.ts';
+import { type ChatRequest, chatRequest, hasLogprobsForTop } from './chat-request.ts';
 
 type Check = (value: unknown) => boolean;
 
@@ -44,7 +44,7 @@ export function isValidChatRequest(value: unknown): value is ChatRequest {
     // The only name that a copy would not keep.
     if (name === '__proto__' || !isValidField(name, value[name])) return false;
   }
-  return hasMessages;
+  return hasMessages && hasLogprobsForTop(value);
 }
 
 function isValidField(name: string, value: unknown): boolean {

@@ -4,6 +4,7 @@ import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream
 import type { OpenedAdapter, UpstreamRequest } from '../provider.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import { describeError } from './describe-error.ts';
+import type { Extension } from './extensions.ts';
 import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
@@ -13,18 +14,24 @@ const MAX_COMPATIBILITIES = 512;
 export interface OpenAiCompatibleOptions extends Omit<HttpStreamOptions, 'dialect'> {
   /** The name of the token limit to try first. */
   maxTokensField: ParameterCompatibility['maxTokensField'];
+  /** Absent: none. */
+  extensions?: ReadonlySet<Extension>;
 }
 
 /** Adapter for upstreams with POST /chat/completions. Vendors' differences are options, or learned from errors. */
-export function openAiCompatible({ maxTokensField, ...options }: OpenAiCompatibleOptions): OpenedAdapter {
-  return httpStream({ ...options, dialect: chatCompletions(options.apiKey, { maxTokensField, refused: new Set() }) });
+export function openAiCompatible({ maxTokensField, extensions = new Set(), ...options }: OpenAiCompatibleOptions): OpenedAdapter {
+  return httpStream({ ...options, dialect: chatCompletions(options, { maxTokensField, refused: new Set() }, extensions) });
 }
 
-function chatCompletions(apiKey: string | null, initial: ParameterCompatibility): HttpDialect {
+function chatCompletions(
+  { slug, apiKey }: Pick<HttpStreamOptions, 'slug' | 'apiKey'>,
+  initial: ParameterCompatibility,
+  extensions: ReadonlySet<Extension>,
+): HttpDialect {
   const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   const compatibilities = new Compatibilities(initial);
   const requestWith = (call: UpstreamRequest, compatibility: ParameterCompatibility): OutgoingRequest => {
-    const body = toRequest(call, compatibility);
+    const body = toRequest(call, compatibility, { slug, extensions });
     return {
       path: '/chat/completions',
       headers,

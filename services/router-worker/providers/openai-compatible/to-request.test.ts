@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { adaptParameters } from './adapt-parameters.ts';
+import type { Extension } from './extensions.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
 const plain: ParameterCompatibility = { maxTokensField: 'max_tokens', refused: new Set() };
 const hello: ChatRequest = { messages: [{ role: 'user', content: 'hi' }] };
-const bodyOf = (request: Partial<ChatRequest>, compatibility = plain) =>
-  toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility);
+const bodyOf = (request: Partial<ChatRequest>, compatibility = plain, extensions: readonly Extension[] = []) =>
+  toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility, { slug: 'east', extensions: new Set(extensions) });
 
 describe('the request to an OpenAI-compatible upstream', () => {
   it('drops what only the router reads, and forwards unknown fields', () => {
@@ -73,6 +74,89 @@ describe('the request to an OpenAI-compatible upstream', () => {
     const body = bodyOf({ reasoning, max_tokens: 1_000 });
     expect(body.reasoning_effort).toBe(effort);
     expect(body).not.toHaveProperty('reasoning');
+  });
+});
+
+describe('what few servers of the API have', () => {
+  const mark = { cache_control: { type: 'ephemeral' as const, ttl: '1h' as const } };
+  const details = [{ type: 'reasoning.text', text: 'hm', signature: 'sig', index: 0, format: 'anthropic-claude-v1' }];
+  const before: ChatRequest['messages'][number] = {
+    role: 'assistant',
+    content: 'Well',
+    reasoning: 'hm',
+    reasoning_details: details,
+    images: [],
+    annotations: [],
+  };
+  const plainBefore = { role: 'assistant', content: 'Well' };
+
+  it('is the reasoning object, which then has all that the request says of it but the exclusion', () => {
+    const asked = { reasoning: { summary: 'detailed' as const, max_tokens: 2_000, exclude: true } };
+    expect(bodyOf(asked, plain, ['reasoning'])).toMatchObject({ reasoning: { summary: 'detailed', max_tokens: 2_000 } });
+    expect(bodyOf(asked, plain, ['reasoning'])).not.toHaveProperty('reasoning.exclude');
+    expect(bodyOf(asked)).not.toHaveProperty('reasoning');
+    const effort = bodyOf({ reasoning_effort: 'max' }, plain, ['reasoning']);
+    expect(effort).toMatchObject({ reasoning: { effort: 'max' } });
+    expect(effort).not.toHaveProperty('reasoning_effort');
+    expect(bodyOf({ reasoning_effort: 'max' })).toMatchObject({ reasoning_effort: 'max' });
+    expect(bodyOf({ include_reasoning: true }, plain, ['reasoning'])).toMatchObject({ reasoning: {} });
+    expect(bodyOf({ include_reasoning: false }, plain, ['reasoning'])).not.toHaveProperty('reasoning');
+  });
+
+  it('is marks for caches: on texts, on tools and at the top', () => {
+    const text = { type: 'text' as const, text: 'long', ...mark };
+    const tool = { type: 'function' as const, function: { name: 'f' }, ...mark };
+    const asked: Partial<ChatRequest> = { ...mark, messages: [{ role: 'user', content: [text] }], tools: [tool] };
+    expect(bodyOf(asked, plain, ['cache_control'])).toMatchObject({ ...mark, messages: [{ content: [text] }], tools: [tool] });
+    expect(JSON.stringify(bodyOf(asked))).not.toContain('cache_control');
+  });
+
+  it.each<[Extension[], object]>([
+    [[], plainBefore],
+    [['reasoning_content'], { ...plainBefore, reasoning_content: 'hm' }],
+    [['reasoning_details'], { ...plainBefore, reasoning: 'hm', reasoning_details: details }],
+  ])('is reasoning that is sent back, by %j', (extensions, expected) => {
+    expect(bodyOf({ messages: [before] }, plain, extensions).messages).toEqual([expected]);
+  });
+
+  it('takes reasoning by either name', () => {
+    const named: ChatRequest['messages'][number] = { role: 'assistant', content: 'Well', reasoning_content: 'hm' };
+    expect(bodyOf({ messages: [named] }, plain, ['reasoning_content']).messages).toEqual([{ ...plainBefore, reasoning_content: 'hm' }]);
+  });
+});
+
+describe('what has two forms', () => {
+  it('is a video, whose older name is changed', () => {
+    const video_url = { url: 'https://a.test/v.mp4' };
+    const content = [
+      { type: 'input_video' as const, video_url },
+      { type: 'video_url' as const, video_url },
+    ];
+    expect(bodyOf({ messages: [{ role: 'user', content }] }).messages).toEqual([
+      {
+        role: 'user',
+        content: [
+          { type: 'video_url', video_url },
+          { type: 'video_url', video_url },
+        ],
+      },
+    ]);
+  });
+
+  it('is sound of an earlier answer, of which the upstream gets the id', () => {
+    const sound = { role: 'assistant' as const, content: null, audio: { id: 'audio_1', data: 'AAAA', transcript: 'hi' } };
+    expect(bodyOf({ messages: [sound, { ...sound, audio: {} }] }).messages).toEqual([
+      { role: 'assistant', content: null, audio: { id: 'audio_1' } },
+      { role: 'assistant', content: null },
+    ]);
+  });
+});
+
+describe('options of one provider', () => {
+  it('reach that provider alone, and change nothing that the router decides', () => {
+    const provider_options = { east: { store: false, model: 'dear', messages: [], stream: false, max_tokens: 9, n: 2 }, west: { other: 1 } };
+    expect(bodyOf({ provider_options, max_tokens: 5 })).toEqual({ ...bodyOf({ max_tokens: 5 }), store: false });
+    expect(bodyOf({ provider_options: { west: { other: 1 } } })).toEqual(bodyOf({}));
   });
 });
 

@@ -1,5 +1,7 @@
-import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderCall } from '../provider.ts';
+import type { Extension } from './extensions.ts';
+import { toMessage, withoutCacheControl } from './to-message.ts';
 
 /** What an upstream model accepts; the adapter learns it from errors. */
 export interface ParameterCompatibility {
@@ -32,48 +34,56 @@ const ROUTER_ONLY: ReadonlySet<string> = new Set([
   'max_completion_tokens',
 ]);
 
-/** Fields of our answers that upstreams refuse, or must not see, when a client sends them back. */
-const MESSAGE_ONLY_OURS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_content', 'reasoning_details', 'annotations', 'images']);
+/** What is known of the upstream. */
+export interface UpstreamTraits {
+  /** The provider's, whose `provider_options` are sent. */
+  slug: string;
+  extensions: ReadonlySet<Extension>;
+}
 
 /** Reasoning budget as a share of all tokens. */
 const EFFORT_SHARES = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.95 } as const;
 
 /** The upstream request body: always streamed, always with usage. */
-export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'request'>, compatibility: ParameterCompatibility): Record<string, unknown> {
+export function toRequest(
+  { model, request }: Pick<ProviderCall, 'model' | 'request'>,
+  compatibility: ParameterCompatibility,
+  { slug, extensions }: UpstreamTraits,
+): Record<string, unknown> {
   const body: Record<string, unknown> = { model };
   for (const [name, value] of Object.entries(request)) {
     if (value !== null && value !== undefined && !ROUTER_ONLY.has(name)) body[name] = value;
   }
+  const own = ownOptions(request, slug);
+  for (const name in own) if (!ROUTER_ONLY.has(name)) body[name] = own[name];
+  const marks = extensions.has('cache_control');
+  if (marks && request.cache_control) body.cache_control = request.cache_control;
   body.model = model;
-  body.messages = request.messages.map(toMessage);
-  if (request.tools !== undefined) body.tools = request.tools.map(withoutCacheControl);
+  body.messages = request.messages.map((message) => toMessage(message, extensions));
+  if (request.tools !== undefined) body.tools = marks ? request.tools : request.tools.map(withoutCacheControl);
   body.stream = true;
   body.stream_options = request.stream_options === undefined ? { include_usage: true } : { ...request.stream_options, include_usage: true };
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
   if (maxTokens !== null) body[compatibility.maxTokensField] = maxTokens;
   const effort = effortOf(request, maxTokens);
-  if (effort !== null) body.reasoning_effort ??= effort;
+  if (extensions.has('reasoning')) stateReasoning(body, request);
+  else if (effort !== null) body.reasoning_effort ??= effort;
   for (const name of compatibility.refused) delete body[name];
   return body;
 }
 
-/** `developer` becomes `system`, which every server understands. */
-function toMessage(message: ChatMessage): Record<string, unknown> {
-  const copy: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(message)) {
-    if (MESSAGE_ONLY_OURS.has(name) || value === undefined || (value === null && name !== 'content')) continue;
-    copy[name] = name === 'content' && Array.isArray(value) ? value.map(withoutCacheControl) : value;
-  }
-  if (message.role === 'developer') copy.role = 'system';
-  // Some servers require `content: null` beside tool calls.
-  if (message.role === 'assistant') copy.content ??= null;
-  return copy;
+/** Of this provider alone; they overrule the request's fields, but not what the router decides. */
+function ownOptions({ provider_options: options }: ChatRequest, slug: string): Record<string, unknown> {
+  return options && Object.hasOwn(options, slug) ? (options[slug] ?? {}) : {};
 }
 
-function withoutCacheControl(item: unknown): unknown {
-  if (typeof item !== 'object' || item === null || !('cache_control' in item)) return item;
-  const { cache_control: _, ...rest } = item;
-  return rest;
+/** As the object, which overrules the other two forms. */
+function stateReasoning(body: Record<string, unknown>, { reasoning, reasoning_effort: effort, include_reasoning: included }: ChatRequest): void {
+  if (reasoning === undefined && !effort && included !== true) return;
+  // Excluded reasoning is left out of the answer here, and counted.
+  const { exclude: _, ...asked } = reasoning ?? {};
+  delete body.reasoning_effort;
+  body.reasoning = { ...(effort && { effort }), ...asked };
 }
 
 /** `reasoning` as an effort; null when unset. A token budget becomes the nearest effort. */

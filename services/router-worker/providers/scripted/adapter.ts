@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import type { ProviderPart, ReasoningBlock } from '#shared/contracts/router/provider-part.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { randomHex } from '#shared/ids.ts';
 import type { CallSignal } from '../../call-signal.ts';
@@ -28,6 +28,12 @@ const UNPACED: BatchTiming = { batchParts: 1, pauseMs: 0 };
 
 const CALL_ID_BYTES = 12;
 
+/** It has one tier, whatever the request asks for. */
+const SERVED_TIER: ProviderPart = { type: 'response-metadata', id: null, systemFingerprint: null, serviceTier: 'default' };
+
+/** Of reasoning in the summary that a request asks for. */
+const SUMMARY: ReasoningBlock = { index: 0, id: null, format: 'unknown' };
+
 type Failure = NonNullable<Directives['fail']>;
 
 /** A deterministic provider without model or network, for trials and tests. Only tool call ids are random. */
@@ -53,6 +59,7 @@ async function* play(name: string, call: ProviderCall, timing: BatchTiming, sign
   const script = compose(call.request);
   const { fail } = script.directives;
   const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
+  if (call.request.service_tier) yield [SERVED_TIER];
   if (failure !== null) return yield* playFailure({ name, call, script, failure, timing, signal });
   yield* emit(script, script.words, timing, signal);
   yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
@@ -61,13 +68,15 @@ async function* play(name: string, call: ProviderCall, timing: BatchTiming, sign
 
 /** Reasoning, text and tool calls. Each batch has its own tick, like a network read; `!slow` overrides the timing. */
 async function* emit(
-  { reasoning, toolCalls, directives }: Script,
+  { reasoning, isSummary, toolCalls, directives }: Script,
   words: RepeatedWords,
   timing: BatchTiming,
   signal: CallSignal,
 ): AsyncGenerator<readonly ProviderPart[], void, void> {
   const partsFrom = (from: number, to: number): ProviderPart[] => [
-    ...reasoning.slice(from, to).map((text) => ({ type: 'reasoning-delta' as const, text })),
+    ...reasoning
+      .slice(from, to)
+      .map((text): ProviderPart => (isSummary ? { type: 'reasoning-summary-delta', text, block: SUMMARY } : { type: 'reasoning-delta', text })),
     ...words.slice(from - reasoning.length, to - reasoning.length).map((text) => ({ type: 'text-delta' as const, text })),
   ];
   const { batchParts, pauseMs } = directives.slowMs > 0 ? { batchParts: 1, pauseMs: directives.slowMs } : timing;

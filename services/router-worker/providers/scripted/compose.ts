@@ -14,6 +14,8 @@ export interface Script {
   directives: Directives;
   /** Words with their leading space. */
   reasoning: string[];
+  /** Whether the request asks for a summary of the reasoning. */
+  isSummary: boolean;
   words: RepeatedWords;
   /** Without ids, which are random: equal requests get equal scripts. */
   toolCalls: PickedCall[];
@@ -35,7 +37,8 @@ export function compose(request: ChatRequest): Script {
     toolCalls.length > 0
       ? { words: new RepeatedWords([], 0), finish: 'tool_calls' }
       : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
-  return { directives, reasoning, toolCalls, ...limitedAnswer, usage: usageOf(texts, { reasoning, words: limitedAnswer.words, toolCalls }) };
+  const isSummary = typeof request.reasoning?.summary === 'string';
+  return { directives, reasoning, isSummary, toolCalls, ...limitedAnswer, usage: usageOf(texts, { reasoning, words: limitedAnswer.words, toolCalls }) };
 }
 
 function answerTo(request: ChatRequest, conversation: Conversation, isEcho: boolean): string {
@@ -68,9 +71,10 @@ function wordsOf(text: string): string[] {
   return words;
 }
 
-function wantsReasoning({ reasoning }: ChatRequest): boolean {
-  if (!reasoning || reasoning.enabled === false || reasoning.effort === 'none') return false;
-  return reasoning.enabled === true || Boolean(reasoning.effort ?? reasoning.max_tokens);
+function wantsReasoning({ reasoning, reasoning_effort: named }: ChatRequest): boolean {
+  const effort = reasoning?.effort ?? named;
+  if (reasoning?.enabled === false || effort === 'none') return false;
+  return reasoning?.enabled === true || Boolean(effort ?? reasoning?.max_tokens);
 }
 
 function reasoningOn({ last, results }: Conversation): string {
