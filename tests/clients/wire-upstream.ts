@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 /** What the upstream does with its next requests. */
-export type UpstreamReply =
+type UpstreamReply =
   /** `isCut`: the connection breaks behind the chunks, without an end mark. */
   { chunks: readonly object[]; isCut?: boolean } | { status: number; body: object; headers?: Record<string, string> };
 

@@ -19,7 +19,6 @@ const contentItem = z.discriminatedUnion('type', [
     file: z.looseObject({ filename: z.string().optional(), file_data: z.string().optional(), file_id: z.string().optional() }),
   }),
 ]);
-export type ContentItem = z.infer<typeof contentItem>;
 
 const textContent = z.union([z.string(), z.array(textItem)]);
 const anyContent = z.union([z.string(), z.array(contentItem)]);
