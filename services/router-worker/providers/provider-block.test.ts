@@ -69,7 +69,7 @@ describe("the router's file with the blocks of its providers", () => {
       'providers[0].base_url: must be a URL that starts with http:// or https:// and holds no user name or password',
       'providers[1].region: is not a known field',
       'models[0].endpoints[0].upstream_model: must not be empty',
-      'keys[2].key: must be a reference like ${VAR_NAME}; literal credentials are not accepted',
+      'keys[2].key: must be a reference like ${VAR_NAME}, or sha256: and the 64 hex digits, in lower case, of the SHA-256 of the key; literal credentials are not accepted',
       'providers[1].slug: repeats "openai", which providers[0].slug already uses',
       'keys[1].id: repeats "one", which keys[0].id already uses',
       'models[0].aliases[0]: repeats "openai/gpt-5", which models[0].id already uses',
