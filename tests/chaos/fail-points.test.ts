@@ -73,6 +73,7 @@ const BOOKING: Round = {
     [
       { role: 'router-worker', point: 'item.taken' },
       { role: 'router-worker', point: 'item.done' },
+      { role: 'router-worker', point: 'call.recorded' },
       { role: 'router-worker', point: 'item.reported' },
       { role: 'router-worker', point: 'item.acked' },
       { role: 'effect-worker', env: tools, point: 'item.taken' },

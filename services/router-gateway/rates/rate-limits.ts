@@ -57,7 +57,7 @@ export class RateLimits {
   /** @param tokens as estimated @throws `request.rate_limited` */
   async admit(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }): Promise<RatedCall> {
     const { cache } = this.#deps;
-    const { slots } = { slots: this.#slots };
+    const slots = this.#slots;
     if (cache === null || slots === null || performance.now() < this.#awayUntilMs) return this.#admitLocally(key, tokens);
     try {
       const late = () => {

@@ -12,11 +12,13 @@ interface Held {
 /** Slots of calls in flight, extended while their calls live. One timer serves all. */
 export class SlotLeases {
   readonly #cache: Cache;
+  readonly #extendMs: number;
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(cache: Cache) {
+  constructor(cache: Cache, extendMs: number = EXTEND_MS) {
     this.#cache = cache;
+    this.#extendMs = extendMs;
   }
 
   /** False when the key has as many calls in flight as it may have. */
@@ -26,7 +28,7 @@ export class SlotLeases {
     const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
     if (!isFree) this.#held.delete(callId);
     else if (!this.#held.has(callId)) this.#free(keyId, callId);
-    this.#timer ??= setInterval(() => this.#extend(), EXTEND_MS).unref();
+    this.#timer ??= setInterval(() => this.#extend(), this.#extendMs).unref();
     return isFree;
   }
 
