@@ -61,7 +61,7 @@ describe('a worker with delivered calls', () => {
         replay: async () => [],
       },
       blobs: { put: notUsed, get: notUsed },
-      usage: { append: notUsed, consume: () => ({ stop: async () => {} }), backlog: notUsed },
+      usage: { append: async () => {}, consume: () => ({ stop: async () => {} }), backlog: notUsed },
       isReady: () => isReady,
       flush: () => {},
       hasCapacity: () => true,

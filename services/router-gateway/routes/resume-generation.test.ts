@@ -403,6 +403,8 @@ describe('a worker without heartbeats', () => {
     expect(answer.text).toContain('"finish_reason":"error"');
     expect(answer.text).toContain('has stopped sending frames and heartbeats');
     await eventually(() => worker.aborted).toContain(callId);
+    // For another worker to bill what was shown.
+    expect(await worker.next()).toMatchObject({ delivery: 2, call: { callId } });
   });
 
   it('is waited for as long as it sends heartbeats', async () => {
