@@ -30,7 +30,7 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   };
   for (const text of textsOf(request)) add(text);
   return {
-    textTokens: Math.ceil(chars / CHARS_PER_TOKEN) ,
+    textTokens: Math.ceil(chars / CHARS_PER_TOKEN) + Math.ceil(extraBytes / EXTRA_BYTES_PER_TOKEN),
     images,
     recordings,
     imageTokens: images * TOKENS_PER_IMAGE,
