@@ -4,7 +4,8 @@ import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { SlotLeases } from './slot-leases.ts';
 
-const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+/** Shorter than a lease, after which any slot is free. */
+const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 10_000, interval: 5 });
 
 /** Counts what is acquired; `gate` delays the answers. */
 function watchedCache(): { cache: Cache; acquired: string[]; gate: { open: Promise<void> } } {
