@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import { scripted } from './adapter.ts';
@@ -7,11 +7,14 @@ import { scripted } from './adapter.ts';
 const adapter = scripted({ slug: 'local', name: 'Local', wordsPerSecond: 60 });
 const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
 
-async function onParts(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
+async function onParts(
+  text: string,
+  { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[], fields = {} as Partial<ChatRequest> } = {},
+) {
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
-    const request = { messages: [{ role: 'user' as const, content: text }], tools };
+    const request = { messages: [{ role: 'user' as const, content: text }], tools, ...fields };
     await adapter.stream({ model, request, timeouts: SHORT }, signal, (parts) => batches.push(parts) > 0);
   } catch (error) {
     thrown = error;
@@ -26,6 +29,25 @@ it('assigns two ids to two equal tool calls, in one answer and in the answers to
   const ids = answers.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'tool-call-start' ? [part.id] : [])));
   expect(ids).toHaveLength(4);
   expect(new Set(ids).size).toBe(4);
+});
+
+it('names the tier that served, when a request asks for one', async () => {
+  const tiersOf = async (fields: Partial<ChatRequest>) =>
+    (await onParts('Hello!', { fields })).parts.flatMap((part) => (part.type === 'response-metadata' ? [part.serviceTier] : []));
+  expect(await tiersOf({ service_tier: 'flex' })).toEqual(['default']);
+  expect(await tiersOf({})).toEqual([]);
+});
+
+it('reasons under either name of the effort, and in a summary when a request asks for one', async () => {
+  const reasoningOf = async (fields: Partial<ChatRequest>) =>
+    (await onParts('How long is the warranty?', { fields })).parts.filter((part) => part.type.startsWith('reasoning-'));
+  const plain = await reasoningOf({ reasoning_effort: 'low' });
+  const summary = await reasoningOf({ reasoning: { effort: 'low', summary: 'auto' } });
+  expect(plain.length).toBeGreaterThan(3);
+  expect(new Set(plain.map(({ type }) => type))).toEqual(new Set(['reasoning-delta']));
+  expect(summary).toEqual(plain.map((part) => ({ ...part, type: 'reasoning-summary-delta', block: { index: 0, id: null, format: 'unknown' } })));
+  expect(await reasoningOf({ reasoning_effort: 'none' })).toEqual([]);
+  expect(await reasoningOf({ reasoning: { summary: 'auto' } })).toEqual([]);
 });
 
 describe('!fail', () => {
