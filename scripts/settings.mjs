@@ -31,7 +31,7 @@ export const settingGroups = [
       {
         name: 'OPENAI_API_KEY',
         default: 'none',
-        meaning: 'API key of the upstream; without it, OPENAI_BASE_URL and ANTHROPIC_API_KEY the built-in scripted model answers, offline',
+        meaning: 'API key of the upstream; without it and the other settings of this group the built-in scripted model answers, offline',
       },
       {
         name: 'OPENAI_BASE_URL',
@@ -54,6 +54,7 @@ export const settingGroups = [
         default: 'none',
         meaning: 'API key of Anthropic; its current models are served beside those of OPENAI_API_KEY',
       },
+      { name: 'GEMINI_API_KEY', default: 'none', meaning: 'API key of Google AI Studio; likewise' },
       {
         name: 'SCRIPTED_WORDS_PER_SECOND',
         default: '60',

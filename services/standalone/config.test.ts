@@ -94,6 +94,9 @@ describe('the router without a configuration', () => {
     expect(alone.models[0]?.endpoints[0]).toMatchObject({ max_completion_tokens: 128_000 });
     expect(both.providers.map(({ slug }) => slug)).toEqual(['local', 'anthropic']);
     expect(both.models.filter(({ aliases }) => aliases.includes('switchyard/assistant')).map(({ id }) => id)).toEqual(['local/small']);
+    const all = parseConfig({ ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).vendors;
+    const kinds = checkRouterConfig(builtInRouter({ openAi: null, vendors: all }), { ...given, GEMINI_API_KEY: 'g' }).providers.map(({ kind }) => kind);
+    expect(kinds).toEqual(['anthropic', 'gemini']);
     expect(parseConfig({ ANTHROPIC_API_KEY: '' }).vendors).toEqual([]);
     expect(parseConfig({ ANTHROPIC_API_KEY: 'a', ROUTER_CONFIG: 'router.yaml' }).vendors).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /** A vendor whose key alone enables it, at the vendor's own address. */
 export interface Vendor {
-  setting: 'ANTHROPIC_API_KEY';
+  setting: 'ANTHROPIC_API_KEY' | 'GEMINI_API_KEY';
   name: string;
   /** Of the router's configuration. */
   provider: Readonly<Record<string, string>>;
@@ -19,6 +19,12 @@ const VENDORS: readonly Vendor[] = [
       { name: 'claude-haiku-5-5', maxCompletionTokens: 128_000 },
       { name: 'claude-haiku-4-5', maxCompletionTokens: 64_000 },
     ],
+  },
+  {
+    setting: 'GEMINI_API_KEY',
+    name: 'Google',
+    provider: { slug: 'google', name: 'Google', kind: 'gemini', api_key: '${GEMINI_API_KEY}' },
+    models: ['gemini-3.8-flash', 'gemini-3.5-flash-lite', 'gemini-2.5-pro', 'gemini-2.5-flash'].map((name) => ({ name, maxCompletionTokens: 65_536 })),
   },
 ];
 

@@ -24,7 +24,10 @@ adapterConformance('the Anthropic adapter', {
   openAdapter,
   understood,
   model: MODEL,
-  signsReasoning: true,
+  returnedReasoning: [
+    { text: 'let me see', signature: 'c2lnbmVk' },
+    { text: null, signature: 'c2VjcmV0' },
+  ],
   countsCacheWrites: true,
 });
 

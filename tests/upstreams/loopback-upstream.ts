@@ -29,7 +29,7 @@ export interface UpstreamDialect {
   /** The `event:` field of an event with this data; null or absent: it has none. */
   eventName?(data: string): string | null;
   /** Why the vendor refuses a request that breaks its rules; absent: it is not checked. */
-  refusalOf?(body: unknown): NonNullable<UpstreamScenario['refuse']> | null;
+  refusalOf?(body: unknown, path: string): NonNullable<UpstreamScenario['refuse']> | null;
   /** A healthy stream, without the end mark. */
   eventsOf(scenario: UpstreamScenario): UpstreamEvent[];
   /** Null: the end of the body is the mark. */
@@ -73,7 +73,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       .then((body) => {
         if (requests.length < MAX_RETAINED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
-        const refuse = scenario.refuse ?? dialect.refusalOf?.(body);
+        const refuse = scenario.refuse ?? dialect.refusalOf?.(body, request.url ?? '');
         return play(dialect, refuse ? { ...scenario, refuse } : scenario, response, breakOff);
       })
       .catch(breakOff);

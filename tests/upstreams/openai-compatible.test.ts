@@ -15,7 +15,7 @@ adapterConformance('the OpenAI-compatible adapter', {
   openAdapter,
   understood,
   model: 'loopback-model',
-  signsReasoning: false,
+  returnedReasoning: [],
   countsCacheWrites: false,
 });
 

@@ -54,6 +54,8 @@ export interface AnswerReader {
 
 /** What differs between vendors' HTTP APIs that stream. Pure, but for what it learns from refusals. */
 export interface HttpDialect {
+  /** Before `requestFor` of a call that is sent: adds what the request needs from elsewhere. Absent: nothing. @throws as `ProviderAdapter.stream` */
+  prepare?(call: UpstreamRequest, signal: CallSignal): Promise<UpstreamRequest>;
   requestFor(call: UpstreamRequest): OutgoingRequest;
   describeError: DescribeError;
 }
@@ -63,8 +65,8 @@ export interface HttpStreamOptions {
   name: string;
   /** With the path that all requests share. */
   baseUrl: string;
-  /** Masked in errors, since upstreams quote it; null: none is sent. */
-  apiKey: string | null;
+  /** Masked in errors, since upstreams quote it; null: none is sent. A function: it changes. */
+  apiKey: string | null | (() => string | null);
   connectTimeoutMs: number;
   outbound: Outbound;
   clock: Clock;
@@ -74,7 +76,15 @@ export interface HttpStreamOptions {
 /** An adapter over HTTP: post, read, silence, bounds and errors are the same in every dialect. */
 export function httpStream({ slug, name, baseUrl, apiKey, connectTimeoutMs, outbound, clock, dialect }: HttpStreamOptions): OpenedAdapter {
   const client = outbound.openClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
-  const sender: Sender = { client, clock, deadlines: new Deadlines(), upstream: { name, apiKey, describeError: dialect.describeError }, dialect };
+  const currentKey = typeof apiKey === 'function' ? apiKey : () => apiKey;
+  const upstream: Upstream = {
+    name,
+    get apiKey() {
+      return currentKey();
+    },
+    describeError: dialect.describeError,
+  };
+  const sender: Sender = { client, clock, deadlines: new Deadlines(), upstream, dialect };
   return {
     slug,
     stream: (call, signal, onParts) => stream(sender, call, signal, onParts),
@@ -98,7 +108,8 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   let progress: AnswerProgress | null = null;
   let isReading = true;
   try {
-    const response = await send(sender, dialect.requestFor(call), guard);
+    const prepared = dialect.prepare === undefined ? call : await dialect.prepare(call, signal);
+    const response = await send(sender, dialect.requestFor(prepared), guard);
     exchange = response.exchange;
     const reader = response.readerFor(exchange.header('content-type') ?? '');
     const read = reader.progress;

@@ -42,9 +42,9 @@ describe("the router's file with the blocks of its providers", () => {
 
   it('takes the example with several vendors', async () => {
     const path = fileURLToPath(new URL('../../../examples/router-vendors.yaml', import.meta.url));
-    const { providers } = await loadRouterConfig(path, { ...environment, ANTHROPIC_API_KEY: 'secret-four' }, use);
+    const { providers } = await loadRouterConfig(path, { ...environment, ANTHROPIC_API_KEY: 'secret-four', GEMINI_API_KEY: 'secret-five' }, use);
 
-    expect(providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'anthropic']);
+    expect(providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'anthropic', 'gemini']);
   });
 
   it('DESIGN 10: everything that is wrong with the router’s file is listed at once, and no secret is printed', () => {

@@ -6,12 +6,13 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { anthropicDialect } from './anthropic/dialect.ts';
 import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
+import { geminiDialect } from './gemini/dialect.ts';
 import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { ProviderAdapter } from './provider.ts';
 import { scriptedDialect } from './scripted/dialect.ts';
 
 /** A new dialect is its folder and a row here. */
-const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, scriptedDialect];
+const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, scriptedDialect];
 
 const [firstDialect, ...otherDialects] = dialects;
 /** Of a provider's whole block in the configuration, whatever its kind. */

@@ -15,6 +15,8 @@ export interface UpstreamError {
   code: string | number | null;
   /** The status that the error stands for, where the vendor sends it under another. */
   status?: number;
+  /** Where the vendor says it in the body alone. */
+  retryAfterMs?: number;
 }
 
 /** Reads a dialect's error: the value of `error` in a JSON body or event, or else the whole body. Null: the body was not JSON. Never throws. */
@@ -54,7 +56,7 @@ export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: R
   const code = codeOf(meant, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
   return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
-    details: { status: meant, raw: rawOf(error), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
+    details: { status: meant, raw: rawOf(error), ...providerCodeOf(parsed), ...bodysRetryAfter(parsed), ...retryAfterOf(header, nowMs) },
   });
 }
 
@@ -131,6 +133,10 @@ function codeOf(status: number, { type, code, message }: UpstreamError): ErrorCo
 function providerCodeOf({ code, type }: UpstreamError): { providerCode?: string } {
   const value = code ?? type;
   return value === null ? {} : { providerCode: String(value).slice(0, MAX_CODE_CHARS) };
+}
+
+function bodysRetryAfter({ retryAfterMs }: UpstreamError): { retryAfterMs?: number } {
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
 /** From `retry-after-ms`, or `retry-after` as seconds or date. */

@@ -12,6 +12,7 @@ import { type ParameterCompatibility, toRequest } from './to-request.ts';
 const MAX_COMPATIBILITIES = 512;
 
 export interface OpenAiCompatibleOptions extends Omit<HttpStreamOptions, 'dialect'> {
+  apiKey: string | null;
   /** The name of the token limit to try first. */
   maxTokensField: ParameterCompatibility['maxTokensField'];
   /** Absent: none. */

@@ -1,9 +1,9 @@
-import { randomInt } from 'node:crypto';
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ResponseMetadata } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
+import { newCallId } from '../new-call-id.ts';
 import { AttachmentReader } from './attachments.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
@@ -12,8 +12,6 @@ import { toUsage } from './to-usage.ts';
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
-const CALL_ID_LENGTH = 24;
-const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 interface OpenToolCall {
   index: number;
@@ -228,10 +226,4 @@ function toFinishReason(native: string): FinishReason {
     default:
       return 'stop';
   }
-}
-
-function newCallId(): string {
-  let id = 'call_';
-  for (let index = 0; index < CALL_ID_LENGTH; index += 1) id += ALPHANUMERIC[randomInt(ALPHANUMERIC.length)];
-  return id;
 }

@@ -1,0 +1,74 @@
+import type { Clock } from '#shared/clock.ts';
+import { partsOfStream, sseAnswer } from '../http-stream/parts-of-body.ts';
+import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream } from '../http-stream.ts';
+import type { OpenedAdapter } from '../provider.ts';
+import { describeError } from './describe-error.ts';
+import { ChunkReader, type SignatureHandler } from './to-parts.ts';
+import { toRequest } from './to-request.ts';
+import { TokenFile } from './token-file.ts';
+
+/** AI Studio by key, or Vertex AI by the token in a file. */
+export type GeminiAccess = { type: 'key'; apiKey: string } | { type: 'vertex'; project: string; location: string; tokenFile: string };
+
+export interface GeminiOptions extends Omit<HttpStreamOptions, 'dialect' | 'apiKey'> {
+  access: GeminiAccess;
+  /** Threshold of all categories of harm; null: the vendor's. */
+  safety: string | null;
+}
+
+/** Adapter for upstreams with POST …/models/{model}:streamGenerateContent. */
+export function gemini({ access, safety, ...options }: GeminiOptions): OpenedAdapter {
+  const credential = credentialOf(access, options.clock);
+  const dialect: HttpDialect = {
+    requestFor: (call) => ({
+      path: `${credential.pathOf(call.model)}:streamGenerateContent?alt=sse`,
+      headers: credential.headers(),
+      body: toRequest(call, { safety, takesCallIds: access.type === 'key' }),
+      readerFor: readerWith(() => {}),
+    }),
+    describeError,
+  };
+  return httpStream({ ...options, apiKey: credential.secret, dialect });
+}
+
+interface Credential {
+  pathOf(model: string): string;
+  /** @throws `router.provider_misconfigured` */
+  headers(): Record<string, string>;
+  secret(): string | null;
+}
+
+function credentialOf(access: GeminiAccess, clock: Clock): Credential {
+  if (access.type === 'key') {
+    const { apiKey } = access;
+    return {
+      pathOf: (model) => `/v1beta/${model.includes('/') ? model : `models/${model}`}`,
+      headers: () => ({ 'x-goog-api-key': apiKey }),
+      secret: () => apiKey,
+    };
+  }
+  const { project, location, tokenFile } = access;
+  const token = new TokenFile(tokenFile, clock);
+  return {
+    pathOf: (model) => `/v1/projects/${project}/locations/${location}/publishers/google/models/${model}`,
+    headers: () => ({ authorization: `Bearer ${token.current()}` }),
+    secret: () => token.last,
+  };
+}
+
+/** The end of the body is the end mark. Not a closure of the request's function: it would retain the body until then. */
+function readerWith(onSignature: SignatureHandler): (contentType: string) => AnswerReader {
+  return (contentType) => {
+    const progress = new ChunkReader(onSignature);
+    if (contentType.includes('application/json')) return sseAnswer(progress, contentType);
+    const partsOf = partsOfStream(progress);
+    return {
+      progress,
+      partsOf(piece) {
+        const parts = partsOf(piece);
+        if (piece === null) progress.ended = true;
+        return parts;
+      },
+    };
+  };
+}

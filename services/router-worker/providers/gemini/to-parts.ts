@@ -1,0 +1,197 @@
+import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
+import type { ProviderPart, ProviderUsage, ReasoningBlock } from '#shared/contracts/router/provider-part.ts';
+import type { SseEvent } from '#shared/http/sse-reader.ts';
+import { ErrorEvent } from '../http-stream/error-event.ts';
+import type { EventReader } from '../http-stream/parts-of-body.ts';
+import { newCallId } from '../new-call-id.ts';
+import { type GeminiCandidate, type GeminiChunk, type GeminiPart, type GeminiUsage, geminiChunk, isTextChunk, readUsage } from './chunk.ts';
+
+/** Of reasoning in answers: which dialect reads it when it is sent back. */
+export const GEMINI_FORMAT = 'google-gemini-v1';
+
+/** Receives the signature of a tool call, which many clients don't send back. */
+export type SignatureHandler = (callId: string, signature: string) => void;
+
+/** Turns the events of one answer into parts. The end of the body ends it: the API has no other mark. */
+export class ChunkReader implements EventReader {
+  /** A finish reason came: later errors don't matter. */
+  finished = false;
+  /** The end of the body. */
+  ended = false;
+  hasContent = false;
+  hasUsage = false;
+  /** ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
+  broken: unknown = null;
+  readonly #onSignature: SignatureHandler;
+  #hasMetadata = false;
+  /** Cumulative, in every chunk: the last one counts. */
+  #usage: unknown = null;
+  #toolCalls = 0;
+  #blocks = 0;
+  /** Of the thoughts that may continue. */
+  #thoughts: ReasoningBlock | null = null;
+
+  constructor(onSignature: SignatureHandler) {
+    this.#onSignature = onSignature;
+  }
+
+  /** The parts up to the event that breaks the answer. */
+  readEvents(events: readonly SseEvent[]): ProviderPart[] {
+    const parts: ProviderPart[] = [];
+    try {
+      for (const { data } of events) if (data !== '') this.#readValue(JSON.parse(data), parts);
+    } catch (error) {
+      this.broken = error;
+    }
+    return parts;
+  }
+
+  /** A JSON body: one chunk, or a list of them. */
+  readWhole(body: string): ProviderPart[] {
+    const parts: ProviderPart[] = [];
+    try {
+      const value: unknown = JSON.parse(body);
+      for (const chunk of Array.isArray(value) ? value : [value]) this.#readValue(chunk, parts);
+    } catch (error) {
+      this.broken = error;
+    }
+    this.ended = true;
+    return parts;
+  }
+
+  #readValue(value: unknown, parts: ProviderPart[]): void {
+    if (!this.#hasMetadata || !isTextChunk(value)) {
+      this.#readChunk(geminiChunk.parse(value), parts);
+      return;
+    }
+    if (value.usageMetadata !== undefined) this.#usage = value.usageMetadata;
+    this.#addText({ text: value.candidates[0].content.parts[0].text }, parts);
+  }
+
+  #readChunk(chunk: GeminiChunk, parts: ProviderPart[]): void {
+    if (chunk.error !== undefined && chunk.error !== null) throw new ErrorEvent(chunk.error);
+    if (!this.#hasMetadata) {
+      this.#hasMetadata = true;
+      parts.push({ type: 'response-metadata', id: chunk.responseId ?? null, systemFingerprint: null, serviceTier: null });
+    }
+    if (chunk.usageMetadata) this.#usage = chunk.usageMetadata;
+    // We ask for one candidate.
+    const candidate = chunk.candidates?.find(({ index }) => (index ?? 0) === 0);
+    const { blockReason, blockReasonMessage } = chunk.promptFeedback ?? {};
+    if (candidate === undefined && blockReason) {
+      throw new ErrorEvent({ code: 400, status: 'content_policy_violation', message: blockReasonMessage ?? `the prompt was blocked (${blockReason})` });
+    }
+    if (candidate !== undefined) this.#readCandidate(candidate, parts);
+    if (this.finished) this.#addUsage(parts);
+  }
+
+  #readCandidate(candidate: GeminiCandidate, parts: ProviderPart[]): void {
+    const logprobs = toLogprobs(candidate);
+    for (const part of candidate.content?.parts ?? []) this.#readPart(part, logprobs, parts);
+    for (const { web } of candidate.groundingMetadata?.groundingChunks ?? []) {
+      if (web) this.#add({ type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: web.uri, title: web.title ?? web.uri } } }, parts);
+    }
+    const { finishReason: nativeReason, finishMessage } = candidate;
+    if (!nativeReason || this.finished) return;
+    const reason = this.#reasonOf(nativeReason);
+    if (reason === 'error') throw new ErrorEvent({ message: finishMessage ?? `the model stopped with "${nativeReason}"` });
+    this.finished = true;
+    parts.push({ type: 'finish', reason, nativeReason });
+  }
+
+  #readPart(part: GeminiPart, logprobs: Logprobs | null, parts: ProviderPart[]): void {
+    const { text, thoughtSignature: signature, functionCall, inlineData } = part;
+    if (text && part.thought) this.#addThought(text, parts);
+    else if (text) this.#addText(logprobs === null ? { text } : { text, logprobs }, parts);
+    let callId: string | null = null;
+    if (functionCall) {
+      callId = functionCall.id || newCallId();
+      this.#thoughts = null;
+      this.#add({ type: 'tool-call-start', index: this.#toolCalls, id: callId, name: functionCall.name }, parts);
+      this.#add({ type: 'tool-call-delta', index: this.#toolCalls, arguments: JSON.stringify(functionCall.args ?? {}) }, parts);
+      this.#toolCalls += 1;
+    }
+    if (inlineData?.mimeType.startsWith('image/')) this.#add({ type: 'image', url: `data:${inlineData.mimeType};base64,${inlineData.data}` }, parts);
+    else if (inlineData) this.#add({ type: 'audio-delta', id: 'audio', data: inlineData.data, transcript: null }, parts);
+    if (!signature) return;
+    this.#add({ type: 'reasoning-encrypted', data: signature, block: this.#newBlock(callId) }, parts);
+    if (callId !== null) this.#onSignature(callId, signature);
+  }
+
+  #addThought(text: string, parts: ProviderPart[]): void {
+    this.#thoughts ??= this.#newBlock(null);
+    this.#add({ type: 'reasoning-delta', text, block: this.#thoughts }, parts);
+  }
+
+  #addText(given: { text: string; logprobs?: Logprobs }, parts: ProviderPart[]): void {
+    if (given.text === '') return;
+    this.#thoughts = null;
+    this.hasContent = true;
+    parts.push({ type: 'text-delta', ...given });
+  }
+
+  #add(part: ProviderPart, parts: ProviderPart[]): void {
+    this.hasContent = true;
+    parts.push(part);
+  }
+
+  #addUsage(parts: ProviderPart[]): void {
+    const usage = this.#usage === null ? null : readUsage(this.#usage);
+    this.#usage = null;
+    if (usage === null || typeof usage.promptTokenCount !== 'number') return;
+    this.hasUsage = true;
+    parts.push({ type: 'usage', usage: toUsage(usage, usage.promptTokenCount) });
+  }
+
+  #newBlock(id: string | null): ReasoningBlock {
+    const block = { index: this.#blocks, id, format: GEMINI_FORMAT };
+    this.#blocks += 1;
+    return block;
+  }
+
+  /** Reasons that are not known say nothing of an empty answer. */
+  #reasonOf(native: string): FinishReason {
+    switch (native) {
+      case 'STOP':
+      case 'CONTINUATION':
+        return this.#toolCalls > 0 ? 'tool_calls' : 'stop';
+      case 'MAX_TOKENS':
+        return 'length';
+      case 'SAFETY':
+      case 'RECITATION':
+      case 'BLOCKLIST':
+      case 'PROHIBITED_CONTENT':
+      case 'SPII':
+      case 'IMAGE_SAFETY':
+      case 'IMAGE_PROHIBITED_CONTENT':
+      case 'IMAGE_RECITATION':
+        return 'content_filter';
+      case 'MALFORMED_FUNCTION_CALL':
+      case 'UNEXPECTED_TOOL_CALL':
+      case 'TOO_MANY_TOOL_CALLS':
+        return 'error';
+      default:
+        return this.hasContent ? 'stop' : 'error';
+    }
+  }
+}
+
+function toUsage(usage: GeminiUsage, promptTokenCount: number): ProviderUsage {
+  const reasoningTokens = usage.thoughtsTokenCount ?? 0;
+  return {
+    promptTokens: promptTokenCount + (usage.toolUsePromptTokenCount ?? 0),
+    completionTokens: (usage.candidatesTokenCount ?? 0) + reasoningTokens,
+    cachedTokens: usage.cachedContentTokenCount ?? 0,
+    reasoningTokens,
+  };
+}
+
+function toLogprobs({ logprobsResult: result }: GeminiCandidate): Logprobs | null {
+  if (!result) return null;
+  const of = ({ token, logProbability: logprob }: { token: string; logProbability: number }) => ({ token, logprob, bytes: null });
+  const content = result.chosenCandidates.map((chosen, index) => ({
+    ...of(chosen),
+    top_logprobs: (result.topCandidates?.[index]?.candidates ?? []).map(of),
+  }));
+  return { content, refusal: null };
+}
