@@ -92,7 +92,7 @@ export const settingGroups = [
       {
         name: 'OUTBOUND_ALLOW_HOSTS',
         default: 'none',
-        meaning: 'exact host:port pairs, separated by commas, to which callbacks may use http and private addresses',
+        meaning: 'exact host:port pairs, separated by commas, to which callbacks and the fetching of pictures may use http and private addresses',
       },
       {
         name: 'PUBLIC_BASE_URL',

@@ -4,6 +4,7 @@ import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
+import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
 const shape = settingsOf('router-worker');
 
@@ -17,6 +18,7 @@ export function parseConfig(environment: Environment) {
     /** Null: no cache. */
     redisUrl: data.REDIS_URL ?? null,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
+    outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
   } as const;
 }

@@ -44,6 +44,8 @@ export interface RouterWorkerDeps {
   bodyBytes?: { clientCalls: number; turnCalls: number };
   /** Words per second of the scripted model's streams; 0 or absent: unpaced. */
   scriptedWordsPerSecond?: number;
+  /** Exact host:port pairs at which pictures may be fetched by http and from private addresses; absent: none. */
+  outboundAllowHosts?: ReadonlySet<string>;
   /** How long a stop waits for calls in flight before it nacks them. */
   drainTimeoutMs?: number;
   metrics?: Metrics;
@@ -57,6 +59,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     environment,
     bus,
     database,
+    cache,
     log,
     clock,
     actorClock = clock,
@@ -64,8 +67,8 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     metrics = noMetrics,
     tracing = noTracing,
   } = deps;
-  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;
-  const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
+  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0, outboundAllowHosts = new Set() } = deps;
+  const providers = openProviders({ config, environment, clock, cache, scriptedWordsPerSecond, outboundRules: { allowHosts: outboundAllowHosts } });
   const running = new RunningItems();
   const watch = new CallWatch({ bus, clock });
   const keys = openKeyDirectory({ fileKeys: deps.fileKeys ?? new Map(), database, log });

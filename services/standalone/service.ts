@@ -66,7 +66,7 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
-  const { drainTimeoutMs, scriptedWordsPerSecond } = config;
+  const { drainTimeoutMs, outboundAllowHosts, scriptedWordsPerSecond } = config;
   // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
 
@@ -81,6 +81,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     metrics,
     tracing,
     clock,
+    outboundAllowHosts,
     scriptedWordsPerSecond,
     drainTimeoutMs,
   });
@@ -106,7 +107,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   releasers.add('actor host', () => host.stop(drainLeftMs()));
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
-  const rules = { allowHosts: config.outboundAllowHosts };
+  const rules = { allowHosts: outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);

@@ -107,7 +107,7 @@ const settingTable = {
   AUTONOMOUS_CALLBACK_MAX_RETRIES: read(['actor-host', 'effect-worker', 'standalone'], z.coerce.number().int().min(1).max(100).default(5)),
   REQUIRE_CALLBACK_ALLOWLIST: read(['agent-gateway', 'standalone'], z.stringbool().default(false)),
   /** Comma-separated host:port pairs; read by `parseAllowHosts`. */
-  OUTBOUND_ALLOW_HOSTS: read(['agent-gateway', 'effect-worker', 'standalone'], text),
+  OUTBOUND_ALLOW_HOSTS: read(['agent-gateway', 'router-worker', 'effect-worker', 'standalone'], text),
   /** Comma-separated kinds of work; absent: all. */
   EFFECT_KINDS: read(['effect-worker'], text),
   /** Delay from a host's start to its one sweep of the store. */

@@ -1,13 +1,8 @@
-import type { Socket } from 'node:net';
-import { type buildConnector, Client, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../clock.ts';
-import { SwitchyardError } from '../errors/switchyard-error.ts';
-import { connectToAddresses } from './connect-to-addresses.ts';
-import { type NameLookup, nameLookup } from './name-lookup.ts';
-import { checkOutboundUrl, type OutboundRules, reachableAddresses } from './outbound-guard.ts';
+import { type GuardedRequestsOptions, openGuardedRequests } from './guarded-requests.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
-const CONNECT_TIMEOUT_MS = 5_000;
 /** One attempt, from the DNS lookup to the response's status. */
 const POST_TIMEOUT_MS = 10_000;
 /** Bodies are dropped; this much is read first, so that a receiver is not cut off while it writes a short one. */
@@ -33,133 +28,33 @@ interface GuardedResponse {
   retryAfterMs: number | null;
 }
 
-/**
- * Posts to URLs from callers, guarded against SSRF. Every attempt checks the URL, resolves its name once, and opens a new connection to
- * exactly the checked addresses; none outlives its check.
- */
+/** Posts to URLs from callers, guarded against SSRF. */
 export interface GuardedPoster {
-  /**
-   * @throws SwitchyardError `outbound.refused` when the URL or an address of its host is not allowed; `outbound.failed` without a
-   * response, with `details.reason` (`name_not_resolved`, `not_connected`, `no_answer`, `timeout`, `closed`) and `details.networkCode`,
-   * the network error's code or null. Neither contains more of the URL than its host, nor any text of the receiver. After an abort, the
-   * signal's reason.
-   */
+  /** @throws as `GuardedRequests.send` */
   post(request: GuardedPost): Promise<GuardedResponse>;
   /** Ends all attempts in flight with `outbound.failed`, and waits for their end. */
   close(): Promise<void>;
 }
 
-export interface GuardedPosterOptions {
-  rules: OutboundRules;
-  connectTimeoutMs?: number;
-  lookup?: NameLookup;
-  /** PEM of the only trusted authorities; null or absent: the default ones. */
-  trustedCertificates?: string | null;
+export interface GuardedPosterOptions extends GuardedRequestsOptions {
   clock?: Clock;
 }
 
-export function openGuardedPoster(options: GuardedPosterOptions): GuardedPoster {
-  const { rules, connectTimeoutMs = CONNECT_TIMEOUT_MS, lookup = nameLookup(), trustedCertificates = null, clock = systemClock } = options;
-  /** Attempts in flight: the function that ends each, and its promise. Callers bound their number. */
-  const attempts = new Map<() => void, Promise<unknown>>();
-  let closed = false;
-
-  async function attempt(url: URL, { headers, body }: GuardedPost, signal: AbortSignal): Promise<GuardedResponse> {
-    const addresses = await orAborted(reachableAddresses(url, rules, lookup), signal).catch(rethrowAs(url, 'name_not_resolved'));
-    const connecting = connectToAddresses(url, addresses, { timeoutMs: connectTimeoutMs, trustedCertificates, signal });
-    const socket = await connecting.catch(rethrowAs(url, 'not_connected'));
-    const client = new Client(url.origin, { connect: only(socket), headersTimeout: 0, bodyTimeout: 0 });
-    try {
-      const path = `${url.pathname}${url.search}`;
-      const response = await client.request({ method: 'POST', path, headers, body, reset: true, signal }).catch(rethrowAs(url, 'no_answer'));
-      await drop(response.body);
-      const retryAfter = [response.headers['retry-after']].flat()[0] ?? null;
-      return { status: response.statusCode, retryAfterMs: parseRetryAfter(retryAfter, clock.nowMs()) };
-    } finally {
-      socket.destroy();
-      await client.destroy();
-    }
-  }
-
+export function openGuardedPoster({ clock = systemClock, ...options }: GuardedPosterOptions): GuardedPoster {
+  const requests = openGuardedRequests(options);
   return {
-    async post(request) {
-      const url = checkOutboundUrl(request.url, rules, request.hostAllowlist);
-      if (closed) throw failure(url, 'closed', null);
-      const { timeoutMs = POST_TIMEOUT_MS, signal } = request;
-      signal?.throwIfAborted();
-      const controller = new AbortController();
-      const onAbort = () => controller.abort(signal?.reason);
-      signal?.addEventListener('abort', onAbort, { once: true });
-      const endAs = (reason: 'timeout' | 'closed') => controller.abort(failure(url, reason, null));
-      const endAsClosed = () => endAs('closed');
-      const timer = setTimeout(endAs, timeoutMs, 'timeout');
-      try {
-        const work = attempt(url, request, controller.signal);
-        attempts.set(endAsClosed, work);
-        return await work;
-      } catch (error) {
-        throw controller.signal.aborted ? (controller.signal.reason ?? error) : error;
-      } finally {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
-        attempts.delete(endAsClosed);
-      }
-    },
-    async close() {
-      closed = true;
-      for (const end of attempts.keys()) end();
-      await Promise.allSettled(attempts.values());
-    },
-  };
-}
-
-const FAILURES = {
-  name_not_resolved: 'the name of the receiver could not be resolved',
-  not_connected: 'no connection to the receiver could be made',
-  no_answer: 'the receiver gave no complete answer',
-  timeout: 'the receiver did not answer in time',
-  closed: 'the sender is shutting down',
-} as const;
-
-/** Without the cause: its text may come from the receiver, such as names in its certificate. */
-function failure(url: URL, reason: keyof typeof FAILURES, networkCode: string | null): SwitchyardError {
-  return new SwitchyardError('outbound.failed', `${FAILURES[reason]} (${url.host})`, { details: { reason, networkCode } });
-}
-
-/** A catch handler: rethrows a SwitchyardError, makes an `outbound.failed` of any other. */
-function rethrowAs(url: URL, reason: keyof typeof FAILURES): (error: unknown) => never {
-  return (error) => {
-    throw error instanceof SwitchyardError ? error : failure(url, reason, codeOf(error));
-  };
-}
-
-function codeOf(error: unknown): string | null {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  return typeof code === 'string' ? code : null;
-}
-
-/** A connector that returns this socket once: a second connection would bypass the address check. */
-function only(socket: Socket): buildConnector.connector {
-  let given = false;
-  return (_options, callback) => {
-    if (given) return queueMicrotask(() => callback(new Error('an attempt has one connection'), null));
-    given = true;
-    // Deferred: undici misses a connection that is passed before it waits for one.
-    queueMicrotask(() => callback(null, socket));
+    post: ({ url, hostAllowlist, headers, body, timeoutMs = POST_TIMEOUT_MS, signal: caller }) =>
+      requests.send({ url, hostAllowlist, timeoutMs, signal: caller }, async (client, path, signal) => {
+        const response = await client.request({ method: 'POST', path, headers, body, reset: true, signal });
+        await drop(response.body);
+        const retryAfter = [response.headers['retry-after']].flat()[0] ?? null;
+        return { status: response.statusCode, retryAfterMs: parseRetryAfter(retryAfter, clock.nowMs()) };
+      }),
+    close: () => requests.close(),
   };
 }
 
 /** Reads the rest of a response within bounds. Errors do not matter: the status is known. */
 async function drop(body: Dispatcher.ResponseData['body']): Promise<void> {
   await body.dump({ limit: RESPONSE_MAX_BYTES, signal: AbortSignal.timeout(RESPONSE_MAX_MS) }).catch(() => {});
-}
-
-/** A lookup can't be cancelled, so an abort stops only the wait for it. */
-function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

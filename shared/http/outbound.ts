@@ -3,7 +3,9 @@ import { Agent, type Dispatcher } from 'undici';
 import type { Environment } from '../config/secret-ref.ts';
 import { type HttpClient, openHttpClient } from './client.ts';
 import { type ConnectionLimits, openConnections } from './connections.ts';
+import { type GuardedGetter, openGuardedGetter } from './guarded-get.ts';
 import { type GuardedPoster, type GuardedPosterOptions, openGuardedPoster } from './guarded-post.ts';
+import type { GuardedRequestsOptions } from './guarded-requests.ts';
 import { openNodeAgent } from './node-agent.ts';
 import { readProxies } from './proxies.ts';
 
@@ -20,6 +22,8 @@ export interface Outbound {
   openAgent(url: string, limits: ConnectionLimits): NodeAgent;
   /** To URLs from callers. Uses no proxy: it would resolve the checked name again. */
   openPoster(options: GuardedPosterOptions): GuardedPoster;
+  /** For files at URLs from callers, likewise. */
+  openGetter(options: GuardedRequestsOptions): GuardedGetter;
 }
 
 /** @throws `config.invalid` naming a proxy variable */
@@ -42,5 +46,6 @@ export function openOutbound(environment: Environment): Outbound {
       return openNodeAgent(url, limits, proxyOf(url));
     },
     openPoster: openGuardedPoster,
+    openGetter: openGuardedGetter,
   };
 }

@@ -23,6 +23,7 @@ adapterConformance('the Anthropic adapter', {
   openUpstream: openAnthropicUpstream,
   openAdapter,
   understood,
+  pictureAt: (url) => url,
   model: MODEL,
   returnedReasoning: [
     { text: 'let me see', signature: 'c2lnbmVk' },

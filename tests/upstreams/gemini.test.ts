@@ -11,23 +11,40 @@ import { type GeminiAccess, gemini } from '../../services/router-worker/provider
 import { ChunkReader } from '../../services/router-worker/providers/gemini/to-parts.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
+import type { GuardedGetter } from '../../shared/http/guarded-get.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
 import { sseReader } from '../../shared/http/sse-reader.ts';
+import type { Cache } from '../../shared/storage/cache.ts';
+import { memoryCache } from '../../shared/storage/memory/memory-cache.ts';
 import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openGeminiUpstream, understood } from './gemini-upstream.ts';
+import type { RecordingUpstream } from './loopback-upstream.ts';
 
 const MODEL = 'gemini-3-flash';
 const TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
 const FIXTURES = new URL('../../services/router-worker/providers/gemini/__fixtures__/', import.meta.url);
 
-const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, clock: systemClock, safety: null } as const;
+const loopback = {
+  slug: 'loopback',
+  name: 'Loopback',
+  connectTimeoutMs: 1_000,
+  clock: systemClock,
+  safety: null,
+  cache: null,
+  outboundRules: { allowHosts: new Set<string>() },
+} as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
-  gemini({ ...loopback, baseUrl, access: { type: 'key', apiKey }, outbound: openOutbound({}) });
+  gemini({ ...loopback, baseUrl, access: { type: 'key', apiKey }, outbound: { ...openOutbound({}), openGetter: pictureDouble } });
+
+/** Each picture's bytes are its address. */
+const pictureDouble = (): GuardedGetter => ({ get: async ({ url }) => ({ mediaType: 'image/png', bytes: Buffer.from(url) }), close: async () => {} });
 
 adapterConformance('the Gemini adapter', {
   openUpstream: openGeminiUpstream,
   openAdapter,
   understood,
+  // The API takes bytes: those at the address.
+  pictureAt: (url) => `data:image/png;base64,${Buffer.from(url).toString('base64')}`,
   model: MODEL,
   returnedReasoning: [{ text: null, signature: 'c2lnbmVk' }],
   countsCacheWrites: false,
@@ -36,11 +53,13 @@ adapterConformance('the Gemini adapter', {
 interface Options {
   access?: GeminiAccess;
   safety?: string | null;
+  cache?: Cache | null;
+  allowHosts?: ReadonlySet<string>;
 }
 
-async function open({ access = { type: 'key', apiKey: 'AIza-loopback-0123' }, safety = null }: Options = {}) {
+async function open({ access = { type: 'key', apiKey: 'AIza-loopback-0123' }, safety = null, cache = null, allowHosts = new Set() }: Options = {}) {
   const upstream = await openGeminiUpstream();
-  const adapter = gemini({ ...loopback, baseUrl: upstream.baseUrl, access, safety, outbound: openOutbound({}) });
+  const adapter = gemini({ ...loopback, baseUrl: upstream.baseUrl, access, safety, cache, outboundRules: { allowHosts }, outbound: openOutbound({}) });
   onTestFinished(async () => {
     await adapter.close();
     await upstream.close();
@@ -122,6 +141,47 @@ it.each([
   const { upstream, ask } = await open();
   upstream.answer({ refuse: { status, message, ...(reason === undefined ? {} : { code: reason }) } });
   await expect(ask()).rejects.toMatchObject({ code, details: { raw: { message } } });
+});
+
+describe('what a call to Gemini needs from elsewhere', () => {
+  const toolCalls = [{ id: 'fc-1', name: 'look', arguments: ['{}'] }];
+  const toolCall = { id: 'fc-1', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
+  const withoutReasoning: ChatRequest['messages'] = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: null, tool_calls: [toolCall] },
+    { role: 'tool', tool_call_id: 'fc-1', content: 'x' },
+  ];
+
+  it('is the signature that the client dropped, or the placeholder for a lost one', async () => {
+    const cache = memoryCache({ clock: systemClock });
+    const signatureSent = async (upstream: RecordingUpstream) => understood(upstream.requests.at(-1)?.body).turns[1]?.reasoning;
+    const { upstream, ask } = await open({ cache });
+    upstream.answer({ toolCalls, signature: 'c2ln', text: [], finish: 'tool_calls' }, {});
+    await ask();
+    await ask({ messages: withoutReasoning });
+    expect(await signatureSent(upstream)).toEqual([{ text: null, signature: 'c2ln' }]);
+
+    const other = await open({ cache: memoryCache({ clock: systemClock }) });
+    await other.ask({ messages: withoutReasoning });
+    expect(await signatureSent(other.upstream)).toEqual([{ text: null, signature: 'skip_thought_signature_validator' }]);
+  });
+
+  it('is a picture, which is fetched under the rules of outbound requests', async () => {
+    const server = createServer((_, response) => void response.writeHead(200, { 'content-type': 'image/webp' }).end('webp')).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const content = [{ type: 'image_url' as const, image_url: { url: `http://${host}/a.webp?sig=secret` } }];
+    const { upstream, ask } = await open({ allowHosts: new Set([host]) });
+    await ask({ messages: [{ role: 'user', content }] });
+    expect(understood(upstream.requests[0]?.body).turns[0]?.images).toEqual(['data:image/webp;base64,d2VicA==']);
+
+    const refusing = await open();
+    const refused = refusing.ask({ messages: [{ role: 'user', content }] });
+    await expect(refused).rejects.toMatchObject({ code: 'router.provider_refused', details: { param: 'messages[0].content[0].image_url.url' } });
+    await expect(refused).rejects.not.toThrow('secret');
+    expect(refusing.upstream.requests).toHaveLength(0);
+  });
 });
 
 describe('the SDK of Google', () => {

@@ -14,6 +14,7 @@ adapterConformance('the OpenAI-compatible adapter', {
   openUpstream: openOpenAiUpstream,
   openAdapter,
   understood,
+  pictureAt: (url) => url,
   model: 'loopback-model',
   returnedReasoning: [],
   countsCacheWrites: false,

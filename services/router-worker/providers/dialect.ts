@@ -2,6 +2,8 @@ import type { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import type { providerIdentity } from '#shared/config/router-config.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
+import type { OutboundRules } from '#shared/http/outbound-guard.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import type { OpenedAdapter } from './provider.ts';
 
 /** What a provider does with requests and answers; not known counts as true. */
@@ -27,6 +29,10 @@ export interface AdapterSettings {
   secret(reference: string): string;
   connectTimeoutMs: number;
   outbound: Outbound;
+  /** For files at URLs of callers. */
+  outboundRules: OutboundRules;
+  /** Null: none. */
+  cache: Cache | null;
   clock: Clock;
   /** Of the scripted model's streams; 0 is unpaced. */
   scriptedWordsPerSecond: number;

@@ -41,20 +41,22 @@ export interface Providers {
   close(): Promise<void>;
 }
 
-export interface ProvidersDeps extends Omit<AdapterSettings, 'secret' | 'connectTimeoutMs' | 'outbound'> {
+export interface ProvidersDeps extends Pick<AdapterSettings, 'clock' | 'scriptedWordsPerSecond'>, Partial<Pick<AdapterSettings, 'cache' | 'outboundRules'>> {
   config: RouterConfig;
   environment: Environment;
 }
 
+const NO_EXCEPTIONS = { allowHosts: new Set<string>() };
+
 /** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
-export function openProviders({ config, environment, ...settings }: ProvidersDeps): Providers {
+export function openProviders({ config, environment, cache = null, outboundRules = NO_EXCEPTIONS, ...settings }: ProvidersDeps): Providers {
   const configured = configuredProviders(config);
   // All credentials first: nothing is opened when one is missing.
   const secrets = new Map(config.providers.flatMap((block) => secretsOf(block, environment)));
   const connectTimeoutMs = config.timeouts.connect_ms;
   const outbound = openOutbound(environment);
   const secret = (reference: string) => secrets.get(reference) ?? '';
-  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, secret, connectTimeoutMs, outbound }));
+  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, cache, outboundRules, secret, connectTimeoutMs, outbound }));
   return {
     configured,
     adapters: new Map(opened.map((adapter) => [adapter.slug, adapter])),

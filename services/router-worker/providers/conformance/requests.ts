@@ -29,7 +29,7 @@ export function requestCases(underTest: () => AdapterUnderTest): void {
       const { turns } = await underTest().sent({
         messages: [{ role: 'user', content: [{ type: 'text', text: 'what is it?' }, picture('https://files.test/a.png'), picture(bytes)] }],
       });
-      expect(turns).toEqual([{ ...NOTHING, role: 'user', texts: ['what is it?'], images: ['https://files.test/a.png', bytes] }]);
+      expect(turns).toEqual([{ ...NOTHING, role: 'user', texts: ['what is it?'], images: [underTest().target.pictureAt('https://files.test/a.png'), bytes] }]);
     });
 
     it('arrives with parallel tool calls and all of their results', async () => {

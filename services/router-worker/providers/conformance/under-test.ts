@@ -75,6 +75,8 @@ export interface ConformanceTarget {
   understood(body: unknown): UnderstoodRequest;
   /** The model that the suite asks for: one with answers by a schema, and with reasoning that may be sent back. */
   model: string;
+  /** What the upstream gets of a picture at an address. */
+  pictureAt(url: string): string;
   /** What the upstream gets back of the reasoning "let me see" with the signature `c2lnbmVk` and, where it has such, the encrypted `c2VjcmV0`. */
   returnedReasoning: UnderstoodRequest['turns'][number]['reasoning'];
   /** Whether the upstream counts what it writes to its cache; it writes 4 tokens then. */

@@ -25,3 +25,8 @@ export function signaturesIn(details: unknown): Signatures {
   }
   return { ofCalls, ofText };
 }
+
+/** A detail as a client that retains reasoning sends it back. */
+export function signatureDetail(callId: string, signature: string): z.infer<typeof encrypted> {
+  return { type: 'reasoning.encrypted', data: signature, id: callId, format: GEMINI_FORMAT };
+}
