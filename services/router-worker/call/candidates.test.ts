@@ -44,6 +44,30 @@ function refusal(work: () => unknown): SwitchyardError {
   throw new Error('nothing was refused');
 }
 
+describe('reasoning that is sent back', () => {
+  const config = {
+    ...configWith({ 'a/one': [east, { provider: 'claude' }], 'b/two': [{ provider: 'claude' }] }),
+    providers: [...configWith({ 'a/one': [east] }).providers, { slug: 'claude', kind: 'anthropic', api_key: '${KEY}' }],
+  };
+  const answer = (format: string | null) => ({
+    role: 'assistant' as const,
+    content: 'so',
+    reasoning_details: [{ type: 'reasoning.encrypted', data: 'd', format }, null],
+  });
+  const order = (format: string | null, request: Partial<ChatRequest> = {}) =>
+    named(candidates(config, { models: ['a/one', 'b/two'], messages: [{ role: 'user', content: 'hi' }, answer(format)], ...request }));
+
+  it('puts the endpoints first that read it, model by model', () => {
+    expect(order('anthropic-claude-v1')).toEqual(['a/one@claude', 'a/one@east', 'b/two@claude']);
+    expect(order('google-gemini-v1')).toEqual(['a/one@east', 'a/one@claude', 'b/two@claude']);
+    expect(order(null)).toEqual(['a/one@east', 'a/one@claude', 'b/two@claude']);
+  });
+
+  it('does not overrule the caller’s order', () => {
+    expect(order('anthropic-claude-v1', { provider: { order: ['east'] } })[0]).toBe('a/one@east');
+  });
+});
+
 describe('the models of a request', () => {
   const config = configWith({ 'a/one': [east, west], 'b/two': [west] });
 

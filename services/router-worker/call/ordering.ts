@@ -9,14 +9,14 @@ type SortBy = 'price' | 'throughput' | 'latency';
  * the providers in `order` remain, or the first endpoint.
  */
 export function inOrderOf(
-  { provider, route }: Pick<ChatRequest, 'provider' | 'route'>,
+  { provider, route, messages }: Pick<ChatRequest, 'provider' | 'route' | 'messages'>,
   modelEndpoints: readonly ModelEndpoint[],
   exclusions: Exclusions,
 ): ModelEndpoint[] {
   const preferences = provider ?? {};
   const { order, allow_fallbacks: mayFallBack } = preferences;
   if (order && order.length > 0) return inCallersOrder(order, mayFallBack !== false, modelEndpoints, exclusions);
-  const sorted = inSortedOrder(preferences, route ?? 'fallback', modelEndpoints);
+  const sorted = inSortedOrder(preferences, route ?? 'fallback', messages, modelEndpoints);
   return mayFallBack === false ? sorted.slice(0, 1) : sorted;
 }
 
@@ -29,16 +29,36 @@ function inCallersOrder(order: readonly string[], mayFallBack: boolean, modelEnd
   return sortedBy(eligible, [modelRanks(modelEndpoints), rankOf]);
 }
 
-/** Endpoints that miss a preferred speed come last; ties keep the configuration's order. */
-function inSortedOrder(preferences: Preferences, route: 'fallback' | 'sort', modelEndpoints: readonly ModelEndpoint[]): ModelEndpoint[] {
+/** Endpoints that miss a preferred speed come last. Without a sort those that read the reasoning sent back come first. Ties keep the configuration's order. */
+function inSortedOrder(
+  preferences: Preferences,
+  route: 'fallback' | 'sort',
+  messages: ChatRequest['messages'],
+  modelEndpoints: readonly ModelEndpoint[],
+): ModelEndpoint[] {
   if (modelEndpoints.length < 2) return [...modelEndpoints];
   const { sort } = preferences;
   const by = typeof sort === 'string' ? sort : (sort?.by ?? null);
   // `route` is the legacy form.
   const partition = (typeof sort === 'string' ? null : sort?.partition) ?? (route === 'sort' ? 'none' : 'model');
   const missing = (modelEndpoint: ModelEndpoint) => (missesPreferredSpeed(modelEndpoint, preferences) ? 1 : 0);
-  const amount = by === null ? [] : [(modelEndpoint: ModelEndpoint) => amountOf(modelEndpoint, by)];
+  const amount = by === null ? [readsReasoningOf(messages)] : [(modelEndpoint: ModelEndpoint) => amountOf(modelEndpoint, by)];
   return sortedBy(modelEndpoints, [...(partition === 'model' ? [modelRanks(modelEndpoints)] : []), missing, ...amount]);
+}
+
+/** Reasoning is lost at an endpoint of another dialect. */
+function readsReasoningOf(messages: ChatRequest['messages']): (modelEndpoint: ModelEndpoint) => number {
+  const formats = reasoningFormats(messages);
+  return ({ provider: { reasoningFormat: format } }) => (format !== null && formats.has(format) ? 0 : 1);
+}
+
+function reasoningFormats(messages: ChatRequest['messages']): ReadonlySet<unknown> {
+  const formats = new Set<unknown>();
+  for (const message of messages) {
+    const details = message.role === 'assistant' ? message.reasoning_details : null;
+    for (const detail of Array.isArray(details) ? details : []) formats.add(detail?.format);
+  }
+  return formats;
 }
 
 /** Sort key: lowest is best, unknown last. */

@@ -21,6 +21,8 @@ export interface ConfiguredProvider {
   /** Where requests go, without path and query, which may hold secrets. Null: it answers in this process. */
   address: { address: string; port: number } | null;
   dataPolicy: DataPolicy;
+  /** Of its reasoning details; null: it takes none back. */
+  reasoningFormat: string | null;
   open(settings: AdapterSettings): OpenedAdapter;
 }
 

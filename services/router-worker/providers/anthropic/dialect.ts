@@ -2,6 +2,7 @@ import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { anthropic } from './adapter.ts';
 import { anthropicConfig } from './config.ts';
+import { ANTHROPIC_FORMAT } from './to-thinking-blocks.ts';
 
 const ANTHROPIC_URL = 'https://api.anthropic.com';
 
@@ -12,6 +13,7 @@ export const anthropicDialect = dialect(
     slug,
     name,
     address: addressOf(baseUrl),
+    reasoningFormat: ANTHROPIC_FORMAT,
     dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
     open: ({ secret, ...settings }) =>
       anthropic({

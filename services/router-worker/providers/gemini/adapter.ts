@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { OutboundRules } from '#shared/http/outbound-guard.ts';
 import type { Cache } from '#shared/storage/cache.ts';
-import { partsOfStream, sseAnswer } from '../http-stream/parts-of-body.ts';
+import { sseAnswer } from '../http-stream/parts-of-body.ts';
 import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream } from '../http-stream.ts';
 import type { OpenedAdapter } from '../provider.ts';
 import { describeError } from './describe-error.ts';
@@ -74,19 +74,7 @@ function credentialOf(access: GeminiAccess, clock: Clock): Credential {
   };
 }
 
-/** The end of the body is the end mark. Not a closure of the request's function: it would retain the body until then. */
+/** Not a closure of the request's function: it would retain the body until the answer's end. */
 function readerWith(onSignature: SignatureHandler): (contentType: string) => AnswerReader {
-  return (contentType) => {
-    const progress = new ChunkReader(onSignature);
-    if (contentType.includes('application/json')) return sseAnswer(progress, contentType);
-    const partsOf = partsOfStream(progress);
-    return {
-      progress,
-      partsOf(piece) {
-        const parts = partsOf(piece);
-        if (piece === null) progress.ended = true;
-        return parts;
-      },
-    };
-  };
+  return (contentType) => sseAnswer(new ChunkReader(onSignature), contentType);
 }

@@ -2,6 +2,7 @@ import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { gemini } from './adapter.ts';
 import { geminiConfig } from './config.ts';
+import { GEMINI_FORMAT } from './to-parts.ts';
 
 const STUDIO_URL = 'https://generativelanguage.googleapis.com';
 
@@ -12,6 +13,7 @@ export const geminiDialect = dialect(geminiConfig, ({ slug, name = slug, base_ur
     slug,
     name,
     address: addressOf(baseUrl),
+    reasoningFormat: GEMINI_FORMAT,
     dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
     open: ({ secret, ...settings }) =>
       gemini({

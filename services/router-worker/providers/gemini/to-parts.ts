@@ -12,11 +12,11 @@ export const GEMINI_FORMAT = 'google-gemini-v1';
 /** Receives the signature of a tool call, which many clients don't send back. */
 export type SignatureHandler = (callId: string, signature: string) => void;
 
-/** Turns the events of one answer into parts. The end of the body ends it: the API has no other mark. */
+/** Turns the events of one answer into parts. The API has no end mark: an answer with a finish reason is complete. */
 export class ChunkReader implements EventReader {
   /** A finish reason came: later errors don't matter. */
   finished = false;
-  /** The end of the body. */
+  /** A whole body was read. */
   ended = false;
   hasContent = false;
   hasUsage = false;

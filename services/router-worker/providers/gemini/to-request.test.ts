@@ -26,7 +26,7 @@ describe('a conversation', () => {
   });
 
   it('has all results of a turn in one content behind the calls, by the names of their calls', () => {
-    const contents = contentsOf([hello, calling('a', 'b'), result('a', '{"ok":true}'), { role: 'user', content: 'and?' }, result('b', '[1]')]);
+    const contents = contentsOf([hello, calling('a', 'b'), { role: 'user', content: 'and?' }, result('a', '{"ok":true}'), result('b', '[1]')]);
     expect(contents).toEqual([
       { role: 'user', parts: [{ text: 'hi' }] },
       { role: 'model', parts: [{ functionCall: { id: 'a', name: 'do_a', args: { at: 1 } } }, { functionCall: { id: 'b', name: 'do_b', args: { at: 1 } } }] },

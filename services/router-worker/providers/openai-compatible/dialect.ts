@@ -14,6 +14,7 @@ export const openAiCompatibleDialect = dialect(
     slug,
     name,
     address: addressOf(baseUrl),
+    reasoningFormat: null,
     dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
     open: ({ secret, ...settings }) => {
       const { hostname } = new URL(baseUrl);

@@ -7,6 +7,7 @@ export const scriptedDialect = dialect(scriptedConfig, ({ slug, name = slug }) =
   slug,
   name,
   address: null,
+  reasoningFormat: null,
   dataPolicy: { trains: false, retains: false, isDistillable: true },
   open: ({ scriptedWordsPerSecond: wordsPerSecond }) => ({ ...scripted({ slug, name, wordsPerSecond }), close: async () => {} }),
 }));
