@@ -9,10 +9,11 @@ import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts'
 import { geminiDialect } from './gemini/dialect.ts';
 import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { ProviderAdapter } from './provider.ts';
+import { responsesDialect } from './responses/dialect.ts';
 import { scriptedDialect } from './scripted/dialect.ts';
 
 /** A new dialect is its folder and a row here. */
-const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, scriptedDialect];
+const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, responsesDialect, scriptedDialect];
 
 const [firstDialect, ...otherDialects] = dialects;
 /** Of a provider's whole block in the configuration, whatever its kind. */
