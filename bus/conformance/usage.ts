@@ -106,6 +106,46 @@ export function usageCases(underTest: UnderTest): void {
       expect(third - first).toBeGreaterThan(140);
     });
 
+    it('delivers a record to one of several consumers, and to others what that one has rejected', async () => {
+      const { bus, another } = underTest();
+      const other = await another();
+      const first = new Collector<string>();
+      const go = gate();
+      bus.usage.consume(
+        async (records) => {
+          for (const { messageId } of records) first.add(messageId);
+          await go.opened;
+          throw new Error('this one can not');
+        },
+        { maxBatch: 5 },
+      );
+      await bus.usage.append('rejected', 'body');
+      await first.atLeast(1);
+      const accepting = consumeAll(other, 5);
+      for (const messageId of numbered(20)) await bus.usage.append(messageId, 'body');
+      const held = new Set(first.items);
+      await accepting.atLeast(1);
+      expect(idsOf(accepting.items).filter((id) => held.has(id))).toEqual([]);
+      go.open();
+      await isEmptied(bus);
+
+      expect(idsOf(accepting.items)).toEqual([...new Set(idsOf(accepting.items))]);
+      expect(new Set(idsOf(accepting.items))).toEqual(new Set(['rejected', ...numbered(20)]));
+    });
+
+    it('delivers to an idle consumer what another rejects', async () => {
+      const { bus, another } = underTest();
+      const other = await another();
+      const reject = async () => {
+        throw new Error('this one can not');
+      };
+      bus.usage.consume(reject, { maxBatch: 1 });
+      const accepted = consumeAll(other, 1);
+      await bus.usage.append('gen-1', 'body');
+
+      expect(idsOf(await accepted.atLeast(1))).toEqual(['gen-1']);
+    });
+
     it('shares records between consumers, and delivers those that one rejects to another', async () => {
       const { bus, another } = underTest();
       const other = await another();

@@ -137,16 +137,17 @@ export function ledgerCases(name: string, open: () => Promise<Database>): void {
 
     it('counts a record with a time in the future in the present windows', async () => {
       const nowMs = Date.now();
-      await writeUsage(database, [readRecordOf('gen-1', { costNano: 10, createdAtMs: nowMs + 40 * DAY_MS })]);
-      await writeUsage(database, [readRecordOf('gen-2', { costNano: 1, createdAtMs: nowMs })]);
+      await writeUsage(database, [readRecordOf('gen-1', { costNano: 1, createdAtMs: nowMs })]);
+      await writeUsage(database, [readRecordOf('gen-2', { costNano: 10, createdAtMs: nowMs + 40 * DAY_MS })]);
+      await writeUsage(database, [readRecordOf('gen-3', { costNano: 100, createdAtMs: nowMs })]);
 
       expect(await spendOf(database, 'key-a')).toMatchObject({
-        total_nano: 11,
+        total_nano: 111,
         day: dayOf(nowMs),
-        day_nano: 11,
+        day_nano: 111,
         week: weekOf(nowMs),
-        week_nano: 11,
-        month_nano: 11,
+        week_nano: 111,
+        month_nano: 111,
       });
     });
 
