@@ -137,6 +137,8 @@ export function usageCases(underTest: UnderTest): void {
       const { bus, another } = underTest();
       const other = await another();
       const reject = async () => {
+        // By then the other has looked too, and found nothing.
+        await bus.usage.backlog();
         throw new Error('this one can not');
       };
       bus.usage.consume(reject, { maxBatch: 1 });

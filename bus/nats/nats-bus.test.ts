@@ -15,7 +15,8 @@ const SMALL_BYTES = 1024 * 1024;
 
 /** Windows in real time: long enough for a busy machine to check before they end. */
 const settingsOf: Record<BusKind, Partial<NatsSettings>> = {
-  ordinary: {},
+  // Nothing is delivered again for its age: what comes again was returned.
+  ordinary: { usageAckWaitMs: 60_000 },
   brief: { dedupeMs: 2_000, tokenMaxAgeMs: 3_000, blobMaxAgeMs: 2_000, usageAckWaitMs: 1_000 },
   small: { commandMaxBytes: SMALL_BYTES, workMaxBytes: SMALL_BYTES, usageMaxBytes: SMALL_BYTES },
 };

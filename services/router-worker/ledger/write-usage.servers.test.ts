@@ -74,8 +74,10 @@ describe('writers at once', () => {
   });
 
   it('settle or lapse a reservation, and give its room back once', async () => {
-    const records = Array.from({ length: 600 }, (_, index) => readRecordOf(`gen-${index}`, { keyId: `key-${index % KEYS}`, costNano: 1, reserved: true }));
-    // All of them are over: each is ended by its record or by time.
+    const records = Array.from({ length: 600 }, (_, index) =>
+      readRecordOf(`gen-${index}`, { keyId: `key-${index % KEYS}`, costNano: (Math.floor(index / KEYS) + index) % 2, reserved: true }),
+    );
+    // Each key has calls with and without costs. All of them are over: each is ended by its record or by time.
     const calls = records.map(({ record }) => record);
     await reserveAll(database, calls, 10, -1_000);
     const lapse = async () => {
@@ -86,13 +88,14 @@ describe('writers at once', () => {
     await Promise.all([
       lapse(),
       lapse(),
-      ...Array.from({ length: 10 }, () => {
-        const batch = order.splice(0, 60);
+      ...Array.from({ length: 60 }, () => {
+        const batch = order.splice(0, 10);
         return writeUsage(database, batch);
       }),
     ]);
 
     expect(await countOf(database, 'reservations')).toBe(0);
-    for (let key = 0; key < KEYS; key += 1) expect(await spendOf(database, `key-${key}`)).toMatchObject({ total_nano: 15, reserved_nano: 0 });
+    for (let key = 0; key < KEYS; key += 1)
+      expect(await spendOf(database, `key-${key}`)).toMatchObject({ total_nano: key % 2 === 0 ? 7 : 8, reserved_nano: 0 });
   });
 });
