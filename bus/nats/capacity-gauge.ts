@@ -59,8 +59,10 @@ export class CapacityGauge {
   }
 
   async #sampleStreams(): Promise<void> {
-    const areBelow = await Promise.all(this.#streams.map((stream) => this.#isStreamBelow(stream)));
-    this.#isBelowCapacity = areBelow.every((isBelow) => isBelow);
+    const outcomes = await Promise.allSettled(this.#streams.map((stream) => this.#isStreamBelow(stream)));
+    const areBelow = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+    // A broker with the permissions of an earlier release refuses to describe some. Without any answer the last result stays.
+    if (areBelow.length > 0) this.#isBelowCapacity = areBelow.every((isBelow) => isBelow);
   }
 
   async #isStreamBelow({ name, isDeclared }: AdmissionStream): Promise<boolean> {

@@ -11,6 +11,7 @@ import { inboxPrefixOf } from './connection/dial.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { busUsers, permissionsOf } from './permissions.ts';
 import { natsServerConfig, passwordVariableOf } from './server-config.ts';
+import type { NatsSettings } from './settings.ts';
 import { streams } from './streams.ts';
 import { upgradeStreams } from './upgrade-streams.ts';
 
@@ -36,10 +37,11 @@ function complain(fields: Record<string, unknown>, message: string): void {
 }
 
 /** One server per group, so that groups share no messages. */
-async function startServer(): Promise<void> {
+async function startServer(without: string | null = null): Promise<void> {
   // The server would read them from its environment.
   const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
-  server = await startNatsServer({ config });
+  const lines = config.split('\n').filter((line) => without === null || !line.includes(without));
+  server = await startNatsServer({ config: lines.join('\n') });
 }
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((one) => one.close()));
@@ -47,9 +49,9 @@ afterEach(async () => {
   expect(complaints.splice(0)).toEqual([]);
 });
 
-async function open(user: BusUser): Promise<Bus> {
+async function open(user: BusUser, settings: Partial<NatsSettings> = {}): Promise<Bus> {
   const log: Log = { ...silentLog, warn: complain, error: complain };
-  const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log });
+  const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log, settings });
   opened.push(bus);
   return bus;
 }
@@ -105,7 +107,7 @@ async function maySubscribe(user: BusUser, pattern: string): Promise<boolean> {
 const filled = (pattern: string) => pattern.replaceAll('*', 'x1').replaceAll('>', 'x1');
 
 describe('the broker’s permissions: ', () => {
-  beforeAll(startServer);
+  beforeAll(() => startServer());
   afterAll(() => server.close());
 
   it('DESIGN 11: no connection is opened without a password, or with that of another service', async () => {
@@ -206,7 +208,7 @@ describe('the broker’s permissions: ', () => {
 });
 
 describe('the driver works for', () => {
-  beforeAll(startServer);
+  beforeAll(() => startServer());
   afterAll(() => server.close());
 
   it.each(busUsers)('%s, which declares what it uses', async (user) => {
@@ -374,5 +376,23 @@ describe('the driver works for', () => {
 
     expect(delivered.items[0]).toBe(filled(pattern));
     await listening.stop();
+  });
+});
+
+describe('a broker with permissions of before the usage log', () => {
+  beforeAll(() => startServer('USAGE'));
+  afterAll(() => server.close());
+
+  it('still says to a newer gateway how full the work queue is', async () => {
+    const bus = await open('router-gateway', { workMaxBytes: 1024 * 1024 });
+    expect(bus.hasCapacity()).toBe(true);
+    for (let index = 0; index < 9; index += 1) await bus.work.publish('router.call', `w${index}`, 'x'.repeat(100 * 1024));
+    await eventually(
+      async () => bus.hasCapacity(),
+      (hasCapacity) => !hasCapacity,
+    );
+
+    // Its refusals are logged.
+    expect(complaints.splice(0).join()).toContain('STREAM.INFO.USAGE');
   });
 });
