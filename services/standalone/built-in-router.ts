@@ -63,14 +63,14 @@ function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: re
   };
 }
 
-function vendorPart({ provider, models }: Vendor): Part {
+function vendorPart({ provider, models, modalities }: Vendor): Part {
   const { slug } = provider;
   return {
     providers: [provider],
     models: models.map(({ name, maxCompletionTokens }) => ({
       id: `${slug}/${name}`,
       aliases: [name],
-      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens }],
+      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens, modalities }],
     })),
   };
 }

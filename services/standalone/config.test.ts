@@ -91,7 +91,7 @@ describe('the router without a configuration', () => {
 
     expect(alone.providers).toMatchObject([{ slug: 'anthropic', kind: 'anthropic', api_key: '${ANTHROPIC_API_KEY}' }]);
     expect(alone.models[0]).toMatchObject({ id: 'anthropic/claude-sonnet-5-5', aliases: ['claude-sonnet-5-5', 'switchyard/assistant'] });
-    expect(alone.models[0]?.endpoints[0]).toMatchObject({ max_completion_tokens: 128_000 });
+    expect(alone.models[0]?.endpoints[0]).toMatchObject({ max_completion_tokens: 128_000, modalities: ['image', 'file'] });
     expect(both.providers.map(({ slug }) => slug)).toEqual(['local', 'anthropic']);
     expect(both.models.filter(({ aliases }) => aliases.includes('switchyard/assistant')).map(({ id }) => id)).toEqual(['local/small']);
     const all = parseConfig({ ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).vendors;

@@ -4,6 +4,8 @@ export interface Vendor {
   name: string;
   /** Of the router's configuration. */
   provider: Readonly<Record<string, string>>;
+  /** Beside text, of all its models. */
+  modalities: readonly ('image' | 'audio' | 'video' | 'file')[];
   models: readonly { name: string; maxCompletionTokens: number }[];
 }
 
@@ -13,6 +15,7 @@ const VENDORS: readonly Vendor[] = [
     setting: 'ANTHROPIC_API_KEY',
     name: 'Anthropic',
     provider: { slug: 'anthropic', name: 'Anthropic', kind: 'anthropic', api_key: '${ANTHROPIC_API_KEY}' },
+    modalities: ['image', 'file'],
     models: [
       { name: 'claude-sonnet-5-5', maxCompletionTokens: 128_000 },
       { name: 'claude-opus-5-5', maxCompletionTokens: 128_000 },
@@ -24,6 +27,7 @@ const VENDORS: readonly Vendor[] = [
     setting: 'GEMINI_API_KEY',
     name: 'Google',
     provider: { slug: 'google', name: 'Google', kind: 'gemini', api_key: '${GEMINI_API_KEY}' },
+    modalities: ['image', 'audio', 'video', 'file'],
     models: ['gemini-3.8-flash', 'gemini-3.5-flash-lite', 'gemini-2.5-pro', 'gemini-2.5-flash'].map((name) => ({ name, maxCompletionTokens: 65_536 })),
   },
 ];
