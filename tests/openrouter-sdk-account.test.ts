@@ -1,5 +1,6 @@
 import { OpenRouter } from '@openrouter/sdk';
 import { ForbiddenResponseError, NotFoundResponseError, UnauthorizedResponseError } from '@openrouter/sdk/models/errors';
+import { OpenRouter as OpenRouterOfContract } from 'openrouter-sdk-0.3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '../bus/bus.ts';
 import { openMemoryBus } from '../bus/memory/memory-bus.ts';
@@ -106,5 +107,30 @@ describe('the client of @openrouter/sdk 1.3', () => {
     ]);
     expect((await clientOf('manager').analytics.getUserActivity({ date: new Date(nowMs).toISOString().slice(0, 10) })).data).toHaveLength(2);
     await expect(clientOf('limited').generations.getGeneration({ id: generationId })).rejects.toBeInstanceOf(NotFoundResponseError);
+  });
+});
+
+describe('the client of @openrouter/sdk 0.3', () => {
+  it('makes, reads, changes and deletes a key, and reads what it used', async () => {
+    const contractClientOf = (apiKey: string) => new OpenRouterOfContract({ apiKey, serverURL: `${gateway.url}/api/v1`, retryConfig: { strategy: 'none' } });
+    const { apiKeys, credits, analytics } = contractClientOf('manager');
+    const { key, data } = await apiKeys.create({ name: 'Old', limit: 5, limitReset: 'monthly', expiresAt: new Date(Date.now() + 3_600_000) });
+    const { hash } = data;
+    const [{ id: keyId = '' } = {}] = (await database.query<{ id: string }>('select id from router_keys where hash = $1', [hash])).rows;
+    const nowMs = Date.now();
+    const generationId = mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gtest', keyId, nowMs });
+    await storeUsage(database, usageRecordOf({ generationId, keyId, createdAtMs: nowMs }));
+    const own = contractClientOf(key);
+
+    expect(data).toMatchObject({ name: 'Old', limit: 5, limitRemaining: 5, limitReset: 'monthly' });
+    expect((await own.apiKeys.getCurrentKeyMetadata()).data).toMatchObject({ label: data.label, limit: 5, isProvisioningKey: false });
+    expect((await own.generations.getGeneration({ id: generationId })).data).toMatchObject({ id: generationId, totalCost: 0.0012 });
+    expect((await own.analytics.getUserActivity()).data).toMatchObject([{ requests: 1 }]);
+    expect((await analytics.getUserActivity()).data.length).toBeGreaterThan(0);
+    expect((await credits.getCredits()).data.totalUsage).toBe(0);
+    expect((await apiKeys.update({ hash, requestBody: { name: 'New' } })).data.name).toBe('New');
+    expect((await apiKeys.list()).data.map(({ name }) => name)).toContain('New');
+    expect((await apiKeys.get({ hash })).data.hash).toBe(hash);
+    expect(await apiKeys.delete({ hash })).toEqual({ deleted: true });
   });
 });
