@@ -7,6 +7,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultCommand } from '#services/work/item-kind.ts';
 import type { EndReasons, RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Reservations } from '#shared/credit/reservations.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
@@ -19,7 +20,8 @@ import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
-import { type CheckedKey, keyOfCall, keyOfRefused } from './call-key.ts';
+import { type CallRefusal, callUnderKey } from './call-credit.ts';
+import { keyOfRefused } from './call-key.ts';
 import { callLine } from './call-line.ts';
 import { CallRecord } from './call-record.ts';
 import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
@@ -42,6 +44,9 @@ export interface CallItemsDeps extends ExecuteDeps {
   bus: Bus;
   /** Null: there is none. */
   cache: Cache | null;
+  /** Of actors' calls, whose keys may have a limit. */
+  reservations: Reservations;
+  defaultCompletionTokens: number;
   clock: Clock;
   /** For deadlines of actors' calls. */
   actorClock: Clock;
@@ -57,9 +62,6 @@ interface KindLimits {
   concurrency: number;
   bodyBytes: number;
 }
-
-/** `key`: the key of an actor's call may not call models. */
-type CallRefusal = Refusal | { why: 'key'; error: SwitchyardError };
 
 interface AddressedCall {
   call: RouterCall;
@@ -98,10 +100,15 @@ function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal:
   const hash = call.reply === null ? null : hashInReference(call.keyId);
   if (hash === null) return settleCall(addressed, running, refusal, deps);
   const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
-  const settle = ({ keyId, error }: CheckedKey) =>
-    settleCall({ ...addressed, call: { ...call, keyId: keyId ?? call.keyId } }, running, refusal ?? (error && { why: 'key', error }), deps);
   // no fail point: reads
-  return (refusal === null ? keyOfCall(hash, running.signal, keyDeps) : keyOfRefused(hash, keyDeps)).then(settle);
+  if (refusal !== null) return keyOfRefused(hash, keyDeps).then(({ keyId }) => settleCall(named(addressed, keyId), running, refusal, deps));
+  const settle = (under: Awaited<ReturnType<typeof callUnderKey>>) => settleCall({ ...addressed, call: under.call }, running, under.refusal, deps);
+  // no fail point, because what it reserves under the call's id is found again by the next delivery, or lapses
+  return callUnderKey(call, hash, running, keyDeps).then(settle);
+}
+
+function named(addressed: AddressedCall, keyId: string | null): AddressedCall {
+  return { ...addressed, call: { ...addressed.call, keyId: keyId ?? addressed.call.keyId } };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
+import { type CallerKey, type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
@@ -22,6 +22,8 @@ const REASONS = {
 export interface CheckedKey {
   /** Null: there is no such key. */
   keyId: string | null;
+  /** Null: there is none, or it is not needed. */
+  key: CallerKey | null;
   /** `router.key_refused`; null: it may call models. */
   error: SwitchyardError | null;
 }
@@ -35,16 +37,16 @@ export async function keyOfCall(hash: string, signal: AbortSignal, { keys, clock
   const key = await retryWhileTransient(async () => keys.find(hash), signal);
   const reason = key === null ? 'unknown' : key.isManagement ? 'management' : refusalOf(key, clock.nowMs());
   const keyId = key?.id ?? null;
-  if (reason === null) return { keyId, error: null };
+  if (reason === null) return { keyId, key, error: null };
   log.error({ key_id: keyId, key_label: key?.label ?? null }, `the key of the agent's model calls (llms.api_key) ${REASONS[reason]}`);
-  return { keyId, error: new SwitchyardError('router.key_refused', `The key of the agent's model calls ${REASONS[reason]}`) };
+  return { keyId, key, error: new SwitchyardError('router.key_refused', `The key of the agent's model calls ${REASONS[reason]}`) };
 }
 
 /** Of a call that is not begun: for its record, and not waited for. */
 export async function keyOfRefused(hash: string, { keys }: Deps): Promise<CheckedKey> {
   try {
-    return { keyId: (await keys.find(hash))?.id ?? null, error: null };
+    return { keyId: (await keys.find(hash))?.id ?? null, key: null, error: null };
   } catch {
-    return { keyId: null, error: null };
+    return { keyId: null, key: null, error: null };
   }
 }

@@ -5,6 +5,7 @@ import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { Reservations } from '#shared/credit/reservations.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
@@ -73,10 +74,13 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const watch = new CallWatch({ bus, clock });
   const keys = openKeyDirectory({ fileKeys: deps.fileKeys ?? new Map(), database, log });
   const notices = onKeyChanged(bus, keys.forget);
+  const reservations = new Reservations({ database, log, metrics });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const calls: CallItemsDeps = {
     bus,
     cache: deps.cache,
+    reservations,
+    defaultCompletionTokens: config.default_completion_tokens,
     clock,
     actorClock,
     log,
@@ -98,6 +102,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
+      await reservations.stop();
       await ledger.stop();
       await notices.stop();
       await watch.stop();

@@ -81,6 +81,13 @@ export function candidatesFor({ request, maxTokens, reserved = false }: Asked, c
   }));
 }
 
+/** The known models of a request, or the default; empty for unknown names alone. */
+export function namedModels({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
+  const named = [...(model === undefined ? [] : [model]), ...models];
+  if (named.length === 0) named.push(catalogue.defaultModel);
+  return [...new Set(named.flatMap((name) => catalogue.models.get(name) ?? []))];
+}
+
 /** What a reserved call costs is billed. */
 function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   return all.filter((modelEndpoint) => passes(modelEndpoint, modelEndpoint.endpoint.prices !== undefined, 'unpriced', exclusions));
@@ -90,13 +97,13 @@ function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEnd
 function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
   const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
   if (only !== undefined) return [only];
-  const named = [...(model === undefined ? [] : [model]), ...models];
-  if (named.length === 0) named.push(catalogue.defaultModel);
-  const known = new Set(named.flatMap((name) => catalogue.models.get(name) ?? []));
-  if (known.size === 0) {
-    throw new SwitchyardError('router.model_unknown', `${named[0]} is not a valid model ID`, { details: { param: model === undefined ? 'models' : 'model' } });
+  const known = namedModels({ messages: [], model, models }, catalogue);
+  if (known.length === 0) {
+    throw new SwitchyardError('router.model_unknown', `${model ?? models[0] ?? catalogue.defaultModel} is not a valid model ID`, {
+      details: { param: model === undefined ? 'models' : 'model' },
+    });
   }
-  return [...known];
+  return known;
 }
 
 function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
