@@ -116,7 +116,7 @@ const framesOf = async ({ callId, origin }: RouterCall) =>
   (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => readFrame(callId, bytes) ?? []);
 
 describe('the usage record of a call', () => {
-  it('names who called, what answered, what was used and what it costs', async () => {
+  it('names the caller, what answered, what was used and what it costs', async () => {
     await start();
     const request = { messages: [{ role: 'user' as const, content: 'Hello!' }], user: 'u\0-1', session_id: 's-1', metadata: { team: 'blue' } };
     const call = callOf('', { request });
