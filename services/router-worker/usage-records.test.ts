@@ -10,7 +10,9 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from './service.ts';
@@ -73,8 +75,8 @@ afterEach(async () => {
   await bus.close();
 });
 
-async function start(): Promise<void> {
-  worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log: silentLog, clock: systemClock });
+async function start(cache: Cache | null = null): Promise<void> {
+  worker = await startRouterWorker({ config, environment: {}, bus, database, cache, log: silentLog, clock: systemClock });
 }
 
 function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
@@ -224,6 +226,27 @@ describe('the record and the terminal frame', () => {
     await publish(call);
     await vi.waitFor(() => expect(events).toEqual(['record', 'record', 'record', 'end']), WAIT);
     expect(new Set(records.map((record) => JSON.stringify(record))).size).toBe(1);
+  });
+});
+
+describe('the tokens per minute of a key', () => {
+  it('are corrected from the estimate of the gateway to what was used, in the minute of the call', async () => {
+    const counts = new Map<string, number>();
+    const real = memoryCache({ clock: systemClock });
+    const cache: Cache = Object.assign(Object.create(real), {
+      increment: async (key: string, by: number) => {
+        counts.set(key, (counts.get(key) ?? 0) + by);
+        return 0;
+      },
+    });
+    await start(cache);
+    const [call, earlier] = [callOf('Hello!', { countedTokens: 1_000 }), callOf('Hello!', { countedTokens: 1_000, createdAtMs: 60_000 })];
+    for (const one of [earlier, call]) await publish(one);
+    const records = [await recordOf(call), await recordOf(earlier)];
+    const [{ createdAtMs, endedAtMs, tokens }] = records as [UsageRecord, UsageRecord];
+    const isSameMinute = Math.floor(createdAtMs / 60_000) === Math.floor(endedAtMs / 60_000);
+    const corrected = [[`rate:tokens:k:${Math.floor(createdAtMs / 60_000)}`, tokens.prompt + tokens.completion - 1_000]];
+    expect([...counts]).toEqual(isSameMinute ? corrected : []);
   });
 });
 
