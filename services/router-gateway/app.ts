@@ -21,6 +21,7 @@ import { ignoredFields } from './ignored-fields.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
 import { bearerAuth } from './plugins/bearer-auth.ts';
+import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import { RateLimits } from './rates/rate-limits.ts';
@@ -77,6 +78,8 @@ export function buildApp(deps: AppDeps): FastifyInstance {
 
   const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => logRequest(log, request, reply, durationMs);
   const app = openApp(routerRules, { log, metrics, tracing, requestMs: limits.requestMs, ...(serverFactory && { serverFactory }), onEnd });
+  // Of the app, since a preflight has no route.
+  app.addHook('onRequest', crossOrigin(routerConfig.cors.origins));
   app.decorateRequest('keyId', '');
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);

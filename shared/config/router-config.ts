@@ -14,6 +14,12 @@ const rate = z.number().int().min(1).max(1_000_000_000);
 const LIMIT_EXPECTED = `must be US dollars as a decimal like "5.00", at most ${MAX_LIMIT_USD}`;
 const KEY_EXPECTED =
   'must be a reference like ${VAR_NAME}, or sha256: and the 64 hex digits, in lower case, of the SHA-256 of the key; literal credentials are not accepted';
+/** As browsers write it: lower-case, without the port that the scheme implies. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?$/;
+const IMPLIED_PORT = /^(?:https:.*:443|http:.*:80)$/;
+const ORIGIN_EXPECTED =
+  'must be an origin as browsers send it, like https://app.example.com or http://localhost:3000: lower-case, without a path or an implied port';
+const origin = z.string().refine((text) => ORIGIN.test(text) && !IMPLIED_PORT.test(text), ORIGIN_EXPECTED);
 const milliseconds = z.number().int().min(1).max(3_600_000);
 
 /** The fields that every provider has. The others belong to its kind, and its dialect in the router worker owns their schema. */
@@ -94,6 +100,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
     /** Whether requests may ask for the bodies that upstreams get (`debug.echo_upstream_body`). For development: the echo may show what a provider is asked. */
     debug_echo: z.boolean().default(true),
+    /** Pages of these origins may send requests; of others, only the gateway's own host. */
+    cors: z.strictObject({ origins: z.array(origin).max(1_000).default([]) }).prefault({}),
     timeouts: z
       .strictObject({
         connect_ms: milliseconds.default(5_000),
