@@ -1,12 +1,13 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { adapterConformance } from '../../services/router-worker/providers/conformance.ts';
 import { openAiCompatible } from '../../services/router-worker/providers/openai-compatible/adapter.ts';
+import { PROFILES } from '../../services/router-worker/providers/openai-compatible/profiles.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
 import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 
-const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, maxTokensField: 'max_tokens', clock: systemClock } as const;
+const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, profile: PROFILES.generic, clock: systemClock } as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
   openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
 

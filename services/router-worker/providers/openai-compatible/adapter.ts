@@ -3,44 +3,39 @@ import { sseAnswer } from '../http-stream/parts-of-body.ts';
 import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
 import type { OpenedAdapter, UpstreamRequest } from '../provider.ts';
 import { adaptParameters } from './adapt-parameters.ts';
-import { describeError } from './describe-error.ts';
-import type { Extension } from './extensions.ts';
+import { describeErrorOf } from './describe-error.ts';
+import type { Profile } from './profiles.ts';
 import { PartReader } from './to-parts.ts';
-import { type ParameterCompatibility, toRequest } from './to-request.ts';
+import { type ParameterCompatibility, requiresParameters, toRequest } from './to-request.ts';
 
 /** Cached names of the token limit, one per model. */
 const MAX_COMPATIBILITIES = 512;
 
 export interface OpenAiCompatibleOptions extends Omit<HttpStreamOptions, 'dialect'> {
   apiKey: string | null;
-  /** The name of the token limit to try first. */
-  maxTokensField: ParameterCompatibility['maxTokensField'];
-  /** Absent: none. */
-  extensions?: ReadonlySet<Extension>;
+  profile: Profile;
 }
 
-/** Adapter for upstreams with POST /chat/completions. Vendors' differences are options, or learned from errors. */
-export function openAiCompatible({ maxTokensField, extensions = new Set(), ...options }: OpenAiCompatibleOptions): OpenedAdapter {
-  return httpStream({ ...options, dialect: chatCompletions(options, { maxTokensField, refused: new Set() }, extensions) });
+/** Adapter for upstreams with POST /chat/completions. Vendors' differences are in the profile, or learned from errors. */
+export function openAiCompatible({ profile, ...options }: OpenAiCompatibleOptions): OpenedAdapter {
+  return httpStream({ ...options, dialect: chatCompletions(options, profile) });
 }
 
-function chatCompletions(
-  { slug, apiKey }: Pick<HttpStreamOptions, 'slug' | 'apiKey'>,
-  initial: ParameterCompatibility,
-  extensions: ReadonlySet<Extension>,
-): HttpDialect {
-  const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
-  const compatibilities = new Compatibilities(initial);
+function chatCompletions({ slug, apiKey }: Pick<OpenAiCompatibleOptions, 'slug' | 'apiKey'>, profile: Profile): HttpDialect {
+  const headers = credential(apiKey, profile);
+  const traits = { slug, form: profile };
+  const compatibilities = new Compatibilities({ maxTokensField: profile.maxTokensField, refused: new Set() });
+  const readerFor = readersOf(profile);
   const requestWith = (call: UpstreamRequest, compatibility: ParameterCompatibility): OutgoingRequest => {
-    const body = toRequest(call, compatibility, { slug, extensions });
+    const body = toRequest(call, compatibility, traits);
     return {
-      path: '/chat/completions',
+      path: profile.path.replace('{model}', () => encodeURIComponent(call.model)),
       headers,
       body,
       readerFor,
       accepted: () => compatibilities.cache(call.model, compatibility),
       adapted(errorText) {
-        if (requiresParameters(call)) return null;
+        if (requiresParameters(call.request)) return null;
         const adapted = adaptParameters(errorText, body, compatibility);
         return adapted === null ? null : requestWith(call, adapted);
       },
@@ -48,18 +43,18 @@ function chatCompletions(
   };
   return {
     requestFor: (call) => requestWith(call, compatibilities.of(call)),
-    describeError,
+    describeError: describeErrorOf(profile.tooLong),
   };
 }
 
-/** Not a closure of the request's function: it would retain the body until the answer's end. */
-function readerFor(contentType: string): AnswerReader {
-  return sseAnswer(new PartReader(), contentType);
+function credential(apiKey: string | null, { keyHeader }: Profile): Record<string, string> {
+  if (apiKey === null) return {};
+  return keyHeader === 'bearer' ? { authorization: `Bearer ${apiKey}` } : { [keyHeader]: apiKey };
 }
 
-/** With `require_parameters` nothing is dropped: the caller gets the upstream's error instead. */
-function requiresParameters({ request }: UpstreamRequest): boolean {
-  return request.provider?.require_parameters === true;
+/** Not a closure of the request's function: it would retain the body until the answer's end. */
+function readersOf({ countsReasoningApart }: Profile): (contentType: string) => AnswerReader {
+  return (contentType) => sseAnswer(new PartReader(countsReasoningApart), contentType);
 }
 
 /** What upstream models accept, by model. */
@@ -73,7 +68,7 @@ class Compatibilities {
 
   of(call: UpstreamRequest): ParameterCompatibility {
     const compatibility = this.#byModel.get(call.model) ?? this.#initial;
-    return requiresParameters(call) ? { ...compatibility, refused: this.#initial.refused } : compatibility;
+    return requiresParameters(call.request) ? { ...compatibility, refused: this.#initial.refused } : compatibility;
   }
 
   /** Caches the accepted name of the token limit. Other refused parameters are not cached: another value may be accepted. */

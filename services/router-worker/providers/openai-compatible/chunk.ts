@@ -21,7 +21,10 @@ const usage = z.object({
 });
 
 /** Text, or from some vendors a list of typed pieces. */
-const content = z.union([z.string(), z.array(z.object({ type: z.string().optional(), text: z.string().nullish() }))]).nullish();
+const plainPiece = z.object({ type: z.string().optional(), text: z.string().nullish() });
+/** Mistral has its reasoning there. */
+const piece = plainPiece.extend({ thinking: z.array(plainPiece).nullish().catch(null) });
+const content = z.union([z.string(), z.array(piece)]).nullish();
 
 const toolCall = z.object({
   index: z.number().int().min(0).nullish(),
@@ -75,6 +78,7 @@ export const upstreamChunk = z.object({
 
 export type UpstreamChunk = z.infer<typeof upstreamChunk>;
 export type UpstreamDelta = z.infer<typeof delta>;
+export type UpstreamPiece = z.infer<typeof piece>;
 export type UpstreamToolCall = z.infer<typeof toolCall>;
 export type UpstreamUsage = z.infer<typeof usage>;
 export type UpstreamLogprobs = NonNullable<z.infer<typeof choice>['logprobs']>;

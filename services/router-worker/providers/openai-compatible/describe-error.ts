@@ -1,9 +1,13 @@
 import { z } from 'zod';
-import type { UpstreamError } from '../http-stream/to-error.ts';
+import type { DescribeError, UpstreamError } from '../http-stream/to-error.ts';
+
+/** Of servers that validate field by field. */
+const detail = z.array(z.object({ msg: z.string(), loc: z.array(z.union([z.string(), z.number()])) }));
+const message = z.union([z.string(), z.object({ detail }).transform(wordsOf)]);
 
 /** `{error: {…}}` as OpenAI has it, `{error: "…"}`, or the error's fields at the top. */
 const errorObject = z.object({
-  message: z.string().nullable().catch(null),
+  message: message.nullable().catch(null),
   type: z.string().nullable().catch(null),
   code: z.union([z.string(), z.number()]).nullable().catch(null),
 });
@@ -11,5 +15,19 @@ const UNDESCRIBED: UpstreamError = { message: null, type: null, code: null };
 
 export function describeError(error: unknown): UpstreamError {
   if (typeof error === 'string') return { ...UNDESCRIBED, message: error };
-  return errorObject.safeParse(error).data ?? UNDESCRIBED;
+  const described = errorObject.safeParse(error).data ?? UNDESCRIBED;
+  return described.message === null ? { ...described, message: z.object({ detail }).transform(wordsOf).safeParse(error).data ?? null } : described;
+}
+
+/** @param tooLong type or message of a refusal because of too long a prompt, beside OpenAI's; null: none */
+export function describeErrorOf(tooLong: RegExp | null): DescribeError {
+  if (tooLong === null) return describeError;
+  return (error) => {
+    const described = describeError(error);
+    return tooLong.test(`${described.type} ${described.message}`) ? { ...described, code: 'context_length_exceeded' } : described;
+  };
+}
+
+function wordsOf({ detail: problems }: { detail: z.infer<typeof detail> }): string {
+  return problems.map(({ msg, loc }) => `${loc.join('.')}: ${msg}`).join('; ');
 }

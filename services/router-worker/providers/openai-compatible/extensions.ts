@@ -4,10 +4,3 @@
  */
 export const EXTENSIONS = ['reasoning', 'cache_control', 'reasoning_details', 'reasoning_content'] as const;
 export type Extension = (typeof EXTENSIONS)[number];
-
-const NONE: ReadonlySet<Extension> = new Set();
-const OPENROUTER: ReadonlySet<Extension> = new Set(['reasoning', 'cache_control', 'reasoning_details']);
-
-export function extensionsOf(hostname: string): ReadonlySet<Extension> {
-  return hostname === 'openrouter.ai' ? OPENROUTER : NONE;
-}

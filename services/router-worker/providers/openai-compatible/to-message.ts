@@ -1,15 +1,19 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import type { Extension } from './extensions.ts';
+import type { RequestForm } from './request-form.ts';
 
 /** Fields of our answers that upstreams refuse, or must not see, when a client sends them back. */
 const ONLY_OURS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_content', 'reasoning_details', 'annotations', 'images', 'audio']);
 
 /** `developer` becomes `system`, which every server understands. */
-export function toMessage(message: ChatMessage, extensions: ReadonlySet<Extension>): Record<string, unknown> {
+export function toMessage(
+  message: ChatMessage,
+  { extensions, messageFieldsLeftOut: leftOut }: Pick<RequestForm, 'extensions' | 'messageFieldsLeftOut'>,
+): Record<string, unknown> {
   const itemOf = extensions.has('cache_control') ? toItem : (item: unknown) => withoutCacheControl(toItem(item));
   const copy: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(message)) {
-    if (ONLY_OURS.has(name) || value === undefined || (value === null && name !== 'content')) continue;
+    if (ONLY_OURS.has(name) || leftOut.has(name) || value === undefined || (value === null && name !== 'content')) continue;
     copy[name] = name === 'content' && Array.isArray(value) ? value.map(itemOf) : value;
   }
   if (message.role === 'developer') copy.role = 'system';

@@ -5,7 +5,7 @@ import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { newCallId } from '../new-call-id.ts';
 import { AttachmentReader } from './attachments.ts';
-import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
+import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamPiece, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 import { toUsage } from './to-usage.ts';
 
@@ -40,6 +40,12 @@ export class PartReader implements EventReader {
   #metadata: ResponseMetadata | null = null;
   /** Not yet stated with a text: a token that is a part of a character has none. */
   #logprobs: Logprobs | null = null;
+  readonly #countsReasoningApart: boolean;
+
+  /** @param countsReasoningApart whether the upstream's `completion_tokens` are without the reasoning tokens */
+  constructor(countsReasoningApart = false) {
+    this.#countsReasoningApart = countsReasoningApart;
+  }
 
   /** The parts up to the event that breaks the answer. */
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
@@ -86,7 +92,7 @@ export class PartReader implements EventReader {
     }
     if (usage) {
       this.hasUsage = true;
-      parts.push({ type: 'usage', usage: toUsage(usage) });
+      parts.push({ type: 'usage', usage: toUsage(usage, this.#countsReasoningApart) });
     }
   }
 
@@ -100,7 +106,7 @@ export class PartReader implements EventReader {
       const { content: text } = delta;
       if (text !== '') parts.push(this.#logprobs === null ? { type: 'text-delta', text } : { type: 'text-delta', text, logprobs: this.#takeLogprobs() });
     } else if (delta.content) {
-      for (const { text } of delta.content) if (text) parts.push({ type: 'text-delta', text });
+      for (const piece of delta.content) this.#readPiece(piece, parts);
     }
     if (delta.refusal) {
       const refused = { type: 'refusal-delta' as const, text: delta.refusal };
@@ -110,6 +116,12 @@ export class PartReader implements EventReader {
     if (delta.function_call) this.#readToolCall({ index: 0, function: delta.function_call }, parts);
     if ((delta.annotations ?? delta.images ?? delta.audio ?? null) !== null) this.#readAttachments(delta, parts);
     if (parts.length > before) this.hasContent = true;
+  }
+
+  /** Reasoning is a list of texts. */
+  #readPiece({ text, thinking }: UpstreamPiece, parts: ProviderPart[]): void {
+    for (const { text: reasoning } of thinking ?? []) if (reasoning) parts.push({ type: 'reasoning-delta', text: reasoning });
+    if (text) parts.push({ type: 'text-delta', text });
   }
 
   #takeLogprobs(): Logprobs {

@@ -2,12 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { adaptParameters } from './adapt-parameters.ts';
 import type { Extension } from './extensions.ts';
+import { PROFILES } from './profiles.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
 const plain: ParameterCompatibility = { maxTokensField: 'max_tokens', refused: new Set() };
 const hello: ChatRequest = { messages: [{ role: 'user', content: 'hi' }] };
 const bodyOf = (request: Partial<ChatRequest>, compatibility = plain, extensions: readonly Extension[] = []) =>
-  toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility, { slug: 'east', extensions: new Set(extensions) });
+  toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility, {
+    slug: 'east',
+    form: { ...PROFILES.generic, extensions: new Set(extensions) },
+  });
 
 describe('the request to an OpenAI-compatible upstream', () => {
   it('drops what only the router reads, and forwards unknown fields', () => {

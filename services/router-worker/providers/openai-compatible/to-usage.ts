@@ -1,13 +1,15 @@
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import type { UpstreamUsage } from './chunk.ts';
 
-export function toUsage(usage: UpstreamUsage): ProviderUsage {
+/** @param countsReasoningApart whether `completion_tokens` are without the reasoning tokens */
+export function toUsage(usage: UpstreamUsage, countsReasoningApart: boolean): ProviderUsage {
   const { prompt_tokens_details: prompt, completion_tokens_details: completion } = usage;
+  const reasoningTokens = completion?.reasoning_tokens ?? 0;
   return {
     promptTokens: usage.prompt_tokens,
-    completionTokens: usage.completion_tokens ?? 0,
+    completionTokens: (usage.completion_tokens ?? 0) + (countsReasoningApart ? reasoningTokens : 0),
     cachedTokens: prompt?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? 0,
-    reasoningTokens: completion?.reasoning_tokens ?? 0,
+    reasoningTokens,
     ...counts({
       cacheWriteTokens: prompt?.cache_write_tokens,
       promptAudioTokens: prompt?.audio_tokens,
