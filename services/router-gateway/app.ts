@@ -13,7 +13,7 @@ import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { account } from './account/account.ts';
+import { account, keyExchange } from './account/account.ts';
 import { type AccountLimits, accountLimits } from './account/limits.ts';
 import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
@@ -91,16 +91,20 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   });
   const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs, debugEcho: routerConfig.debug_echo };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
-  const management = account({
+  const accountDeps = {
     ...deps,
     providerNames: new Map(routerConfig.providers.map(({ slug, name = slug }) => [slug, name])),
     limits: deps.accountLimits ?? accountLimits,
-  });
+  };
+  const management = account(accountDeps);
+  const exchange = keyExchange(accountDeps);
   const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
   const published = PREFIXES.flatMap((prefix) => [
     { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
     { prefix, checks: [open, byKey], routes: [listModels(routerConfig), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
+    // Without a key: the code stands for it.
+    { prefix, checks: [open], routes: [exchange] },
   ]);
   addRoutes(app, [...published, { routes: [health({ bus, admission })] }]);
   return app;

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
@@ -8,7 +9,10 @@ import type { Admission } from '../admission.ts';
 import { accountDatabase } from './account-database.ts';
 import { activity } from './activity.ts';
 import { AwaitedGenerations } from './awaited-generations.ts';
+import { CodeRows } from './code-rows.ts';
+import { createCode } from './create-code.ts';
 import { credit } from './credit.ts';
+import { type ExchangeCodeDeps, exchangeCode } from './exchange-code.ts';
 import { generation } from './generation.ts';
 import { readGenerations } from './generation-rows.ts';
 import { KeyRows } from './key-rows.ts';
@@ -33,13 +37,24 @@ export interface AccountDeps {
 
 /** The routes of keys, credit and usage (ADR 51): beside the path of model calls, which knows nothing of them. */
 export function account(deps: AccountDeps): FastifyPluginAsync {
-  const { admission, fileKeys, limits } = deps;
+  const { fileKeys, limits } = deps;
   const database = accountDatabase(deps.database, limits.retryAfterMs);
   const keyRows = new KeyRows(database);
   const spendRows = new SpendRows(database);
   const knownKeys = new KnownKeys(fileKeys, keyRows, spendRows);
   const generations = new AwaitedGenerations({ read: (ids) => readGenerations(database, ids), limits });
   const all = { ...deps, database, keyRows, spendRows, knownKeys, generations };
+  const codes = createCode({ codeRows: new CodeRows(database), clock: deps.clock });
+  return asPlugin(deps, [keys(all), codes, credit(all), generation(all), activity(all)]);
+}
+
+/** The routes of keys that need none: the exchange of a code for the key that was approved. */
+export function keyExchange(deps: AccountDeps & Pick<ExchangeCodeDeps, 'cache'>): FastifyPluginAsync {
+  const database = accountDatabase(deps.database, deps.limits.retryAfterMs);
+  return asPlugin(deps, [exchangeCode({ ...deps, codeRows: new CodeRows(database), keyRows: new KeyRows(database) })]);
+}
+
+function asPlugin({ admission, limits }: AccountDeps, routes: readonly (FastifyPluginAsync | FastifyPluginAsyncZod)[]): FastifyPluginAsync {
   return async (app) => {
     app.addHook('onRequest', (request, reply, done) => {
       admission.enterRequest(request, reply, limits.bodyBytes);
@@ -49,6 +64,6 @@ export function account(deps: AccountDeps): FastifyPluginAsync {
     });
     // Without a body there is a field missing, or none is needed.
     parseJsonBodies(app, { limitBytes: limits.bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: true });
-    for (const route of [keys(all), credit(all), generation(all), activity(all)]) await app.register(route as FastifyPluginAsync);
+    for (const route of routes) await app.register(route as FastifyPluginAsync);
   };
 }

@@ -45,7 +45,7 @@ export function keys({ knownKeys, keyRows, bus, clock }: KeysDeps): FastifyPlugi
       const nowMs = clock.nowMs();
       const { secret, hash, label } = newSecret();
       const identity = { id: `key_${ulid(nowMs).toLowerCase()}`, hash, label, creatorUserId: body.creator_user_id ?? null };
-      const key = await keyRows.insert({ ...defaults, ...identity, ...changesOf(body, nowMs), name: body.name }, 'management');
+      const key = await keyRows.insert({ ...newKeyDefaults, ...identity, ...changesOf(body, nowMs), name: body.name }, 'management');
       return reply.code(201).send({ data: recordOf({ key, spend: null }), key: secret });
     });
 
@@ -74,7 +74,8 @@ export function keys({ knownKeys, keyRows, bus, clock }: KeysDeps): FastifyPlugi
   };
 }
 
-const defaults = {
+/** Of fields that are not given. */
+export const newKeyDefaults = {
   disabled: false,
   limitNano: null,
   limitReset: null,
@@ -105,7 +106,8 @@ function changesOf(body: ChangeKeyRequest, nowMs: number): KeyChanges {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
-function futureTime(text: string, nowMs: number): Date {
+/** @throws `request.invalid` for a time that has passed */
+export function futureTime(text: string, nowMs: number): Date {
   const time = new Date(text);
   if (time.getTime() > nowMs) return time;
   const param = 'expires_at';

@@ -10,6 +10,16 @@ export const accountLimits = {
   emailCharacters: 254,
   /** Per minute or at once: beyond what a deployment serves, and sums of them stay exact. */
   rate: 1_000_000_000,
+  /** A `code_challenge`, its verifier (RFC 7636: 128) and a code. */
+  challengeCharacters: 512,
+  callbackCharacters: 2_048,
+  /** Validity of a code of OAuth. */
+  codeMs: 600_000,
+  /** Until then an expired code is said to have expired; later it is unknown. */
+  expiredCodeMs: 86_400_000,
+  /** Of an address, each with a code that may be guessed. */
+  exchangesPerMinute: 60,
+  exchangeWindowMs: 60_000,
   /** Keys of one page. */
   pageKeys: 100,
   /** Each row before it is read. */
