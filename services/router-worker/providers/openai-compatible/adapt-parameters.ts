@@ -6,6 +6,8 @@ import type { ParameterCompatibility } from './to-request.ts';
 const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'tool_choice', 'stop', 'response_format']);
 const UNSUPPORTED = /unsupported|not supported|does not support|unrecogni[sz]ed|unknown|unexpected|not permitted|extra (inputs|fields)|additional propert/i;
 const QUOTED = /['"`]([a-z_]{1,40})['"`]/g;
+/** Of xAI, in the names of its own models' interface. */
+const NAMED_LAST = /not supported on this model: ([a-zA-Z]{1,40})/;
 
 const refusal = z.object({
   param: z.string().nullish(),
@@ -16,7 +18,7 @@ const refusal = z.object({
  * Finds in a 400 or 422 the parameter that the model doesn't support, and returns how to retry: with the token limit's other name, or without the parameter.
  * Null for other errors and essential parameters.
  *
- * @param text the error's body; servers differ in where they name the parameter, but all quote it
+ * @param text the error's body; servers differ in where they name the parameter, but nearly all quote it
  */
 export function adaptParameters(text: string, body: Record<string, unknown>, compatibility: ParameterCompatibility): ParameterCompatibility | null {
   const parsed = refusal.safeParse(errorIn(text));
@@ -24,6 +26,8 @@ export function adaptParameters(text: string, body: Record<string, unknown>, com
   if (!UNSUPPORTED.test(text) && !/^un(supported|known)_/.test(code)) return null;
   const param = parsed.success ? (parsed.data.param?.split('.')[0] ?? null) : null;
   const quoted = [...text.matchAll(QUOTED)].map((match) => match[1] ?? '');
+  const last = NAMED_LAST.exec(text)?.[1];
+  if (last !== undefined) quoted.push(last.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
   const isParameter = (name: string) => Object.hasOwn(body, name) && !ESSENTIAL.has(name);
   const parameter = param !== null && Object.hasOwn(body, param) ? param : quoted.find(isParameter);
   if (parameter === undefined || !isParameter(parameter)) return null;

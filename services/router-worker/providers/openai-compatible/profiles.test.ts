@@ -272,6 +272,17 @@ describe('parameters that a profile leaves out', () => {
     expect(said).toEqual(expected);
   });
 
+  it.each<[ProfileName, object]>([
+    ['generic', { response_format: { type: 'grammar', grammar: 'root ::= "a"' } }],
+    ['vllm', { structured_outputs: { grammar: 'root ::= "a"' } }],
+    ['llama.cpp', { grammar: 'root ::= "a"' }],
+  ])('are no grammar: %s gets %j', async (profile, expected) => {
+    const { adapter } = await openWith(profile, ok);
+    const request = { messages, response_format: { type: 'grammar' as const, grammar: 'root ::= "a"' } };
+    const { model: _, messages: __, stream: ___, stream_options: ____, ...said } = adapter.upstreamBody({ model: 'm', request });
+    expect(said).toEqual(expected);
+  });
+
   it('leave what the request itself says of the switch', async () => {
     const { adapter } = await openWith('vllm', ok);
     const request = { messages, reasoning: { effort: 'low' as const }, chat_template_kwargs: { enable_thinking: false } };

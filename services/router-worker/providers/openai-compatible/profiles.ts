@@ -40,6 +40,7 @@ const generic: Profile = {
   renamed: {},
   messageFieldsLeftOut: NONE,
   asksForUsage: true,
+  grammarIn: null,
   efforts: null,
   reasoningSwitch: null,
 };
@@ -130,6 +131,7 @@ export const PROFILES = {
     baseUrl: 'http://127.0.0.1:8000/v1',
     dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
+    grammarIn: 'structured_outputs',
     efforts: LOW_TO_HIGH,
     reasoningSwitch: 'chat_template_kwargs',
   },
@@ -141,6 +143,7 @@ export const PROFILES = {
     dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
     renamed: { repetition_penalty: 'repeat_penalty' },
+    grammarIn: 'grammar',
     reasoningSwitch: 'chat_template_kwargs',
     tooLong: /exceed_context_size|available context size/i,
   },

@@ -17,6 +17,8 @@ export interface RequestForm {
   messageFieldsLeftOut: ReadonlySet<string>;
   /** False: usage comes unasked, and `stream_options` is refused. */
   asksForUsage: boolean;
+  /** The parameter that takes the grammar of `response_format`: as text, or as a field of an object; null: `response_format` itself. */
+  grammarIn: 'grammar' | 'structured_outputs' | null;
   /** Values of `reasoning_effort`, of which the nearest is sent; null: any. */
   efforts: readonly Effort[] | null;
   /** Turns reasoning on and off beside the effort; null: the effort alone does. */

@@ -199,6 +199,12 @@ describe('parameter compatibility after a refusal', () => {
     expect(bodyOf({ temperature: 0.2 }, adapted ?? plain)).toEqual(bodyOf({}));
   });
 
+  it('finds the parameter in the words of xAI, which does not quote it', () => {
+    const text = JSON.stringify({ code: 'Client specified an invalid argument', error: 'Argument not supported on this model: presencePenalty' });
+    expect(adaptParameters(text, bodyOf({ presence_penalty: 1 }), plain)?.refused).toEqual(new Set(['presence_penalty']));
+    expect(adaptParameters(text.replace('presencePenalty', 'stop'), bodyOf({ stop: ['a'] }), plain)).toBeNull();
+  });
+
   it('finds the parameter in the error lists of servers that validate field by field', () => {
     const text = JSON.stringify({ detail: [{ type: 'extra_forbidden', loc: ['body', 'seed'], msg: 'Extra inputs are not permitted', input: 7 }] });
     expect(adaptParameters(text, bodyOf({ seed: 7 }), plain)?.refused).toEqual(new Set(['seed']));

@@ -71,9 +71,15 @@ export function toRequest(
   else delete body.stream_options;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
   if (maxTokens !== null) body[compatibility.maxTokensField] = maxTokens;
+  if (form.grammarIn !== null && request.response_format?.type === 'grammar') stateGrammar(body, request.response_format.grammar, form.grammarIn);
   askForReasoning(body, request, form);
   for (const name of compatibility.refused) delete body[name];
   return body;
+}
+
+function stateGrammar(body: Record<string, unknown>, grammar: string, field: NonNullable<RequestForm['grammarIn']>): void {
+  delete body.response_format;
+  body[field] = field === 'grammar' ? grammar : { grammar };
 }
 
 /** With `require_parameters` nothing is dropped: the caller gets the upstream's error instead. */
