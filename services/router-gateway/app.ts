@@ -13,7 +13,7 @@ import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { account, keyExchange } from './account/account.ts';
+import { account, keyApproval, keyExchange } from './account/account.ts';
 import { type AccountLimits, accountLimits } from './account/limits.ts';
 import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
@@ -106,7 +106,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },
   ]);
-  addRoutes(app, [...published, { routes: [health({ bus, admission })] }]);
+  addRoutes(app, [...published, { checks: [open], routes: [keyApproval(accountDeps)] }, { routes: [health({ bus, admission })] }]);
   return app;
 }
 

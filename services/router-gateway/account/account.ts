@@ -8,6 +8,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Admission } from '../admission.ts';
 import { accountDatabase } from './account-database.ts';
 import { activity } from './activity.ts';
+import { type ApproveKeyDeps, approveKey } from './approve-key.ts';
 import { AwaitedGenerations } from './awaited-generations.ts';
 import { CodeRows } from './code-rows.ts';
 import { createCode } from './create-code.ts';
@@ -46,6 +47,11 @@ export function account(deps: AccountDeps): FastifyPluginAsync {
   const all = { ...deps, database, keyRows, spendRows, knownKeys, generations };
   const codes = createCode({ codeRows: new CodeRows(database), clock: deps.clock });
   return asPlugin(deps, [keys(all), codes, credit(all), generation(all), activity(all)]);
+}
+
+/** The page for approving a key, which has the key in its form. */
+export function keyApproval(deps: AccountDeps & Omit<ApproveKeyDeps, 'codeRows'>): FastifyPluginAsync {
+  return asPlugin(deps, [approveKey({ ...deps, codeRows: new CodeRows(accountDatabase(deps.database, deps.limits.retryAfterMs)) })]);
 }
 
 /** The routes of keys that need none: the exchange of a code for the key that was approved. */

@@ -4,15 +4,13 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { hashOfSecret } from '#shared/keys/caller-key.ts';
-import { rateWindowOf } from '#shared/keys/rate-windows.ts';
 import type { Cache } from '#shared/storage/cache.ts';
-import { LocalRates } from '../rates/local-rates.ts';
+import { addressTries } from './address-tries.ts';
 import { isVerifierOf } from './code-challenge.ts';
 import type { CodeRows } from './code-rows.ts';
 import { exchangeCodeRequest } from './code-schemas.ts';
 import type { KeyRows } from './key-rows.ts';
 import { newKeyDefaults } from './keys.ts';
-import { accountLimits } from './limits.ts';
 import { newSecret } from './new-secret.ts';
 
 export interface ExchangeCodeDeps {
@@ -25,10 +23,10 @@ export interface ExchangeCodeDeps {
 
 /** POST /auth/keys, without a key: makes the key that was approved, once for each code. */
 export function exchangeCode({ codeRows, keyRows, cache, clock }: ExchangeCodeDeps): FastifyPluginAsync {
-  const countTry = triesOf(cache, clock);
+  const countTry = addressTries('code', cache, clock);
   return async (app) => {
     app.withTypeProvider<ZodTypeProvider>().post('/auth/keys', { schema: { body: exchangeCodeRequest } }, async ({ body, ip }) => {
-      if ((await countTry(ip)) > accountLimits.exchangesPerMinute) throw tooMany();
+      await countTry(ip);
       const nowMs = clock.nowMs();
       const hash = hashOfSecret(body.code);
       const row = await codeRows.find(hash);
@@ -49,26 +47,6 @@ export function exchangeCode({ codeRows, keyRows, cache, clock }: ExchangeCodeDe
       return { key: secret, user_id: null };
     });
   };
-}
-
-/** Counts the tries of an address in the current minute. */
-function triesOf(cache: Cache | null, clock: Clock): (address: string) => Promise<number> {
-  const local = new LocalRates();
-  return async (address) => {
-    const nowMs = clock.nowMs();
-    const own = local.add(address, nowMs, { requests: 1, tokens: 0, calls: 0 }).requests;
-    if (cache === null) return own;
-    try {
-      return await cache.increment(`oauth:${rateWindowOf(nowMs)}:${address}`, 1, 2 * accountLimits.exchangeWindowMs);
-    } catch {
-      return own;
-    }
-  };
-}
-
-function tooMany(): SwitchyardError {
-  const details = { retryAfterMs: accountLimits.exchangeWindowMs };
-  return new SwitchyardError('request.rate_limited', 'Too many codes were tried from this address', { details });
 }
 
 function otherMethod(): SwitchyardError {

@@ -17,9 +17,9 @@ export const accountLimits = {
   codeMs: 600_000,
   /** Until then an expired code is said to have expired; later it is unknown. */
   expiredCodeMs: 86_400_000,
-  /** Of an address, each with a code that may be guessed. */
-  exchangesPerMinute: 60,
-  exchangeWindowMs: 60_000,
+  /** Of an address, each with a code or a key that may be guessed. */
+  triesPerMinute: 60,
+  triesWindowMs: 60_000,
   /** Keys of one page. */
   pageKeys: 100,
   /** Each row before it is read. */
