@@ -1,15 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import OpenAI from 'openai';
 import { expect, it, onTestFinished } from 'vitest';
 import { adapterConformance } from '../../services/router-worker/providers/conformance.ts';
 import { openAiCompatible } from '../../services/router-worker/providers/openai-compatible/adapter.ts';
 import { PROFILES } from '../../services/router-worker/providers/openai-compatible/profiles.ts';
+import { PartReader } from '../../services/router-worker/providers/openai-compatible/to-parts.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
+import { sseReader } from '../../shared/http/sse-reader.ts';
+import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 
 const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, profile: PROFILES.generic, clock: systemClock } as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
   openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
+
+const FIXTURES = new URL('../../services/router-worker/providers/openai-compatible/__fixtures__/', import.meta.url);
 
 adapterConformance('the OpenAI-compatible adapter', {
   openUpstream: openOpenAiUpstream,
@@ -99,3 +106,27 @@ it('does not wait for the idle timeout when a server has finished and leaves the
   // Longer than the test may take.
   expect(await ask({}, 600_000)).toBe('Hello there');
 });
+
+it.each(readdirSync(FIXTURES))('reads %s as the SDK of OpenAI does', async (name) => {
+  const bytes = readFileSync(new URL(name, FIXTURES));
+  expect(bytes.toString().split('\n')[0]).toMatch(/^: Written by hand (from|after) /);
+  const sdk = new OpenAI({ apiKey: 'sk', maxRetries: 0, fetch: async () => new Response(bytes, { headers: { 'content-type': 'text/event-stream' } }) });
+  let text = '';
+  let promptTokens = 0;
+  for await (const { choices, usage } of await sdk.chat.completions.create({ model: 'm', messages: [], stream: true })) {
+    text += textOf(choices[0]?.delta.content);
+    promptTokens = usage?.prompt_tokens ?? promptTokens;
+  }
+
+  const answer = emptyAnswer();
+  const sse = sseReader({ maxEventChars: 100_000 });
+  for (const part of new PartReader().readEvents([...sse.read(bytes), ...sse.end()])) addPart(answer, part);
+  expect(answer.text).toBe(text);
+  if (promptTokens > 0) expect(answer.usage?.promptTokens).toBe(promptTokens);
+});
+
+/** Some vendors have a list of pieces, which the SDK passes on. */
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return Array.isArray(content) ? content.map((piece: { text?: string }) => piece.text ?? '').join('') : '';
+}
