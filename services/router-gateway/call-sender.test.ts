@@ -159,7 +159,8 @@ describe('a call that is sent to a worker', () => {
   });
 
   it('is not sent again while its worker sends heartbeats', async () => {
-    await gateway.reopen({ limits: { silenceMs: 1_000 } });
+    // A busy machine may stand still for a second between two heartbeats.
+    await gateway.reopen({ limits: { silenceMs: 4_000 } });
     const published = countPublishes();
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
@@ -169,7 +170,7 @@ describe('a call that is sent to a worker', () => {
       beats += 1;
     }, 20);
     // More than the silence limit covers.
-    await eventually(() => beats).toBeGreaterThan(70);
+    await eventually(() => beats).toBeGreaterThan(220);
     clearInterval(beating);
     held.body(200, {});
 
@@ -224,8 +225,9 @@ describe('a call that is sent to a worker', () => {
 
     held.body(200, {});
     expect((await first).statusCode).toBe(200);
-    const second = gateway.post(hello);
-    await gateway.answerNext();
-    expect((await second).statusCode).toBe(200);
+    // It is released when the response is closed, which may be a moment after the client has it.
+    const answered = gateway.answerNext();
+    await expect.poll(async () => (await gateway.post(hello)).statusCode, { timeout: 30_000 }).toBe(200);
+    await answered;
   });
 });

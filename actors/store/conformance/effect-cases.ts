@@ -45,7 +45,7 @@ export function effectCases(underTest: UnderTest): void {
       expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: false, isClaimed: true });
     });
 
-    it('that were superseded are told from those that are done or open, and stay so', async () => {
+    it('that were superseded are distinguished from those that are done or open, and stay so', async () => {
       const claim = await acquire(underTest(), nextPartition());
       const [superseded, done, still] = [unique('eff'), unique('eff'), unique('eff')];
       const plan = planOf(claim);

@@ -42,7 +42,7 @@ export function hostCases(underTest: UnderTest): void {
       expect(await seen(second, first)).not.toHaveProperty('stopping');
     });
 
-    it('tell hosts whose broker has another log, and has replied lately', async () => {
+    it('list the hosts whose broker has another log, and has replied lately', async () => {
       const [one, other] = [unique('host'), unique('host')];
       const log = unique('log');
       await beat(one, { logCreated: log });

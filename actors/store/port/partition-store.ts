@@ -21,7 +21,7 @@ interface AcquireOptions {
   expiresAfterMs: number;
 }
 
-/** Who may write a partition, as it is stored. */
+/** The stored fence of a partition: a writer needs this epoch. */
 export interface StoredPartition {
   epoch: number;
   commitNo: number;
