@@ -62,8 +62,8 @@ export interface FaultyBus {
     ready: boolean;
     /** The log or queue is four fifths full. */
     crowded: boolean;
-    /** Runs before an item is stored; its error rejects `publish`. */
-    beforePublish(): Promise<void>;
+    /** Runs before an item is stored; its error rejects `publish`. @param messageId the call's id, which begins with `gen-<origin>-` */
+    beforePublish(messageId: string): Promise<void>;
     /** Runs before a replay; its error rejects `replay`. */
     beforeReplay(): Promise<void>;
     /** Dispatches find no free worker. */
@@ -94,7 +94,7 @@ export function faultyBus(real: Bus): FaultyBus {
     work: {
       consume: (...args) => real.work.consume(...args),
       publish: async (...args) => {
-        await faults.beforePublish();
+        await faults.beforePublish(args[1]);
         return real.work.publish(...args);
       },
       dispatch: (...args) => {

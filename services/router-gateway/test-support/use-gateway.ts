@@ -17,11 +17,17 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
   let testBus: FaultyBus;
   let worker: ScriptedWorker;
   let opened: TestApp;
+  /** Of the gateways of the running test. */
+  let origins = new Set<string>();
+  const open = (options?: Parameters<typeof openTestApp>[1]) => {
+    opened = openTestApp(testBus.bus, options);
+    origins.add(opened.readers.origin);
+  };
 
   beforeAll(async () => {
     served = await openBus();
     testBus = faultyBus(served.bus);
-    worker = startScriptedWorker(served.bus);
+    worker = startScriptedWorker(served.bus, ({ origin }) => origins.has(origin));
   }, 60_000);
 
   afterAll(async () => {
@@ -30,7 +36,8 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
   });
 
   beforeEach(() => {
-    opened = openTestApp(testBus.bus);
+    origins = new Set();
+    open();
   });
 
   afterEach(async () => {
@@ -60,7 +67,7 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     /** Reopens the app with other options. */
     async reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
       await opened.close();
-      opened = openTestApp(testBus.bus, options);
+      open(options);
     },
     post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
       opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
