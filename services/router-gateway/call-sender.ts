@@ -40,6 +40,8 @@ interface Deps {
   bus: Pick<Bus, 'work' | 'flush'>;
   log: Log;
   limits: GatewayLimits;
+  /** Monotonic; absent: `performance.now()`. */
+  nowMs?: () => number;
 }
 
 /**
@@ -51,11 +53,13 @@ interface Deps {
  */
 export class CallSender {
   readonly #deps: Deps;
+  readonly #nowMs: () => number;
   readonly #dispatched = new ObjectMap<Dispatched>();
   readonly #refusals: Subscription;
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#nowMs = deps.nowMs ?? (() => performance.now());
     this.#refusals = deps.bus.work.onRefused((callId) => this.#queueDispatched(callId, this.#dispatched.get(callId), 0));
   }
 
@@ -74,7 +78,7 @@ export class CallSender {
   }
 
   #dispatchedCall({ callId, want }: ClientCall, body: string, onRelease: () => void): OutgoingCall {
-    const dispatched: Dispatched = { body, dispatchedAt: performance.now(), isQueued: false, onLost: () => {} };
+    const dispatched: Dispatched = { body, dispatchedAt: this.#nowMs(), isQueued: false, onLost: () => {} };
     const { bus, log } = this.#deps;
     return {
       send: async (onLost) => {
@@ -86,7 +90,7 @@ export class CallSender {
       },
       resend: () => {
         if (dispatched.isQueued) return true;
-        if (performance.now() - dispatched.dispatchedAt > RESEND_WITHIN_MS) return false;
+        if (this.#nowMs() - dispatched.dispatchedAt > RESEND_WITHIN_MS) return false;
         log.warn({ call_id: callId }, 'no frame and no heartbeat from the worker of a call: the call is queued for another worker');
         this.#queueDispatched(callId, dispatched, 1);
         return true;

@@ -189,8 +189,8 @@ describe('a call for a whole answer', () => {
     expect(call).toEqual({
       v: 1,
       surface: 'chat-completions',
-      callId: expect.stringMatching(/^gen-gtest-[0-9A-Z]{26}-[0-9a-f]{20}$/),
-      origin: 'gtest',
+      callId: expect.stringMatching(/^gen-gtest\d+-[0-9A-Z]{26}-[0-9a-f]{20}$/),
+      origin: gateway.opened.readers.origin,
       want: 'body',
       createdAtMs: expect.any(Number),
       deadlineAtMs: call.createdAtMs + 600_000,

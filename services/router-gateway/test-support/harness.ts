@@ -157,6 +157,7 @@ export function openTestApp(
     metrics = noMetrics,
     database = null,
     cache = null,
+    senderNowMs,
     ...more
   }: TestAppOptions = {},
 ): TestApp {
@@ -164,7 +165,7 @@ export function openTestApp(
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
   const readers = new CallReaders({ bus, origin, log, limits: all });
-  const sender = new CallSender({ bus, log, limits: all });
+  const sender = new CallSender({ bus, log, limits: all, ...(senderNowMs && { nowMs: senderNowMs }) });
   const ofFile = fileKeys(config, variables);
   const app = buildApp({
     routerConfig: config,
@@ -201,4 +202,6 @@ interface TestAppOptions {
   cache?: Cache | null;
   clock?: Clock;
   accountLimits?: AccountLimits;
+  /** Clock of the call sender. */
+  senderNowMs?: () => number;
 }

@@ -17,10 +17,12 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
   let testBus: FaultyBus;
   let worker: ScriptedWorker;
   let opened: TestApp;
+  let gateways = 0;
   /** Of the gateways of the running test. */
   let origins = new Set<string>();
   const open = (options?: Parameters<typeof openTestApp>[1]) => {
-    opened = openTestApp(testBus.bus, options);
+    gateways += 1;
+    opened = openTestApp(testBus.bus, { origin: `gtest${gateways}`, ...options });
     origins.add(opened.readers.origin);
   };
 
