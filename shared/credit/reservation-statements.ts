@@ -9,7 +9,7 @@ import type { NamedStatement } from '../storage/database.ts';
  * in the present day, week or month (UTC); a window that begins in the future is of a clock that went back, and counts.
  *
  * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), ends as epoch milliseconds.
- * Returns for each call `reserved`, `no-room`, or `no-row`: the key has no row in key_spend yet.
+ * Returns for each call `reserved`; `occupied`: it would fit but for reservations; `no-room`; or `no-row`: the key has no row in key_spend yet.
  */
 export const reserveCalls: NamedStatement = {
   name: 'reserve-calls',
@@ -24,7 +24,7 @@ export const reserveCalls: NamedStatement = {
       order by key_id for no key update
     ),
     known as materialized (
-      select a.*, l.key_id is not null as has_row,
+      select a.*, l.key_id is not null as has_row, l.reserved_nano as reserved,
         l.reserved_nano + case a.period
           when 'daily' then case when l.day >= (now() at time zone 'utc')::date then l.day_nano else 0 end
           when 'weekly' then case when l.week >= date_trunc('week', now() at time zone 'utc')::date then l.week_nano else 0 end
@@ -50,7 +50,12 @@ export const reserveCalls: NamedStatement = {
       from (select key_id, sum(amount_nano)::bigint as amount from made group by key_id) m
       where s.key_id = m.key_id
     )
-    select case when fits then 'reserved' when has_row then 'no-room' else 'no-row' end as outcome from decided order by number`,
+    select case
+      when fits then 'reserved'
+      when not has_row then 'no-row'
+      when used - reserved < most and used - reserved + amount <= most then 'occupied'
+      else 'no-room'
+    end as outcome from decided order by number`,
 };
 
 /** Rows for keys that have none: nothing spent. */

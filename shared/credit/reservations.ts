@@ -19,6 +19,9 @@ const RELEASE_RETRY_MS = 1_000;
 const MAX_KNOWN_KEYS = 10_000;
 /** Of a key without a row: one that is deleted at that moment is not asked for a third time. */
 const MAX_TRIES = 3;
+/** For reservations of calls that have just ended: the ledger settles them within a tenth of a second. */
+const OCCUPIED_RETRY_MS = 100;
+const MAX_OCCUPIED_TRIES = 5;
 /** A worker reports a call's end shortly after its deadline; afterwards the call is dead. */
 export const LAPSE_AFTER_MS = 60_000;
 
@@ -36,6 +39,8 @@ export interface AskedReservation {
 interface Waiting {
   asked: AskedReservation;
   tries: number;
+  /** Tries at which reservations alone left no room. */
+  occupiedTries: number;
   resolve(): void;
   reject(error: SwitchyardError): void;
 }
@@ -56,6 +61,9 @@ export class Reservations {
   readonly #deps: ReservationsDeps;
   readonly #answerMs: number;
   #waiting: Waiting[] = [];
+  /** Found no room for reservations, and are tried again together. */
+  #occupied: Waiting[] = [];
+  #occupiedTimer: NodeJS.Timeout | null = null;
   #isScheduled = false;
   #isSending = false;
   /** Keys by call. */
@@ -70,15 +78,15 @@ export class Reservations {
   }
 
   /**
-   * Resolves once credit is reserved; idempotent by call id.
+   * Resolves once credit is reserved; idempotent by call id. Where reservations alone leave no room it is tried again for half a second.
    * @throws `router.payment_required` without enough credit, `service.not_ready` when the database can't say in time: then nothing is reserved, or it is
    *   released as soon as the database is back
    */
   reserve(asked: AskedReservation): Promise<void> {
     if (asked.limitNano <= 0) return Promise.reject(this.#refusal());
-    if (this.#isStopped || this.#waiting.length >= MAX_WAITING) return Promise.reject(this.#unavailable(undefined));
+    if (this.#isStopped || this.#waiting.length + this.#occupied.length >= MAX_WAITING) return Promise.reject(this.#unavailable(undefined));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ asked, tries: 1, resolve, reject });
+      this.#waiting.push({ asked, tries: 1, occupiedTries: 0, resolve, reject });
       this.#schedule();
     });
   }
@@ -93,7 +101,8 @@ export class Reservations {
   /** Refuses what waits, and sends the releases once more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    for (const { reject } of this.#waiting.splice(0)) reject(this.#unavailable(undefined));
+    for (const { reject } of [...this.#waiting.splice(0), ...this.#occupied.splice(0)]) reject(this.#unavailable(undefined));
+    if (this.#occupiedTimer !== null) clearTimeout(this.#occupiedTimer);
     if (this.#releaseTimer !== null) clearTimeout(this.#releaseTimer);
     if (this.#releases.size > 0) await this.#sendReleases().catch(() => {});
   }
@@ -170,9 +179,21 @@ export class Reservations {
       waiting.tries += 1;
       this.#keysWithRow.delete(asked.keyId);
       this.#waiting.push(waiting);
+    } else if (outcome === 'occupied' && waiting.occupiedTries < MAX_OCCUPIED_TRIES && !this.#isStopped) {
+      waiting.occupiedTries += 1;
+      this.#tryLater(waiting);
     } else {
       reject(this.#refusal());
     }
+  }
+
+  #tryLater(waiting: Waiting): void {
+    this.#occupied.push(waiting);
+    this.#occupiedTimer ??= setTimeout(() => {
+      this.#occupiedTimer = null;
+      this.#waiting.push(...this.#occupied.splice(0));
+      this.#schedule();
+    }, OCCUPIED_RETRY_MS);
   }
 
   async #releaseBatch(): Promise<void> {

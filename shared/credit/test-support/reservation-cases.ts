@@ -137,6 +137,18 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await outcomeOf(reservations.reserve(asked('second', { amountNano: 1_000 })))).toBe('reserved');
     });
 
+    it('waits a moment for credit that only reservations occupy, since the ledger settles those of ended calls', async () => {
+      const one = process();
+      await one.reserve(asked('ended', { amountNano: 900 }));
+      // A tick of its own, in which the statement that finds no room runs before the release.
+      await new Promise((resolve) => setImmediate(resolve));
+      const next = outcomeOf(one.reserve(asked('next', { amountNano: 900 })));
+      one.release('ended', 'k');
+
+      expect(await next).toBe('reserved');
+      expect(await reservedOf()).toEqual({ sum: 900, rows: 1, amount: 900 });
+    });
+
     it('begins anew with a key whose row was deleted', async () => {
       const reservations = process();
       await reservations.reserve(asked('first'));
