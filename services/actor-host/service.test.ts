@@ -8,6 +8,7 @@ import { useEmbeddedClusters } from './test-support/embedded-clusters.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
+import { runSessionCases } from './test-support/run-session-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
 
@@ -20,6 +21,7 @@ commandCases(open);
 hostCases(open);
 patchCases(open);
 runCases(open);
+runSessionCases(open);
 callbackCases(open);
 trustCases(open);
 unusedRowsCases(open);

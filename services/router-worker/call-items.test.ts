@@ -2,6 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { InvalidItem } from '#services/work/item-kind.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
@@ -16,24 +17,32 @@ const bus = { notices: testNoticeBoard(), isReady: () => true, onReconnect: () =
 const watch = new CallWatch({ bus, clock });
 afterEach(() => watch.stop());
 
+const rest = { adapters: new Map(), timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, catalogue: {}, upstreams: new Map() };
+const deps = { bus, clock, actorClock, log: silentLog, metrics: noMetrics, tracing: noTracing, watch, ...rest };
+const kind = callItems('router.turn', { concurrency: 1, bodyBytes: 1 }, deps as unknown as Parameters<typeof callItems>[2]);
+const message = {
+  v: 1,
+  callId: 'c',
+  origin: 'gw1',
+  want: 'body',
+  deadlineAtMs: 3_601_000,
+  createdAtMs: 0,
+  keyId: 'k',
+  traceparent: null,
+  maxTokens: null,
+  request: { messages: [{ role: 'user', content: 'Hello' }] },
+  reply: null,
+};
+
 it('counts the time of an actor’s call by the clock of actors, and that of a client’s by its own', () => {
-  const rest = { adapters: new Map(), timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, catalogue: {}, upstreams: new Map() };
-  const deps = { bus, clock, actorClock, log: silentLog, metrics: noMetrics, tracing: noTracing, watch, ...rest };
-  const kind = callItems('router.turn', { concurrency: 1, bodyBytes: 1 }, deps as unknown as Parameters<typeof callItems>[2]);
-  const call: RouterCall = routerCall.parse({
-    v: 1,
-    callId: 'c',
-    origin: 'gw1',
-    want: 'body',
-    deadlineAtMs: 3_601_000,
-    createdAtMs: 0,
-    keyId: 'k',
-    traceparent: null,
-    maxTokens: null,
-    request: { messages: [{ role: 'user', content: 'Hello' }] },
-    reply: null,
-  });
+  const call: RouterCall = routerCall.parse(message);
   const reply = { sessionId: 'ses_1', ...actorFields('trn_1') };
   expect(kind.remainingMs({ call, surface: chatCompletions, framesAt: '' })).toBeLessThan(0);
   expect(kind.remainingMs({ call: { ...call, reply }, surface: chatCompletions, framesAt: '' })).toBe(1_000);
+});
+
+it('leaves a call of a surface that it does not have to a worker of a later release', () => {
+  expect(kind.parse({ ...message, surface: 'chat-completions' })).toMatchObject({ surface: chatCompletions });
+  expect(kind.parse({ ...message, surface: 'of-a-later-release' })).toBeNull();
+  expect(kind.parse({ ...message, origin: 'no.token' })).toBeInstanceOf(InvalidItem);
 });

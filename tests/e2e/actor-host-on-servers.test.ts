@@ -6,6 +6,7 @@ import { commandCases } from '../../services/actor-host/test-support/command-cas
 import { hostCases } from '../../services/actor-host/test-support/host-cases.ts';
 import { patchCases } from '../../services/actor-host/test-support/patch-cases.ts';
 import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
+import { runSessionCases } from '../../services/actor-host/test-support/run-session-cases.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
 import { openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';
 import { trustCases } from '../../services/actor-host/test-support/trust-cases.ts';
@@ -20,7 +21,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
   [commandCases, hostCases],
-  [patchCases, runCases, callbackCases, trustCases, unusedRowsCases],
+  [patchCases, runCases, runSessionCases, callbackCases, trustCases, unusedRowsCases],
 ];
 
 let fresh: FreshDatabase;

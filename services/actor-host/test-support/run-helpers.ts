@@ -16,6 +16,18 @@ export async function isSettled(cluster: TestCluster, id = 'run_1'): Promise<boo
   return ['succeeded', 'failed'].includes(String((await runOf(cluster, id)).state));
 }
 
+/** Payload of the run's callback; null: it has none. */
+export async function callbackOf(cluster: TestCluster, id = 'run_1'): Promise<Record<string, unknown> | null> {
+  const [row] = await cluster.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
+  return row === undefined ? null : (JSON.parse(row.body) as Record<string, unknown>);
+}
+
+/** Statuses with their stages, and the kinds of the other events. */
+export async function statusesOf(cluster: TestCluster, sessionId: string): Promise<string[]> {
+  const log = await cluster.log(sessionId);
+  return log.map((event) => (event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind));
+}
+
 /** Takes the next item of a kind off its queue. */
 export function nextItem(cluster: TestCluster, kind: WorkKind): Promise<unknown> {
   return new Promise((resolve) => {
