@@ -70,11 +70,11 @@ function messageOf(content: readonly object[], stopReason: string | null, usage:
   return { ...head, content, stop_reason: stopReason, stop_sequence: null, stop_details: null, container: null, usage };
 }
 
-/** A block as it starts, its deltas, and whether these are pieces of the text. */
+/** A block as it starts, and its deltas with their kind. */
 interface Streamed {
   block: object;
   deltas: object[];
-  isText?: true;
+  kind: UpstreamEvent['kind'];
 }
 
 function eventsOf(scenario: UpstreamScenario): UpstreamEvent[] {
@@ -87,11 +87,11 @@ function eventsOf(scenario: UpstreamScenario): UpstreamEvent[] {
   const event = (kind: UpstreamEvent['kind'], data: object): UpstreamEvent => ({ data: JSON.stringify(data), kind });
   return [
     event('head', { type: 'message_start', message: messageOf([], null, START_USAGE) }),
-    ...blocksOf(scenario).flatMap(({ block, deltas, isText }, index) => [
-      event(isText ? 'head' : 'rest', { type: 'content_block_start', index, content_block: block }),
-      ...(isText ? [event('head', { type: 'ping' })] : []),
-      ...deltas.map((delta) => event(isText ? 'text' : 'rest', { type: 'content_block_delta', index, delta })),
-      event('rest', { type: 'content_block_stop', index }),
+    ...blocksOf(scenario).flatMap(({ block, deltas, kind }, index) => [
+      event(kind === 'rest' ? 'rest' : 'head', { type: 'content_block_start', index, content_block: block }),
+      ...(kind === 'text' ? [event('head', { type: 'ping' })] : []),
+      ...deltas.map((delta) => event(kind, { type: 'content_block_delta', index, delta })),
+      event(kind === 'head' ? 'head' : 'rest', { type: 'content_block_stop', index }),
     ]),
     event('rest', end),
     ...(scenario.isFinishedTwice ? [event('rest', end)] : []),
@@ -102,12 +102,15 @@ function blocksOf({ text = ['Hello ', 'there'], reasoning = [], signature, encry
   const thinking = reasoning.map((piece) => ({ type: 'thinking_delta', thinking: piece }));
   const signed = signature === undefined ? [] : [{ type: 'signature_delta', signature }];
   return [
-    ...(thinking.length + signed.length === 0 ? [] : [{ block: { type: 'thinking', thinking: '', signature: '' }, deltas: [...thinking, ...signed] }]),
-    ...(encrypted === undefined ? [] : [{ block: { type: 'redacted_thinking', data: encrypted }, deltas: [] }]),
-    { block: { type: 'text', text: '', citations: null }, deltas: text.map((piece) => ({ type: 'text_delta', text: piece })), isText: true },
+    ...(thinking.length + signed.length === 0
+      ? []
+      : [{ block: { type: 'thinking', thinking: '', signature: '' }, deltas: [...thinking, ...signed], kind: 'head' as const }]),
+    ...(encrypted === undefined ? [] : [{ block: { type: 'redacted_thinking', data: encrypted }, deltas: [], kind: 'head' as const }]),
+    { block: { type: 'text', text: '', citations: null }, deltas: text.map((piece) => ({ type: 'text_delta', text: piece })), kind: 'text' },
     ...toolCalls.map(({ id, name, arguments: pieces }) => ({
       block: { type: 'tool_use', id, name, input: {} },
       deltas: ['', ...pieces].map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
+      kind: 'rest' as const,
     })),
   ];
 }

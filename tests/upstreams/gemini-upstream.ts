@@ -73,7 +73,7 @@ function eventsOf(scenario: UpstreamScenario): UpstreamEvent[] {
   const end = { ...chunkOf([], FINISH_REASONS[finish]), ...(usage === 'before-end' ? { usageMetadata: USAGE } : {}) };
   const soFar = usage === 'never' ? {} : { usageMetadata: { promptTokenCount: 12, totalTokenCount: 12 } };
   return [
-    ...reasoning.map((piece) => event('rest', { ...chunkOf([{ text: piece, thought: true }]), ...soFar })),
+    ...reasoning.map((piece) => event('head', { ...chunkOf([{ text: piece, thought: true }]), ...soFar })),
     ...text.map((piece) => event('text', { ...chunkOf([{ text: piece }]), ...(usage === 'before-end' ? soFar : {}) })),
     ...(calls.length === 0 ? [] : [event('rest', chunkOf(calls))]),
     event('rest', end),

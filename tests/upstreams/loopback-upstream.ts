@@ -14,7 +14,7 @@ interface Received {
   path: string;
 }
 
-/** One server-sent event; `head` comes before any content. */
+/** One server-sent event; `head` comes before any text: faults follow it. */
 export interface UpstreamEvent {
   data: string;
   kind: 'head' | 'text' | 'rest';

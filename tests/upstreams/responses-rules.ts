@@ -32,7 +32,11 @@ export const responsesRequest = z.strictObject({
   max_output_tokens: z.number().int().min(16).optional(),
   temperature: z.number().optional(),
   top_p: z.number().optional(),
+  top_logprobs: z.number().int().min(0).max(20).optional(),
   parallel_tool_calls: z.boolean().optional(),
+  service_tier: z.enum(['auto', 'default', 'flex', 'scale', 'priority']).optional(),
+  prompt_cache_key: z.string().optional(),
+  user: z.string().optional(),
   tools: z
     .array(
       z.strictObject({

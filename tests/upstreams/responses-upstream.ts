@@ -70,10 +70,10 @@ function eventsOf(scenario: UpstreamScenario): UpstreamEvent[] {
     const at = { item_id: 'rs_1', output_index: output.length };
     const done = { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: reasoning.join('') }], encrypted_content: signature ?? null };
     events.push(
-      event('rest', 'response.output_item.added', { ...at, item: { type: 'reasoning', id: 'rs_1', summary: [] } }),
-      event('rest', 'response.reasoning_summary_part.added', { ...at, summary_index: 0, part: { type: 'summary_text', text: '' } }),
-      ...reasoning.map((delta) => event('rest', 'response.reasoning_summary_text.delta', { ...at, summary_index: 0, delta })),
-      event('rest', 'response.output_item.done', { ...at, item: done }),
+      event('head', 'response.output_item.added', { ...at, item: { type: 'reasoning', id: 'rs_1', summary: [] } }),
+      event('head', 'response.reasoning_summary_part.added', { ...at, summary_index: 0, part: { type: 'summary_text', text: '' } }),
+      ...reasoning.map((delta) => event('head', 'response.reasoning_summary_text.delta', { ...at, summary_index: 0, delta })),
+      event('head', 'response.output_item.done', { ...at, item: done }),
     );
     output.push(done);
   }

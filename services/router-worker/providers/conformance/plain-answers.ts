@@ -26,6 +26,12 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
       );
     });
 
+    it.each(['stop', 'length', 'content_filter'] as const)('yields the reason %s', async (finish) => {
+      const { failure, parts } = await underTest().run({ finish });
+      expect(failure).toBeNull();
+      expect(parts.filter((part) => part.type === 'finish')).toEqual([{ type: 'finish', reason: finish, nativeReason: expect.any(String) }]);
+    });
+
     it('yields reasoning separate from text', async () => {
       const { parts } = await underTest().run({ reasoning: ['hm', 'm'], text: ['yes'] });
       expect(parts.slice(0, 3)).toMatchObject([

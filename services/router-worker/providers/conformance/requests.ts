@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { ChatMessage, ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { detailOf } from '#shared/surfaces/chat-completions/reasoning-detail.ts';
@@ -10,6 +10,15 @@ const NOTHING = { texts: [], images: [], calls: [], results: [], reasoning: [] }
 const SCHEMA = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'], additionalProperties: false };
 const look: ChatTool = { type: 'function', function: { name: 'look', description: 'Looks.', parameters: SCHEMA } };
 const hello: ChatMessage = { role: 'user', content: 'hello' };
+
+/** Every parameter of the contract that is not covered apart, and fields that clients add: each upstream gets those that it takes. */
+const EVERY_PARAMETER: Partial<ChatRequest> = {
+  ...{ temperature: 0.5, top_p: 0.9, top_k: 40, min_p: 0.1, top_a: 0.2, repetition_penalty: 1.1, frequency_penalty: 0.5, presence_penalty: -0.5 },
+  ...{ seed: 7, stop: ['\n'], max_tokens: 1_000, logit_bias: { 50256: -100 }, logprobs: true, top_logprobs: 2, parallel_tool_calls: true },
+  ...{ user: 'u', session_id: 's', metadata: { team: 'a' }, prompt_cache_key: 'p', service_tier: 'auto', verbosity: 'low', stream_options: {} },
+  ...{ provider: { order: ['loopback'] }, plugins: [{ id: 'moderation' }], route: 'fallback', models: ['b'], debug: { echo_upstream_body: true } },
+  ...{ cache_control: { type: 'ephemeral' }, reasoning: { effort: 'high', summary: 'auto' }, response_format: { type: 'text' } },
+};
 
 const toolCall = (id: string, text: string) => ({ id, type: 'function' as const, function: { name: 'look', arguments: text } });
 const picture = (url: string) => ({ type: 'image_url' as const, image_url: { url } });
@@ -22,6 +31,16 @@ export function requestCases(underTest: () => AdapterUnderTest): void {
       });
       expect(instructions).toEqual(['be kind', 'be brief']);
       expect(turns).toEqual([{ ...NOTHING, role: 'user', texts: ['hello'] }]);
+    });
+
+    it('is taken with every parameter, at the first try', async () => {
+      const messages: ChatMessage[] = [
+        { role: 'system', name: 'rules', content: 'be kind' },
+        { role: 'user', name: 'ann', content: 'hello' },
+      ];
+      const { turns } = await underTest().sent({ ...EVERY_PARAMETER, messages });
+      expect(turns[0]?.texts.join('')).toContain('hello');
+      expect(underTest().upstream.requests).toHaveLength(1);
     });
 
     it('arrives with pictures, by address and as bytes, in their order', async () => {
@@ -86,6 +105,7 @@ export function requestCases(underTest: () => AdapterUnderTest): void {
             role: 'assistant',
             content: null,
             tool_calls: [toolCall('call_a', '{}')],
+            reasoning: parts.map((part) => (part.type.startsWith('reasoning') && 'text' in part ? part.text : '')).join(''),
             reasoning_details: form === 'a stream' ? streamedDetails(parts) : wholeDetails(parts),
           },
           { role: 'tool', tool_call_id: 'call_a', content: 'one' },

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import type { Extension } from './extensions.ts';
 import type { RequestForm } from './request-form.ts';
@@ -29,13 +30,24 @@ export function toMessage(
 function sentBack(message: Extract<ChatMessage, { role: 'assistant' }>, extensions: ReadonlySet<Extension>): Record<string, unknown> {
   const { reasoning, reasoning_content: content, reasoning_details: details, audio } = message;
   const text = reasoning ?? content;
+  const plainText = text ?? textOf(details);
   return {
     ...(extensions.has('reasoning_details') && text && { reasoning: text }),
     ...(extensions.has('reasoning_details') && Array.isArray(details) && { reasoning_details: details }),
-    ...(extensions.has('reasoning_content') && text && { reasoning_content: text }),
+    ...(extensions.has('reasoning_content') && plainText && { reasoning_content: plainText }),
     // Upstreams know their sound by its id, and refuse the bytes.
     ...(typeof audio?.id === 'string' && { audio: { id: audio.id } }),
   };
+}
+
+const readable = z.union([
+  z.object({ type: z.literal('reasoning.text'), text: z.string() }).transform(({ text }) => text),
+  z.object({ type: z.literal('reasoning.summary'), summary: z.string() }).transform(({ summary }) => summary),
+]);
+
+/** Some clients send the details alone. */
+function textOf(details: unknown): string {
+  return Array.isArray(details) ? details.map((detail) => readable.safeParse(detail).data ?? '').join('') : '';
 }
 
 /** `input_video` is the older name of `video_url`. */

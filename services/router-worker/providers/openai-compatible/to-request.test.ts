@@ -127,6 +127,17 @@ describe('what few servers of the API have', () => {
     const named: ChatRequest['messages'][number] = { role: 'assistant', content: 'Well', reasoning_content: 'hm' };
     expect(bodyOf({ messages: [named] }, plain, ['reasoning_content']).messages).toEqual([{ ...plainBefore, reasoning_content: 'hm' }]);
   });
+
+  it('takes the texts of reasoning that comes back in its details alone', () => {
+    const details = [
+      { type: 'reasoning.text', text: 'let me ' },
+      { type: 'reasoning.encrypted', data: 'x' },
+      { type: 'reasoning.text', text: 'see' },
+      { type: 'odd' },
+    ];
+    const messages: ChatRequest['messages'] = [{ role: 'assistant', content: 'Well', reasoning_details: details }];
+    expect(bodyOf({ messages }, plain, ['reasoning_content']).messages).toEqual([{ ...plainBefore, reasoning_content: 'let me see' }]);
+  });
 });
 
 describe('what has two forms', () => {
