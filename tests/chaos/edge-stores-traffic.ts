@@ -54,6 +54,8 @@ interface TrafficDeps {
 
 /** Between two requests of one loop: dozens of each kind in a few seconds, and little load. */
 const PAUSE_MS = 150;
+/** After this a loop sends its next request, although the last is not answered: what is in flight when the broker is lost waits for its return. */
+const NEXT_AFTER_MS = 3_000;
 /** More than this means that the traffic is never ended. */
 const MAX_ASKED = 50_000;
 /** Longer than any request may take: the table has up to 60 s, for what is redelivered after the broker's return. */
@@ -93,10 +95,14 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
   ];
   let isOver = false;
   const all = works.map(async (work) => {
+    const begun: Promise<unknown>[] = [];
     while (!isOver && asked.length < MAX_ASKED) {
-      await work();
+      const answered = work();
+      begun.push(answered);
+      await Promise.race([answered, delay(NEXT_AFTER_MS)]);
       await delay(PAUSE_MS);
     }
+    await Promise.all(begun);
   });
   return {
     asked,
