@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { refusalReasons } from '../shared/errors/refusal-reason.ts';
 import { metricTable } from '../shared/telemetry/metrics.ts';
 
 const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
@@ -33,4 +34,14 @@ it('explains each value of a label that is known beforehand', () => {
   });
 
   expect(unexplained).toEqual([]);
+});
+
+it('explains each reason of a refusal, in the order of the list', () => {
+  const [, table = ''] = /### Reasons of refusals\n\n([\s\S]*?)\n\n/.exec(operations) ?? [];
+  const explained = table
+    .split('\n')
+    .slice(2)
+    .flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, reason]) => reason));
+
+  expect(explained).toEqual([...refusalReasons]);
 });

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
+import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { CallerKey, KeyDirectory } from '#shared/keys/caller-key.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -76,7 +77,11 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const models = indexModels(routerConfig);
   const totalMs = routerConfig.timeouts.total_ms;
 
-  const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => logRequest(log, request, reply, durationMs);
+  const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => {
+    const reason = request.failure === null ? null : refusalReasonOf(request.failure);
+    if (reason !== null) metrics.add('refusals', { reason });
+    logRequest(log, request, reply, durationMs);
+  };
   const app = openApp(routerRules, { log, metrics, tracing, requestMs: limits.requestMs, ...(serverFactory && { serverFactory }), onEnd });
   // Of the app, since a preflight has no route.
   app.addHook('onRequest', crossOrigin(routerConfig.cors.origins));

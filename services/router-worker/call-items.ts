@@ -23,6 +23,7 @@ import type { Attempted } from './call/run-call.ts';
 import { type CallRefusal, callUnderKey } from './call-credit.ts';
 import { keyOfRefused } from './call-key.ts';
 import { callLine } from './call-line.ts';
+import { countCall } from './call-metrics.ts';
 import { CallRecord } from './call-record.ts';
 import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
@@ -163,8 +164,7 @@ async function settleCall(addressed: AddressedCall, running: RunningItem, refusa
   const { cause } = running;
   /** As metrics and spans name it. */
   const label = cause === 'lease-lost' ? 'abandoned' : cause;
-  const outcome = result.type === 'failed' && (label === 'cancelled' || label === 'abandoned') ? label : result.type;
-  metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
+  countCall({ call, result, label, attempts, servedBy: record.servedBy, bill: record.bill }, deps.catalogue, metrics);
   // Another worker may publish and report by now.
   if (cause === 'lease-lost') throw running.ended.reason;
   running.span?.end(result.type === 'completed' ? null : (label ?? result.failure.code));

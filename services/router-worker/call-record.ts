@@ -60,6 +60,11 @@ export class CallRecord {
     return this.#bill;
   }
 
+  /** The endpoint of an answer that another worker gave; null: this one did. */
+  get servedBy(): ServedBy | null {
+    return this.#servedBy;
+  }
+
   /** Rejects when the record is not known to be stored: the item is to be redelivered. */
   get stored(): Promise<void> {
     return this.#stored;

@@ -3,6 +3,13 @@ import { type ErrorCode, SwitchyardError } from '../errors/switchyard-error.ts';
 import { traceIdOfRequest } from '../telemetry/http-server-spans.ts';
 import type { Log } from '../telemetry/log.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What it was answered with; null: no error, or none of this server's own. */
+    failure: SwitchyardError | null;
+  }
+}
+
 export interface ErrorReply {
   status: number;
   headers: Record<string, string>;
@@ -49,6 +56,7 @@ export function installErrorReplies(
 /** Also for errors before routing. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, { errors, log }: ErrorSink): FastifyReply {
   const known = knownError(error, errors);
+  request.failure = known;
   const level = errors.logLevel(known);
   if (level !== null) {
     const facts = { err: error, request_id: request.id, trace_id: traceIdOfRequest(request), method: request.method };
@@ -59,10 +67,12 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 }
 
 /** A refusal that is serialised once: it must stay cheap under overload. */
-export function preparedRefusal({ status, headers, body }: ErrorReply): (reply: FastifyReply) => void {
+export function preparedRefusal(error: SwitchyardError, replyTo: (error: SwitchyardError) => ErrorReply): (reply: FastifyReply) => void {
+  const { status, headers, body } = replyTo(error);
   const all = { ...headers, 'content-type': 'application/json; charset=utf-8' };
   const text = JSON.stringify(body);
   return (reply) => {
+    reply.request.failure = error;
     reply.code(status).headers(all).send(text);
   };
 }

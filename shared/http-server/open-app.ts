@@ -112,6 +112,7 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   // So that text bodies are refused.
   app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(rules.validation.compiler);
+  app.decorateRequest('failure', null);
   installErrorReplies(app, sink, precedence);
   // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app, rules.requestsPerConnection);

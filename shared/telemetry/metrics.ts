@@ -1,3 +1,4 @@
+import { refusalReasons } from '../errors/refusal-reason.ts';
 import { workKinds } from '../work-kinds.ts';
 
 /**
@@ -28,13 +29,27 @@ export const metricTable = {
     {},
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
   ),
-  routerCalls: counter('switchyard_router_calls_total', 'Ended model calls.', {
+  routerCalls: counter('switchyard_router_calls_total', 'Ended model calls, by the endpoint that was asked last.', {
     kind: ['client', 'actor'],
+    model: null,
+    provider: null,
     outcome: ['completed', 'failed', 'cancelled', 'abandoned'],
   }),
-  tokens: counter('switchyard_tokens_total', 'Tokens of complete answers. Cached tokens are part of the prompt, reasoning tokens of the completion.', {
+  tokens: counter(
+    'switchyard_tokens_total',
+    'Tokens of ended calls, as their usage records have them. `cached` and `cache_write` are part of the prompt, `reasoning` of the completion.',
+    {
+      model: null,
+      provider: null,
+      kind: ['prompt', 'completion', 'cached', 'cache_write', 'reasoning'],
+    },
+  ),
+  costUsd: counter('switchyard_cost_usd_total', 'What callers pay for ended calls, in US dollars. Calls of endpoints without prices add nothing.', {
+    model: null,
     provider: null,
-    kind: ['prompt', 'completion', 'cached', 'reasoning'],
+  }),
+  refusals: counter('switchyard_refusals_total', 'Requests and model calls of the router that were refused before a provider was asked.', {
+    reason: refusalReasons,
   }),
   usageAppends: counter('switchyard_usage_appends_total', 'Appends of usage records to the usage log; a failed one is repeated.', {
     outcome: ['stored', 'failed'],
@@ -46,11 +61,9 @@ export const metricTable = {
       outcome: ['reserved', 'refused', 'unavailable'],
     },
   ),
-  rateLimited: counter('switchyard_rate_limited_total', 'Calls that were refused with 429 by a limit of their key.', {
-    limit: ['requests', 'tokens', 'calls'],
-  }),
   ratesLocal: counter('switchyard_rates_counted_locally_total', 'Calls of keys with rate limits that one gateway counted by itself, without the cache.', {}),
   upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Attempts at a provider: `ok`, `aborted`, or the code of the error.', {
+    model: null,
     provider: null,
     outcome: null,
   }),

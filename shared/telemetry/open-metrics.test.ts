@@ -45,15 +45,15 @@ describe('the metrics of a process', () => {
 
   it('are added up by their labels, up and down where they may', async () => {
     const metrics = openMetrics();
-    metrics.add('tokens', { provider: 'p', kind: 'prompt' }, 12);
-    metrics.add('tokens', { provider: 'p', kind: 'prompt' }, 30);
+    metrics.add('tokens', { model: 'm', provider: 'p', kind: 'prompt' }, 12);
+    metrics.add('tokens', { model: 'm', provider: 'p', kind: 'prompt' }, 30);
     metrics.add('fences', {});
     metrics.move('streamsOpen', { kind: 'router_stream' }, 1);
     metrics.move('streamsOpen', { kind: 'router_stream' }, -1);
     metrics.observe('commitCommands', {}, 3);
     const text = await metrics.text();
 
-    expect(seriesOf(text, metricTable.tokens.name)).toEqual(['{provider="p",kind="prompt"} 42']);
+    expect(seriesOf(text, metricTable.tokens.name)).toEqual(['{model="m",provider="p",kind="prompt"} 42']);
     expect(seriesOf(text, metricTable.fences.name)).toEqual(['1']);
     expect(seriesOf(text, metricTable.streamsOpen.name)).toEqual(['{kind="router_stream"} 0']);
     expect(seriesOf(text, `${metricTable.commitCommands.name}_sum`)).toEqual(['3']);
@@ -62,7 +62,7 @@ describe('the metrics of a process', () => {
   it('ignore what is not a number, without an error for the caller', async () => {
     const metrics = openMetrics();
     for (const count of [Number.NaN, Number.POSITIVE_INFINITY]) {
-      metrics.add('tokens', { provider: 'p', kind: 'prompt' }, count);
+      metrics.add('tokens', { model: 'm', provider: 'p', kind: 'prompt' }, count);
       metrics.observe('commitCommands', {}, count);
       metrics.move('streamsOpen', { kind: 'router_stream' }, count);
     }

@@ -71,5 +71,5 @@ function areEqual(one: string, other: string): boolean {
 }
 
 function unauthorized(message: string) {
-  return preparedRefusal(errorReply(new SwitchyardError('request.unauthorized', message)));
+  return preparedRefusal(new SwitchyardError('request.unauthorized', message), errorReply);
 }

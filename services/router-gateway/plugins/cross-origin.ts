@@ -20,7 +20,8 @@ const EXPOSED = [
 const PREFLIGHT_SECONDS = 600;
 
 const refuse = preparedRefusal(
-  errorReply(new SwitchyardError('request.invalid', "The router's configuration does not list this origin in cors.origins", { details: { param: 'origin' } })),
+  new SwitchyardError('request.invalid', "The router's configuration does not list this origin in cors.origins", { details: { param: 'origin' } }),
+  errorReply,
 );
 
 /**

@@ -19,5 +19,5 @@ export const keyScopes = {
 };
 
 function forbidden(message: string) {
-  return preparedRefusal(errorReply(new SwitchyardError('request.forbidden', message)));
+  return preparedRefusal(new SwitchyardError('request.forbidden', message), errorReply);
 }

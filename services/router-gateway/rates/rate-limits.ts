@@ -138,14 +138,13 @@ export class RateLimits {
   }
 
   #refusal(refused: Refused, rates: CallerKey['rates'], nowMs: number, usedTokens: number): SwitchyardError {
-    this.#deps.metrics.add('rateLimited', { limit: refused });
     const windowEndMs = (rateWindowOf(nowMs) + 1) * RATE_WINDOW_MS;
     const resetAtMs = refused === 'calls' ? nowMs + SLOT_RETRY_MS : windowEndMs;
     const limit = { requests: rates.requestsPerMinute, tokens: rates.tokensPerMinute, calls: rates.callsAtOnce }[refused] ?? 0;
     const remaining = refused === 'tokens' ? Math.max(0, limit - usedTokens) : 0;
     const what = { requests: 'requests per minute', tokens: 'tokens per minute', calls: 'calls at once' }[refused];
     return new SwitchyardError('request.rate_limited', `The API key is limited to ${limit} ${what}`, {
-      details: { retryAfterMs: Math.max(1, resetAtMs - nowMs), rateLimit: { limit, remaining, resetAtMs } },
+      details: { retryAfterMs: Math.max(1, resetAtMs - nowMs), limit: refused, rateLimit: { limit, remaining, resetAtMs } },
     });
   }
 }

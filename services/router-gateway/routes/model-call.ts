@@ -76,7 +76,7 @@ export interface PublicSurface {
 /** Sends a call of the API to a worker and relays the response. */
 export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
-  const refuseWork = preparedRefusal(errorReply(overloaded(limits)));
+  const refuseWork = preparedRefusal(overloaded(limits), errorReply);
   // Of all prefixes together.
   const loop = new LoopBudget();
   const ids = new GenerationIds({ houseSecret, origin: readers.origin });

@@ -101,7 +101,6 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
   switch (outcome.type) {
     case 'completed':
-      addTokens(outcome.candidate, (ending.bill as Bill).usage, deps);
       return responseWriter.complete(outcome.candidate, outcome.answer, (ending.bill as Bill).usage);
     case 'failed':
       return responseWriter.fail(outcome.error, outcome, ending.bill);
@@ -140,14 +139,6 @@ async function runTransformed(pipeline: Pipeline, execution: Execution, observer
 function runStaged(request: ChatRequest, { parts }: Pipeline, { call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const candidates = candidatesFor({ request, maxTokens: call.maxTokens, reserved: call.reserved }, deps.catalogue);
   return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
-}
-
-function addTokens(candidate: Candidate, usage: Usage, { metrics }: ExecuteDeps): void {
-  const provider = candidate.provider.slug;
-  metrics.add('tokens', { provider, kind: 'prompt' }, usage.prompt_tokens);
-  metrics.add('tokens', { provider, kind: 'completion' }, usage.completion_tokens);
-  metrics.add('tokens', { provider, kind: 'cached' }, usage.prompt_tokens_details?.cached_tokens ?? 0);
-  metrics.add('tokens', { provider, kind: 'reasoning' }, usage.completion_tokens_details?.reasoning_tokens ?? 0);
 }
 
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */

@@ -145,9 +145,9 @@ describe('fallback', () => {
     const script = { 'm/a@east': [[failing('router.provider_overloaded')]], 'm/a@west': [[failing('router.provider_unavailable')]], 'm/a@north': [well] };
     const { attempts } = await run(script);
     expect(attempts).toEqual([
-      '{provider="east",outcome="router.provider_overloaded"} 1',
-      '{provider="west",outcome="router.provider_unavailable"} 1',
-      '{provider="north",outcome="ok"} 1',
+      '{model="m/a",provider="east",outcome="router.provider_overloaded"} 1',
+      '{model="m/a",provider="west",outcome="router.provider_unavailable"} 1',
+      '{model="m/a",provider="north",outcome="ok"} 1',
     ]);
   });
 

@@ -126,7 +126,8 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
   tried.endMs = Date.now();
   tried.error = error;
   metrics.observe('upstreamSeconds', { provider }, seconds());
-  metrics.add('upstreamAttempts', { provider, outcome: error === null ? 'ok' : signal.aborted ? 'aborted' : failureOf(error).code });
+  const model = candidate.model.id;
+  metrics.add('upstreamAttempts', { model, provider, outcome: error === null ? 'ok' : signal.aborted ? 'aborted' : failureOf(error).code });
   return error;
 }
 
