@@ -45,8 +45,8 @@ export const usageRecord = z.object({
   providerName: z.string().nullable(),
   /** The upstream's own id of the answer. */
   upstreamId: z.string().nullable(),
-  /** `prompt` includes `cached` and `cacheWrite`; `completion` includes `reasoning`. */
-  tokens: z.object({ prompt: count, completion: count, cached: count, cacheWrite: count, reasoning: count }),
+  /** `prompt` includes `cached` and `cacheWrite`, which includes `cacheWrite1h`; `completion` includes `reasoning`. */
+  tokens: z.object({ prompt: count, completion: count, cached: count, cacheWrite: count, cacheWrite1h: count.optional(), reasoning: count }),
   /** Whether the tokens were counted here since the upstream reported none. */
   estimated: z.boolean(),
   /** What the caller pays, in billionths of a US dollar. */

@@ -42,6 +42,8 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
   const { bill, answer } = ending;
   const served = recorded.servedBy ?? servedByLast(attempts);
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, prompt_tokens_details: read, completion_tokens_details: made } = bill?.usage ?? {};
+  const kept = answer?.usage?.cacheWrite1hTokens;
+  const forAnHour = bill === null || kept === undefined ? {} : { cacheWrite1h: kept };
   return {
     v: USAGE_RECORD_VERSION,
     generationId: call.callId,
@@ -57,7 +59,14 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
     provider: served?.provider ?? null,
     providerName: served?.providerName ?? null,
     upstreamId: textOf(answer?.metadata.id ?? null),
-    tokens: { prompt, completion, cached: read?.cached_tokens ?? 0, cacheWrite: read?.cache_write_tokens ?? 0, reasoning: made?.reasoning_tokens ?? 0 },
+    tokens: {
+      prompt,
+      completion,
+      cached: read?.cached_tokens ?? 0,
+      cacheWrite: read?.cache_write_tokens ?? 0,
+      ...forAnHour,
+      reasoning: made?.reasoning_tokens ?? 0,
+    },
     estimated: bill?.isEstimated ?? false,
     costNano: bill?.costNano ?? 0,
     attempts: attempts.map(attemptOf),

@@ -38,6 +38,8 @@ const endpoint = z.strictObject({
       completion: price,
       cached_prompt: price.optional(),
       cache_write: price.optional(),
+      /** Of tokens written to a cache for an hour; absent: `cache_write`. */
+      cache_write_1h: price.optional(),
       request: price.optional(),
       image: price.optional(),
       audio: price.optional(),

@@ -13,6 +13,8 @@ export interface NanoPrices {
   completion: bigint;
   cachedPrompt: bigint;
   cacheWrite: bigint;
+  /** Of tokens that are kept for an hour. */
+  cacheWrite1h: bigint;
   request: bigint;
   /** Null: pictures have no price of their own. */
   image: bigint | null;
@@ -24,7 +26,10 @@ export interface NanoPrices {
 
 const known = new WeakMap<Prices, NanoPrices>();
 
-/** Read once per endpoint. Cached prompts cost what the others do unless the endpoint says otherwise. */
+/**
+ * Read once per endpoint. Cached prompts cost what the others do unless the endpoint says otherwise, and writes for an hour what other writes do: no price is
+ * derived by a factor.
+ */
 export function nanoPricesOf(prices: Prices): NanoPrices {
   const read = known.get(prices);
   if (read !== undefined) return read;
@@ -35,6 +40,7 @@ export function nanoPricesOf(prices: Prices): NanoPrices {
     completion: toNano(prices.completion),
     cachedPrompt: toNano(prices.cached_prompt ?? prices.prompt),
     cacheWrite: toNano(prices.cache_write ?? prices.prompt),
+    cacheWrite1h: toNano(prices.cache_write_1h ?? prices.cache_write ?? prices.prompt),
     request: toNano(prices.request ?? '0'),
     image,
     audio,

@@ -34,6 +34,14 @@ it.each<[string, object[], Record<string, unknown>, number | null, number, numbe
   ['the price of a call', [{ prices: { ...prices, request: '0.01' } }], { max_tokens: 100 }, null, 12_000_000, null],
   ['the prompt as written to a cache, where that is dearer', [{ prices: { ...prices, cache_write: '1.25' } }], { max_tokens: 100 }, null, 2_250_000, null],
   [
+    'the prompt as kept for an hour, where that is dearest',
+    [{ prices: { ...prices, cache_write: '1.25', cache_write_1h: '2' } }],
+    { max_tokens: 100 },
+    null,
+    3_000_000,
+    null,
+  ],
+  [
     'all that it can answer, where it takes no limit',
     [{ prices, supported_parameters: [], max_completion_tokens: 200 }],
     { max_tokens: 100 },

@@ -53,11 +53,15 @@ function worstAt(
   const promptTokens = promptTokensAt(endpoint, size, { image: prices?.image ?? null, audio: prices?.audio ?? null });
   const tokens = promptTokens + completionTokens;
   if (prices === null) return { nano: 0n, tokens };
-  const prompt = prices.cacheWrite > prices.prompt ? prices.cacheWrite : prices.prompt;
+  const prompt = dearest(prices.prompt, prices.cacheWrite, prices.cacheWrite1h);
   const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * choicesOf(request) * prices.completion;
   const fees = prices.request + BigInt(size.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
   // Rounded up.
   return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees, tokens };
+}
+
+function dearest(...prices: readonly bigint[]): bigint {
+  return prices.reduce((most, price) => (price > most ? price : most), 0n);
 }
 
 /** Longer prompts than the context are refused. */

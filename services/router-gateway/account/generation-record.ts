@@ -48,6 +48,9 @@ export interface GenerationRecord {
   native_tokens_completion: number | null;
   native_tokens_reasoning: number | null;
   native_tokens_cached: number | null;
+  native_tokens_cache_write: number | null;
+  /** Part of those: kept for an hour. */
+  native_tokens_cache_write_1h: number | null;
   native_tokens_completion_images: null;
   num_media_prompt: null;
   num_media_completion: null;
@@ -103,6 +106,8 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
     native_tokens_completion: native(tokens.completion),
     native_tokens_reasoning: native(tokens.reasoning),
     native_tokens_cached: native(tokens.cached),
+    native_tokens_cache_write: native(tokens.cacheWrite),
+    native_tokens_cache_write_1h: native(tokens.cacheWrite1h ?? 0),
     native_tokens_completion_images: null,
     num_media_prompt: null,
     num_media_completion: null,

@@ -65,6 +65,8 @@ describe('GET /generation', () => {
         native_tokens_completion: 20,
         native_tokens_reasoning: 5,
         native_tokens_cached: 10,
+        native_tokens_cache_write: 30,
+        native_tokens_cache_write_1h: 20,
         native_tokens_completion_images: null,
         num_media_prompt: null,
         num_media_completion: null,

@@ -138,5 +138,6 @@ function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
     ...(prices.audio !== undefined && { audio: prices.audio }),
     ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
     ...(prices.cache_write !== undefined && { input_cache_write: pricePerToken(prices.cache_write) }),
+    ...(prices.cache_write_1h !== undefined && { input_cache_write_1h: pricePerToken(prices.cache_write_1h) }),
   };
 }

@@ -19,7 +19,7 @@ export function usageRecordOf(more: Partial<UsageRecord> & Pick<UsageRecord, 'ge
     provider: 'east',
     providerName: 'East',
     upstreamId: 'chatcmpl-1',
-    tokens: { prompt: 100, completion: 20, cached: 10, cacheWrite: 0, reasoning: 5 },
+    tokens: { prompt: 100, completion: 20, cached: 10, cacheWrite: 30, cacheWrite1h: 20, reasoning: 5 },
     estimated: false,
     costNano: 1_200_000,
     attempts: [

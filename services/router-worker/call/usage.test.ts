@@ -30,6 +30,16 @@ describe('costOf', () => {
     expect(total({ ...used, cacheWriteTokens: 9_999 }, { prompt: '1', completion: '0', cached_prompt: '0', cache_write: '2' })).toBe(1_200_000);
   });
 
+  it('charges tokens that are kept for an hour at their own price, or else as other writes', () => {
+    const written = { ...used, cacheWriteTokens: 100, cacheWrite1hTokens: 60 };
+    const prices = { prompt: '2', completion: '10', cached_prompt: '0.5', cache_write: '2.5' };
+    // 500 × 2 + 400 × 0.5 + 40 × 2.5 + 60 × 4 + 200 × 10
+    expect(total(written, { ...prices, cache_write_1h: '4' })).toBe(3_540_000);
+    expect(total(written, prices)).toBe(3_450_000);
+    expect(total(written, { ...prices, cache_write: undefined, cache_write_1h: '4' })).toBe(3_520_000);
+    expect(total({ ...written, cacheWrite1hTokens: 9_999 }, { ...prices, cache_write_1h: '4' }), 'no more than were written').toBe(3_600_000);
+  });
+
   it('charges each picture and recording of the request that have a price', () => {
     const picture = { type: 'image_url' as const, image_url: { url: 'https://a.test/x.png' } };
     const recording = { type: 'input_audio' as const, input_audio: { data: 'aGk=', format: 'wav' } };

@@ -67,10 +67,12 @@ const NO_COST: Cost = { total: 0, prompt: 0, completion: 0 };
 
 /** Rounded half up once. The prompt includes tokens read from and written to a cache; fees are per call, picture and recording. */
 export function costOf(used: ProviderUsage, request: ChatRequest, prices: NanoPrices): Cost {
-  const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens = 0 } = used;
+  const { promptTokens, completionTokens, cachedTokens, cacheWriteTokens = 0, cacheWrite1hTokens = 0 } = used;
   const cached = Math.min(cachedTokens, promptTokens);
   const written = Math.min(cacheWriteTokens, promptTokens - cached);
-  const prompt = BigInt(promptTokens - cached - written) * prices.prompt + BigInt(cached) * prices.cachedPrompt + BigInt(written) * prices.cacheWrite;
+  const forAnHour = Math.min(cacheWrite1hTokens, written);
+  const writes = BigInt(written - forAnHour) * prices.cacheWrite + BigInt(forAnHour) * prices.cacheWrite1h;
+  const prompt = BigInt(promptTokens - cached - written) * prices.prompt + BigInt(cached) * prices.cachedPrompt + writes;
   const completion = BigInt(completionTokens) * prices.completion;
   const fees = TOKENS_PER_PRICE * feesOf(request, prices);
   return { total: rounded(prompt + completion + fees), prompt: rounded(prompt), completion: rounded(completion) };

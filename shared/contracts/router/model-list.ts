@@ -12,6 +12,7 @@ export interface ModelPricing {
   audio?: string;
   input_cache_read?: string;
   input_cache_write?: string;
+  input_cache_write_1h?: string;
 }
 
 export interface ModelEntry {

@@ -63,6 +63,8 @@ export interface ProviderUsage {
   completionTokens: number;
   cachedTokens: number;
   cacheWriteTokens?: number;
+  /** Part of `cacheWriteTokens`: those kept for an hour instead of minutes. */
+  cacheWrite1hTokens?: number;
   promptAudioTokens?: number;
   promptVideoTokens?: number;
   /** Part of `completionTokens`, as are those of sound and pictures. */

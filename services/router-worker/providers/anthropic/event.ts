@@ -8,6 +8,7 @@ const usage = z
     input_tokens: count,
     output_tokens: count,
     cache_creation_input_tokens: count,
+    cache_creation: z.object({ ephemeral_1h_input_tokens: count }).nullish().catch(null),
     cache_read_input_tokens: count,
     output_tokens_details: z.object({ thinking_tokens: count }).nullish().catch(null),
     service_tier: z.string().nullish().catch(null),

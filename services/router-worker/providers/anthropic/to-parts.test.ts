@@ -94,7 +94,10 @@ describe('an answer', () => {
       { type: 'tool-call-start', index: 1, id: 'toolu_01B', name: 'get_time' },
       { type: 'tool-call-delta', index: 1, arguments: '{}' },
       { type: 'finish', reason: 'tool_calls', nativeReason: 'tool_use' },
-      { type: 'usage', usage: { promptTokens: 1_120, completionTokens: 93, cachedTokens: 1_000, cacheWriteTokens: 100, reasoningTokens: 60 } },
+      {
+        type: 'usage',
+        usage: { promptTokens: 1_120, completionTokens: 93, cachedTokens: 1_000, cacheWriteTokens: 100, cacheWrite1hTokens: 60, reasoningTokens: 60 },
+      },
     ]);
   });
 
@@ -153,6 +156,20 @@ describe('an answer', () => {
         parts: [{ type: 'response-metadata', id: null }, { type: 'finish' }],
       });
     }
+  });
+
+  it('counts what is kept for an hour as part of what was written, by the end where it says it again', () => {
+    const begun = (cache: object | null) => ({
+      type: 'message_start',
+      message: { usage: { input_tokens: 9, cache_creation_input_tokens: 50, cache_creation: cache } },
+    });
+    const usageOf = (...events: object[]) => read(events).parts.at(-1);
+    const hour = (tokens: number) => ({ ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: tokens });
+    expect(usageOf(begun(hour(30)), end('end_turn'))).toMatchObject({ usage: { cacheWriteTokens: 50, cacheWrite1hTokens: 30 } });
+    expect(usageOf(begun(hour(30)), end('end_turn', { output_tokens: 5, cache_creation: hour(40) }))).toMatchObject({ usage: { cacheWrite1hTokens: 40 } });
+    expect(usageOf(begun(hour(99)), end('end_turn'))).toMatchObject({ usage: { cacheWriteTokens: 50, cacheWrite1hTokens: 50 } });
+    for (const none of [null, hour(0), { ephemeral_1h_input_tokens: 'many' }])
+      expect(usageOf(begun(none), end('end_turn'))).not.toHaveProperty('usage.cacheWrite1hTokens');
   });
 
   it('is read past events, blocks and deltas that are not known', () => {

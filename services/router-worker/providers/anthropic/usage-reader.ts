@@ -19,11 +19,13 @@ export class UsageReader {
     const last = (name: 'input_tokens' | 'cache_creation_input_tokens' | 'cache_read_input_tokens') => usage?.[name] ?? this.#start?.[name] ?? 0;
     const cachedTokens = last('cache_read_input_tokens');
     const cacheWriteTokens = last('cache_creation_input_tokens');
+    const keptForAnHour = (usage?.cache_creation ?? this.#start?.cache_creation)?.ephemeral_1h_input_tokens ?? 0;
     return {
       promptTokens: last('input_tokens') + cachedTokens + cacheWriteTokens,
       completionTokens,
       cachedTokens,
       cacheWriteTokens,
+      ...(keptForAnHour > 0 && { cacheWrite1hTokens: Math.min(keptForAnHour, cacheWriteTokens) }),
       reasoningTokens: Math.min(usage?.output_tokens_details?.thinking_tokens ?? 0, completionTokens),
     };
   }
