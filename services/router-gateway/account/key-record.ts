@@ -40,6 +40,9 @@ export interface KeyRecord extends UsageFields, LimitFields {
   tokens_per_minute: number | null;
   calls_at_once: number | null;
   is_management_key: boolean;
+  /** Since when it is known to be exposed; null: it is not, or it was enabled again since. */
+  exposed_at: string | null;
+  exposed_where: string | null;
 }
 
 /** The calling key in responses of `/key`. */
@@ -77,6 +80,8 @@ export function keyRecordOf({ key, spend }: KeyWithSpend, windows: SpendWindows)
     tokens_per_minute: key.tokensPerMinute,
     calls_at_once: key.callsAtOnce,
     is_management_key: key.isManagement,
+    exposed_at: key.exposedAt?.toISOString() ?? null,
+    exposed_where: key.exposedWhere,
   };
 }
 

@@ -21,9 +21,13 @@ export interface KeyRow {
   callsAtOnce: number | null;
   createdAt: Date;
   updatedAt: Date | null;
+  /** Since when it is known to be exposed. Null: it is not, or it was enabled again since. */
+  exposedAt: Date | null;
+  /** Noted last. */
+  exposedWhere: string | null;
 }
 
-export type NewKeyRow = Omit<KeyRow, 'isManagement' | 'createdAt' | 'updatedAt'>;
+export type NewKeyRow = Omit<KeyRow, 'isManagement' | 'createdAt' | 'updatedAt' | 'exposedAt' | 'exposedWhere'>;
 /** Absent: unchanged. */
 export type KeyChanges = Partial<Pick<KeyRow, keyof typeof changeable>>;
 
@@ -31,6 +35,10 @@ export interface KeyWithSpend {
   key: KeyRow;
   /** Null before the first call. */
   spend: KeySpend | null;
+}
+
+interface ExposedKey extends KeyWithSpend {
+  isMailQueued: boolean;
 }
 
 /** Columns that PATCH may change, and their types. */
@@ -76,11 +84,24 @@ export class KeyRows {
     return rows.map(withSpend);
   }
 
-  /** Null: there is no such key. */
+  /** Enabling a key ends its exposure. Null: there is no such key. */
   async change(hash: string, changes: KeyChanges): Promise<KeyWithSpend | null> {
     const given = changeableFields.filter((field) => changes[field] !== undefined);
     const { rows } = await this.#database.query<JoinedRow>(UPDATE, [hash, given, ...changeableFields.map((field) => changes[field] ?? null)]);
     return rows[0] === undefined ? null : withSpend(rows[0]);
+  }
+
+  /**
+   * Notes that a key is exposed, and queues a mail to its owner: once per exposure and place, and never more than `maxMails` per exposure. An exposure lasts
+   * until the key is enabled.
+   * @returns null: there is no such key; `isMailQueued` is also false for a repeat, and without an address
+   */
+  async expose(hash: string, noted: { where: string; disable: boolean; mailId: string; maxMails: number }): Promise<ExposedKey | null> {
+    const { where, disable, mailId, maxMails } = noted;
+    const { rows } = await this.#database.query<JoinedRow & { mails: number }>(EXPOSE, [hash, where, disable, mailId, maxMails]);
+    if (rows[0] === undefined) return null;
+    const { mails, ...row } = rows[0];
+    return { ...withSpend(row), isMailQueued: mails > 0 };
   }
 
   /** What it has spent stays, and so do its generations. @returns false: there is no such key */
@@ -107,6 +128,7 @@ function withSpend(row: JoinedRow): KeyWithSpend {
 }
 
 const KEY = `k.id, k.hash, k.label, k.management as "isManagement", k.creator_user_id as "creatorUserId", k.created_at as "createdAt", k.updated_at as "updatedAt",
+  k.exposed_at as "exposedAt", k.exposed_where as "exposedWhere",
   ${changeableFields.map((field) => `k.${changeable[field][0]} as "${field}"`).join(', ')}`;
 
 // float8: exact up to 9 million USD, and never refused.
@@ -130,11 +152,13 @@ const SELECT_PAGE: NamedStatement = {
     order by k.created_at desc, k.id limit $2::int offset $3::int`,
 };
 
+const IS_ENABLED = `'disabled' = any($2::text[]) and not $${changeableFields.indexOf('disabled') + 3}::boolean`;
+
 const UPDATE: NamedStatement = {
   name: 'router-gateway-change-key',
   // A null is a value, so the fields that are given are named.
   text: `with changed as (
-      update router_keys set updated_at = now(),
+      update router_keys set updated_at = now(), ${['exposed_at', 'exposed_where'].map((column) => `${column} = case when ${IS_ENABLED} then null else ${column} end`).join(', ')},
         ${changeableFields.map((field, at) => setting(field, at + 3)).join(', ')}
       where hash = $1 returning *)
     select ${KEY}, ${SPEND} from changed k left join key_spend s on s.key_id = k.id`,
@@ -144,6 +168,20 @@ function setting(field: keyof typeof changeable, parameter: number): string {
   const [column, type] = changeable[field];
   return `${column} = case when '${field}' = any($2::text[]) then $${parameter}::${type} else ${column} end`;
 }
+
+const EXPOSE: NamedStatement = {
+  name: 'router-gateway-expose-key',
+  text: `with exposed as (
+      update router_keys set updated_at = now(), disabled = disabled or $3::boolean, exposed_at = coalesce(exposed_at, now()), exposed_where = $2
+      where hash = $1 returning *
+    ), mailed as (
+      insert into mails (id, kind, recipient, key_id, key_name, key_label, exposed_at, exposed_where)
+      select $4, 'key-exposed', owner_email, id, name, label, exposed_at, exposed_where from exposed
+      where owner_email is not null and (select count(*) from mails where key_id = exposed.id and exposed_at = exposed.exposed_at) < $5::int
+      on conflict (key_id, exposed_at, exposed_where) do nothing returning 1
+    )
+    select ${KEY}, ${SPEND}, (select count(*) from mailed)::int as mails from exposed k left join key_spend s on s.key_id = k.id`,
+};
 
 const DELETE: NamedStatement = { name: 'router-gateway-delete-key', text: 'delete from router_keys where hash = $1' };
 

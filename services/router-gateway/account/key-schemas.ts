@@ -8,10 +8,11 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 export const WORKSPACE = 'default';
 
 const isPrintable = (text: string) => !UNPRINTABLE.test(text);
+const printable = (characters: number) => z.string().max(characters).refine(isPrintable, 'must not contain control characters or line breaks');
 const rate = z.number().int().min(1).max(accountLimits.rate).nullable();
 
 const changeable = {
-  name: z.string().min(1).max(accountLimits.nameCharacters).refine(isPrintable, 'must not contain control characters or line breaks'),
+  name: printable(accountLimits.nameCharacters).min(1),
   disabled: z.boolean(),
   /** USD; 0: nothing may be spent. */
   limit: z.number().min(0).max(MAX_LIMIT_USD).nullable(),
@@ -31,8 +32,15 @@ export type ChangeKeyRequest = z.infer<typeof changeKeyRequest>;
 /** POST /keys */
 export const createKeyRequest = changeKeyRequest.extend({
   name: changeable.name,
-  creator_user_id: z.string().max(accountLimits.nameCharacters).refine(isPrintable, 'must not contain control characters or line breaks').nullish(),
+  creator_user_id: printable(accountLimits.nameCharacters).nullish(),
   workspace_id: z.literal(WORKSPACE).optional(),
+});
+
+/** POST /keys/{hash}/exposed */
+export const exposedKeyRequest = z.strictObject({
+  /** For people. */
+  where: printable(accountLimits.whereCharacters).min(1),
+  disable: z.boolean().default(true),
 });
 
 /** GET /keys */

@@ -128,6 +128,8 @@ describe('POST /keys', () => {
       tokens_per_minute: null,
       calls_at_once: null,
       is_management_key: false,
+      exposed_at: null,
+      exposed_where: null,
     });
   });
 

@@ -10,7 +10,7 @@ import { ulid } from '#shared/ids.ts';
 import { keyScopes } from '../plugins/key-scopes.ts';
 import { keyRecordOf } from './key-record.ts';
 import type { KeyChanges, KeyRows, KeyWithSpend, NewKeyRow } from './key-rows.ts';
-import { type ChangeKeyRequest, changeKeyRequest, createKeyRequest, listKeysQuery } from './key-schemas.ts';
+import { type ChangeKeyRequest, changeKeyRequest, createKeyRequest, exposedKeyRequest, listKeysQuery } from './key-schemas.ts';
 import { isKeyHash, type KnownKeys } from './known-keys.ts';
 import { accountLimits } from './limits.ts';
 import { newSecret } from './new-secret.ts';
@@ -22,12 +22,12 @@ export interface KeysDeps {
   clock: Clock;
 }
 
-/** GET, POST /keys and GET, PATCH, DELETE /keys/{hash}, for management keys. Keys of the file are listed first, and cannot be changed. */
+/** GET, POST /keys, GET, PATCH, DELETE /keys/{hash} and POST /keys/{hash}/exposed, for management keys. Keys of the file are listed first, and cannot be changed. */
 export function keys({ knownKeys, keyRows, bus, clock }: KeysDeps): FastifyPluginAsyncZod {
   const params = z.object({ hash: z.string() });
   const recordOf = (key: KeyWithSpend) => keyRecordOf(key, windowsAt(clock.nowMs()));
-  const checkChangeable = (hash: string) => {
-    if (knownKeys.isOfFile(hash)) throw new SwitchyardError('request.conflict', "This key is of the router's configuration: change it there");
+  const checkChangeable = (hash: string, instead = 'change it there') => {
+    if (knownKeys.isOfFile(hash)) throw new SwitchyardError('request.conflict', `This key is of the router's configuration: ${instead}`);
     if (!isKeyHash(hash)) throw unknownKey();
   };
   /** Ends the key's entry in all caches. A notice may be lost: entries expire, too. */
@@ -61,6 +61,15 @@ export function keys({ knownKeys, keyRows, bus, clock }: KeysDeps): FastifyPlugi
       if (changed === null) throw unknownKey();
       announce(hash);
       return { data: recordOf(changed) };
+    });
+
+    app.post('/keys/:hash/exposed', { schema: { params, body: exposedKeyRequest } }, async ({ params: { hash }, body }) => {
+      checkChangeable(hash, 'remove it there, and give its callers another');
+      const mailId = `mail_${ulid(clock.nowMs()).toLowerCase()}`;
+      const exposed = await keyRows.expose(hash, { ...body, mailId, maxMails: accountLimits.mailsPerExposure });
+      if (exposed === null) throw unknownKey();
+      announce(hash);
+      return { data: recordOf(exposed), mail_queued: exposed.isMailQueued };
     });
 
     app.delete('/keys/:hash', { schema: { params } }, async ({ params: { hash } }) => {

@@ -57,7 +57,15 @@ const CREATED_UNKNOWN = new Date(0);
 
 function rowOfFileKey(key: CallerKey): KeyRow {
   const { id, hash, label, isManagement, disabled, expiresAtMs, limitNano, limitReset, rates } = key;
-  const ofRowsAlone = { includeByokInLimit: false, ownerEmail: null, creatorUserId: null, createdAt: CREATED_UNKNOWN, updatedAt: null };
+  const ofRowsAlone = {
+    includeByokInLimit: false,
+    ownerEmail: null,
+    creatorUserId: null,
+    createdAt: CREATED_UNKNOWN,
+    updatedAt: null,
+    exposedAt: null,
+    exposedWhere: null,
+  };
   const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs);
   return { id, hash, name: label, label, isManagement, disabled, limitNano, limitReset, expiresAt, ...rates, ...ofRowsAlone };
 }

@@ -8,6 +8,10 @@ export const accountLimits = {
   nameCharacters: 200,
   /** The longest address of SMTP. */
   emailCharacters: 254,
+  /** Of the place where a key was found: an address of a page, or a sentence. */
+  whereCharacters: 500,
+  /** Places of one exposure of which the owner is notified. */
+  mailsPerExposure: 10,
   /** Per minute or at once: beyond what a deployment serves, and sums of them stay exact. */
   rate: 1_000_000_000,
   /** A `code_challenge`, its verifier (RFC 7636: 128) and a code. */
