@@ -82,6 +82,18 @@ export const settingGroups = [
     ],
   },
   {
+    title: 'Mail',
+    settings: [
+      {
+        name: 'SMTP_URL',
+        default: 'none',
+        meaning:
+          'mail server for notices of exposed keys: smtp://host:587 or smtps://host:465, with user:password@ before the host if it wants a login. Without it mails wait',
+      },
+      { name: 'MAIL_FROM', default: 'none', meaning: 'sender of those mails: an address, or a name and the address in angle brackets; needed with SMTP_URL' },
+    ],
+  },
+  {
     title: 'Callbacks',
     settings: [
       {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { mailConfigOf } from '#shared/config/mail-settings.ts';
 import { natsConfigOf } from '#shared/config/nats-settings.ts';
 import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -19,6 +20,8 @@ export function parseConfig(environment: Environment) {
     redisUrl: data.REDIS_URL ?? null,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
+    /** Null: mails wait. */
+    mail: mailConfigOf(data),
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
   } as const;
 }

@@ -40,7 +40,7 @@ await runProcess({
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
-    const { drainTimeoutMs, outboundAllowHosts, scriptedWordsPerSecond } = config;
+    const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;
     const deps = {
       config: routerConfig,
       environment,
@@ -53,6 +53,7 @@ await runProcess({
       tracing,
       clock: systemClock,
       actorClock: databaseClock,
+      mail,
       outboundAllowHosts,
       scriptedWordsPerSecond,
       drainTimeoutMs,

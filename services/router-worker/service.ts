@@ -3,6 +3,7 @@ import { onKeyChanged } from '#bus/key-notices.ts';
 import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { MailConfig } from '#shared/config/mail-settings.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
@@ -19,6 +20,8 @@ import { type CallItemsDeps, callItems } from './call-items.ts';
 import { upstreamsOf } from './call-span.ts';
 import { CallWatch } from './call-watch.ts';
 import { startLedger } from './ledger/ledger.ts';
+import { startMails } from './mails/mails.ts';
+import { smtpMailer } from './mails/smtp-mailer.ts';
 import { openProviders } from './providers/registry.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
@@ -43,6 +46,8 @@ export interface RouterWorkerDeps {
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
+  /** Null or absent: mails wait. */
+  mail?: MailConfig | null;
   /** Words per second of the scripted model's streams; 0 or absent: unpaced. */
   scriptedWordsPerSecond?: number;
   /** Exact host:port pairs at which pictures may be fetched by http and from private addresses; absent: none. */
@@ -53,7 +58,7 @@ export interface RouterWorkerDeps {
   tracing?: Tracing;
 }
 
-/** Executes router calls of clients and of actors, and writes the ledger of all calls. @throws `config.invalid` naming the variable of a missing credential */
+/** Executes router calls of clients and of actors, writes the ledger of all calls, and sends the mails of the queue. @throws `config.invalid` naming the variable of a missing credential */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const {
     config,
@@ -98,12 +103,13 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     callItems('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, calls),
   ];
   const worker = startWorker(kinds, { bus, database, clock, log, metrics, tracing, running, drainTimeoutMs });
+  const mails = startMails({ database, mailer: deps.mail ? smtpMailer(deps.mail) : null, log, metrics });
   const ledger = startLedger({ usage: bus.usage, database, clock: actorClock, log, metrics });
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
       await reservations.stop();
-      await ledger.stop();
+      await Promise.all([ledger.stop(), mails.stop()]);
       await notices.stop();
       await watch.stop();
       await providers.close();

@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from 'node:path';
+import { mailConfigOf } from '#shared/config/mail-settings.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
@@ -32,6 +33,8 @@ export function parseConfig(environment: Environment) {
     /** Empty: none, or ROUTER_CONFIG. */
     vendors: data.ROUTER_CONFIG === undefined ? enabledVendors(data) : [],
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
+    /** Null: mails wait. */
+    mail: mailConfigOf(data),
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,

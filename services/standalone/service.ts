@@ -66,7 +66,7 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
-  const { drainTimeoutMs, outboundAllowHosts, scriptedWordsPerSecond } = config;
+  const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;
   // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
 
@@ -81,6 +81,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     metrics,
     tracing,
     clock,
+    mail,
     outboundAllowHosts,
     scriptedWordsPerSecond,
     drainTimeoutMs,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mailFrom, smtpUrl } from './mail-settings.ts';
 import { tracingSettings } from './tracing-settings.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -95,6 +96,10 @@ const settingTable = {
   GEMINI_API_KEY: read(['standalone'], text),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
+
+  /** Absent: mails wait. */
+  SMTP_URL: read(['router-worker', 'standalone'], smtpUrl.optional()),
+  MAIL_FROM: read(['router-worker', 'standalone'], mailFrom.optional()),
 
   STREAMING: read(['agent-gateway', 'actor-host', 'standalone'], z.stringbool().default(false)),
   COALESCE_MS: read(['actor-host', 'standalone'], z.coerce.number().int().min(0).max(60_000).default(150)),

@@ -112,6 +112,10 @@ export const metricTable = {
   usageBacklog: gauge('switchyard_usage_backlog', 'Usage records that are in the log and not in the ledger yet.', {}),
   usageBacklogSeconds: gauge('switchyard_usage_backlog_age_seconds', 'Waiting time of the oldest of them; 0 if there is none.', {}),
   reservationsLapsed: counter('switchyard_reservations_lapsed_total', 'Reservations of calls that ended without a usage record.', {}),
+  mails: counter('switchyard_mails_total', 'Attempts to send a mail to the owner of an exposed key: `failed` ones are repeated.', {
+    outcome: ['sent', 'failed', 'given_up'],
+  }),
+  mailsWaiting: gauge('switchyard_mails_waiting', 'Mails that are neither sent nor given up.', {}),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
   callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were due and not posted, without using up an attempt.', {
     reason: ['silent', 'busy'],

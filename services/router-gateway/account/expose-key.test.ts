@@ -47,8 +47,24 @@ const expose = (hash: string, body: object | string, headers = {}) => opened.asM
 const keyOf = async (hash: string) => (await opened.asManager('GET', `/keys/${hash}`)).json().data;
 const mails = async () => (await database.query<Record<string, unknown>>('select * from mails order by created_at, id')).rows;
 
+type Refused = [what: string, body: Record<string, unknown>, param: string];
+const refused: Refused[] = [
+  ['no place', {}, 'where'],
+  ['an empty place', { where: '' }, 'where'],
+  ['a long place', { where: 'a'.repeat(501) }, 'where'],
+  ['a place of another type', { where: 7 }, 'where'],
+  ['a list of places', { where: [PLACE] }, 'where'],
+  ...['\u0000', '\r\nBcc: x@example.com', '\n.\r\n', '\r', '\u001b[2J', '\u2028', '\u202e', '\ud800'].map(
+    (text): Refused => [`a place with ${JSON.stringify(text)}`, { where: `a${text}` }, 'where'],
+  ),
+  ['disable as text', { where: PLACE, disable: 'yes' }, 'disable'],
+  ['disable as null', { where: PLACE, disable: null }, 'disable'],
+  ['disable as a number', { where: PLACE, disable: -1e300 }, 'disable'],
+  ['another recipient', { where: PLACE, owner_email: 'x@example.com' }, 'owner_email'],
+];
+
 describe('POST /keys/{hash}/exposed', () => {
-  it('notes the exposure, disables the key, ends its entries in caches, and queues one mail to its owner', async () => {
+  it('DESIGN 11: notes the exposure, disables the key, ends its entries in caches, and queues one mail to its owner', async () => {
     const { key, data } = await made();
 
     const response = await expose(data.hash, { where: PLACE });
@@ -125,20 +141,7 @@ describe('POST /keys/{hash}/exposed', () => {
     expect(await mails()).toMatchObject([{ recipient: 'late@example.com' }]);
   });
 
-  it.each([
-    ['no place', {}, 'where'],
-    ['an empty place', { where: '' }, 'where'],
-    ['a long place', { where: 'a'.repeat(501) }, 'where'],
-    ['a place of another type', { where: 7 }, 'where'],
-    ['a list of places', { where: [PLACE] }, 'where'],
-    ...['\u0000', '\r\nBcc: x@example.com', '\n.\r\n', '\r', '\u001b[2J', '\u2028', '\u202e', '\ud800'].map(
-      (text) => [`a place with ${JSON.stringify(text)}`, { where: `a${text}` }, 'where'] as const,
-    ),
-    ['disable as text', { where: PLACE, disable: 'yes' }, 'disable'],
-    ['disable as null', { where: PLACE, disable: null }, 'disable'],
-    ['disable as a number', { where: PLACE, disable: -1e300 }, 'disable'],
-    ['another recipient', { where: PLACE, owner_email: 'x@example.com' }, 'owner_email'],
-  ])('refuses %s with 400, names the field, and changes nothing', async (_, body, param) => {
+  it.each(refused)('refuses %s with 400, names the field, and changes nothing', async (_, body, param) => {
     const { data } = await made();
 
     const response = await expose(data.hash, body);
