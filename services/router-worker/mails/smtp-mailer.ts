@@ -12,7 +12,7 @@ const MAX_ERROR_CHARACTERS = 500;
 const oneAddress = z.email();
 
 /** Why an attempt failed. */
-export class MailFailure {
+class MailFailure {
   /** For operators: one line, without the password and the recipient. */
   readonly reason: string;
   /** The server refuses this recipient or this mail, and would refuse it again. */
