@@ -56,6 +56,11 @@ export const settingGroups = [
       },
       { name: 'GEMINI_API_KEY', default: 'none', meaning: 'API key of Google AI Studio; likewise' },
       {
+        name: 'ROUTER_PRICES',
+        default: 'none',
+        meaning: 'YAML or JSON file of prices of these models, by id; keys with a credit limit can call only models with prices',
+      },
+      {
         name: 'SCRIPTED_WORDS_PER_SECOND',
         default: '60',
         meaning: 'speed of the scripted model in streamed answers; 0: as fast as possible. Whole answers have no delay',

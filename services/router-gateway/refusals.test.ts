@@ -54,7 +54,7 @@ it('DESIGN 12: counts each refusal by its reason, and nothing else', async () =>
   await gateway.post(hello, { authorization: 'Bearer wrong' });
   await gateway.post(hello, { authorization: 'Bearer sk-test-management' });
   await gateway.post({ ...hello, temperature: 'warm' });
-  await gateway.post({ ...hello, model: 'of/nobody' });
+  await gateway.post({ ...hello, model: 'of/none' });
   await gateway.post(hello, { origin: 'https://elsewhere.example' });
   await gateway.opened.app.inject({ method: 'POST', url: CHAT, payload: '{', headers: { authorization: 'Bearer sk-test-1', 'content-type': 'text/xml' } });
 
@@ -79,7 +79,7 @@ it.each([
   await eventually(refusals).toEqual([`{reason="${reason}"} 1`]);
 });
 
-it('tells work that is too much from a store that is away', async () => {
+it('distinguishes too much work from a store that is away', async () => {
   const refusals = await reopen({ limit: '1' }, { database: null });
   expect((await gateway.post(hello)).statusCode).toBe(503);
   gateway.faults.crowded = true;

@@ -1,3 +1,5 @@
+import type { EndpointPrices } from '#shared/config/router-config.ts';
+import type { ModelPrices } from './model-prices.ts';
 import type { Upstream } from './upstream.ts';
 import type { Vendor } from './vendors.ts';
 
@@ -10,6 +12,8 @@ interface Upstreams {
   /** Of the settings OPENAI_…; null: not set. */
   openAi: (Upstream & { models: readonly string[] }) | null;
   vendors?: readonly Vendor[];
+  /** Null or absent: none are given. */
+  prices?: ModelPrices | null;
 }
 
 interface Part {
@@ -21,8 +25,8 @@ interface Part {
  * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, else the scripted model. The first
  * model serves the sample agent. Validated like any other.
  */
-export function builtInRouter({ openAi, vendors = [] }: Upstreams): unknown {
-  const parts = [...(openAi === null ? [] : [upstream(openAi)]), ...vendors.map(vendorPart)];
+export function builtInRouter({ openAi, vendors = [], prices = null }: Upstreams): unknown {
+  const parts = [...(openAi === null ? [] : [upstream(openAi, prices)]), ...vendors.map((vendor) => vendorPart(vendor, prices))];
   if (parts.length === 0) parts.push(scripted());
   const models = parts.flatMap((part) => part.models);
   models[0]?.aliases.push(ASSISTANT_ALIAS);
@@ -51,26 +55,33 @@ function scripted(): Part {
   };
 }
 
-function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }): Part {
+function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }, prices: ModelPrices | null): Part {
   const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
   return {
     providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
     models: models.map((name) => ({
       id: `${provider.slug}/${name}`,
       aliases: [name],
-      endpoints: [{ provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
+      endpoints: [
+        { provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS, ...pricesOf(provider.slug, name, prices) },
+      ],
     })),
   };
 }
 
-function vendorPart({ provider, models, modalities }: Vendor): Part {
-  const { slug } = provider;
+function vendorPart({ provider, models, modalities }: Vendor, prices: ModelPrices | null): Part {
+  const { slug = '' } = provider;
   return {
     providers: [provider],
     models: models.map(({ name, maxCompletionTokens }) => ({
       id: `${slug}/${name}`,
       aliases: [name],
-      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens, modalities }],
+      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens, modalities, ...pricesOf(slug, name, prices) }],
     })),
   };
+}
+
+function pricesOf(slug: string, name: string, prices: ModelPrices | null): { prices?: EndpointPrices } {
+  const found = prices?.get(`${slug}/${name}`) ?? prices?.get(name);
+  return found === undefined ? {} : { prices: found };
 }

@@ -28,6 +28,11 @@ describe('the settings', () => {
     expect(parseConfig({ LOG_LEVEL: 'WARNING', MANIFEST: 'agent.yaml' })).toMatchObject({ logLevel: 'WARNING', isSampleAgent: false });
   });
 
+  it('refuse prices beside a file that has its own', () => {
+    expect(parseConfig({ ROUTER_PRICES: 'prices.yaml' }).routerPricesPath).toBe(resolve('prices.yaml'));
+    expect(() => parseConfig({ ROUTER_PRICES: 'prices.yaml', ROUTER_CONFIG: 'router.yaml' })).toThrow('ROUTER_PRICES has no effect beside ROUTER_CONFIG');
+  });
+
   it('refuse a list of no models', () => {
     expect(() => parseConfig({ OPENAI_API_KEY: 'k', OPENAI_MODELS: ' , ' })).toThrow('OPENAI_MODELS');
   });

@@ -4,6 +4,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
 import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { givenSettings } from './given-settings.ts';
 import { upstreamOf } from './upstream.ts';
@@ -28,6 +29,8 @@ export function parseConfig(environment: Environment) {
     isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
+    /** Null: no prices. */
+    routerPricesPath: pricesPathOf(data),
     /** Null: ROUTER_CONFIG, or neither OPENAI_API_KEY nor OPENAI_BASE_URL. */
     openAi: data.ROUTER_CONFIG === undefined ? upstreamOf(data) : null,
     /** Empty: none, or ROUTER_CONFIG. */
@@ -57,6 +60,18 @@ export function parseConfig(environment: Environment) {
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
     envFile: data.SWITCHYARD_ENV_FILE ?? null,
   } as const;
+}
+
+function pricesPathOf({
+  ROUTER_PRICES: path,
+  ROUTER_CONFIG: router,
+}: {
+  ROUTER_PRICES?: string | undefined;
+  ROUTER_CONFIG?: string | undefined;
+}): string | null {
+  if (path === undefined) return null;
+  if (router === undefined) return resolve(path);
+  throw new SwitchyardError('config.invalid', 'ROUTER_PRICES has no effect beside ROUTER_CONFIG: put the prices into that file, as `prices` of its endpoints');
 }
 
 export type StandaloneConfig = ReturnType<typeof parseConfig>;

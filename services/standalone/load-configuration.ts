@@ -8,6 +8,7 @@ import { builtInRouter } from './built-in-router.ts';
 import type { StandaloneConfig } from './config.ts';
 import { withModels } from './list-models.ts';
 import { missingModels } from './missing-models.ts';
+import { priceWarnings, readModelPrices } from './model-prices.ts';
 import { unknownModelKey } from './unknown-model-key.ts';
 
 export interface Configuration {
@@ -17,7 +18,10 @@ export interface Configuration {
   bundle: LoadedBundle;
 }
 
-type Paths = Pick<StandaloneConfig, 'manifestPath' | 'documentsPath' | 'routerConfigPath' | 'openAi' | 'vendors' | 'isSampleAgent' | 'publicBaseUrl'>;
+type Paths = Pick<
+  StandaloneConfig,
+  'manifestPath' | 'documentsPath' | 'routerConfigPath' | 'routerPricesPath' | 'openAi' | 'vendors' | 'isSampleAgent' | 'publicBaseUrl'
+>;
 
 interface Environments {
   /** With generated keys. */
@@ -31,15 +35,17 @@ interface Environments {
  * @throws `config.invalid` listing every fault of one of them, or the agent's models that the router does not have
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
-  const { manifestPath, documentsPath, routerConfigPath, openAi, vendors, isSampleAgent, publicBaseUrl } = config;
+  const { manifestPath, documentsPath, routerConfigPath, routerPricesPath, openAi, vendors, isSampleAgent, publicBaseUrl } = config;
   const upstream = openAi === null ? null : await withModels(openAi, environment);
-  const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream, vendors }) : null;
+  const prices = routerPricesPath === null ? null : await readModelPrices(routerPricesPath);
+  const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream, vendors, prices }) : null;
   const use = { secrets: 'all', provider: providerBlock } as const;
   const routerConfig =
     routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment, use) : await loadRouterConfig(routerConfigPath, environment, use);
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
-  const warnings = [...bundle.warnings, ...unknownModelKey(bundle, routerConfig, environment)];
+  const unpriced = routerConfigPath === null ? priceWarnings(routerConfig, prices) : [];
+  const warnings = [...bundle.warnings, ...unknownModelKey(bundle, routerConfig, environment), ...unpriced];
   return { routerConfig, builtInRouterConfig, bundle: { ...bundle, warnings } };
 }

@@ -28,23 +28,24 @@ export const providerIdentity = { slug, name: z.string().min(1).optional(), kind
 const opaqueProvider = z.looseObject(providerIdentity);
 export type ProviderConfig = z.infer<typeof opaqueProvider>;
 
+/** USD: per million tokens, per call (`request`), per picture and per recording of the request. Cached prompts cost what others do unless they have a price. */
+export const endpointPrices = z.strictObject({
+  prompt: price,
+  completion: price,
+  cached_prompt: price.optional(),
+  cache_write: price.optional(),
+  /** Of tokens written to a cache for an hour; absent: `cache_write`. */
+  cache_write_1h: price.optional(),
+  request: price.optional(),
+  image: price.optional(),
+  audio: price.optional(),
+});
+export type EndpointPrices = z.infer<typeof endpointPrices>;
+
 const endpoint = z.strictObject({
   provider: slug,
   upstream_model: z.string().min(1),
-  /** USD: per million tokens, per call (`request`), per picture and per recording of the request. Cached prompts cost what others do unless they have a price. */
-  prices: z
-    .strictObject({
-      prompt: price,
-      completion: price,
-      cached_prompt: price.optional(),
-      cache_write: price.optional(),
-      /** Of tokens written to a cache for an hour; absent: `cache_write`. */
-      cache_write_1h: price.optional(),
-      request: price.optional(),
-      image: price.optional(),
-      audio: price.optional(),
-    })
-    .optional(),
+  prices: endpointPrices.optional(),
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
   /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */

@@ -82,6 +82,8 @@ const settingTable = {
   /** Signs ids; the same in every process that mints or verifies them. `npm start` generates it. */
   HOUSE_SECRET: read([...gateways, 'actor-host', 'operator'], z.string().min(32, 'must have at least 32 characters')),
   ROUTER_CONFIG: { ...read(withRouterConfig, z.string()), ...read(['standalone'], text) },
+  /** Of the models that are served without ROUTER_CONFIG. */
+  ROUTER_PRICES: read(['standalone'], text),
   MANIFEST: { ...read(ofAgent, z.string()), ...read(['standalone'], text) },
   DOCUMENTS: read([...ofAgent, 'standalone'], text),
   PUBLIC_BASE_URL: read([...ofAgent, 'standalone'], z.url({ protocol: /^https?$/ }).optional()),

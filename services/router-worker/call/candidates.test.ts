@@ -143,7 +143,9 @@ describe('eligible endpoints', () => {
       candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], model }, maxTokens: null, reserved }, catalogue);
     expect(named(candidatesOf('a/one', true))).toEqual(['a/one@west']);
     expect(named(candidatesOf('a/one', false))).toEqual(['a/one@east', 'a/one@west']);
-    expect(refusal(() => candidatesOf('b/two', true)).details).toEqual({ excluded_by: [{ filter: 'unpriced', endpoints: ['b/two@east'] }] });
+    const unpriced = refusal(() => candidatesOf('b/two', true));
+    expect(unpriced.details).toEqual({ excluded_by: [{ filter: 'unpriced', endpoints: ['b/two@east'] }] });
+    expect(unpriced.message, 'what to do').toMatch(/prices of its endpoints, or ROUTER_PRICES/);
   });
 
   it('counts no field that only the router reads among the required parameters', () => {

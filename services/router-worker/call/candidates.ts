@@ -23,6 +23,10 @@ export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamReq
   return { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
 }
 
+/** For the operator: no change of the request helps. */
+const UNPRICED =
+  "The API key has a credit limit, and the model has no prices: they are set in the router's configuration (prices of its endpoints, or ROUTER_PRICES of npm start)";
+
 type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved'>;
 
 /** Index of the configuration. */
@@ -69,7 +73,7 @@ export function candidatesFor({ request, maxTokens, reserved = false }: Asked, c
   }
   const modelEndpoints = inOrderOf(request, fitting, exclusions);
   if (modelEndpoints.length === 0) {
-    throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
+    throw new SwitchyardError('router.no_provider', isUnpriced(exclusions) ? UNPRICED : 'No provider meets the requirements of this request', {
       details: { excluded_by: [...exclusions].map(([filter, endpoints]) => ({ filter, endpoints })) },
     });
   }
@@ -91,6 +95,10 @@ export function namedModels({ model, models = [] }: ChatRequest, catalogue: Cata
 /** What a reserved call costs is billed. */
 function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   return all.filter((modelEndpoint) => passes(modelEndpoint, modelEndpoint.endpoint.prices !== undefined, 'unpriced', exclusions));
+}
+
+function isUnpriced(exclusions: Exclusions): boolean {
+  return exclusions.size === 1 && exclusions.has('unpriced');
 }
 
 /** `model`, then `models`, each once; unknown names beside known ones are skipped. */
