@@ -186,9 +186,9 @@ export interface BlobStore {
 /** What calls have used, until it is in the ledger. Without a maximum age: a record stays until a handler has accepted it. */
 export interface UsageLog {
   /**
-   * Resolves once the record is stored. A message id seen within the last 120 s is a duplicate and stores nothing. The first try is sent in this call, on the
-   * connection of token frames: while the bus is ready, a record leaves this process before a frame that is published to `tokens` after it, without an await
-   * between the two. While the broker is away the record is kept in memory and sent again until it is stored or the bus closes.
+   * Resolves once the record is stored. A record whose message id was seen within the last 120 s may be stored again or not: handlers must bear both. The first
+   * try is sent at the end of the tick at the latest, with the other records of the tick, on the connection of token frames: while the bus is ready, a record
+   * leaves this process before a frame that is published to `tokens` after it, without an await between the two. While the broker is away the record is kept in memory and sent again until it is stored or the bus closes.
    *
    * Rejects only with `bus.full`, `bus.closed`, `bus.body_too_large` and refusals that last, such as a missing permission: then the record is not kept here.
    * @param body at most 128 KiB
@@ -210,6 +210,7 @@ export interface UsageMessage {
 }
 
 export interface UsageBacklog {
+  /** Or messages of several records, in a driver that stores those of a tick together. */
   records: number;
   /** When the oldest of them was stored, by the log's own clock; null for none. */
   oldestAtMs: number | null;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
+import { quoted } from './quoted.ts';
 
 /** The newest version that this release reads. It writes version 1 (ADR 37). */
 export const ROUTER_CALL_VERSION = 2;
@@ -98,9 +99,6 @@ export function isClientCall(value: unknown): value is RouterCall {
   );
 }
 
-/** Characters that JSON does not escape. */
-const UNESCAPED = /^[ !#-[\]-~]*$/;
-
 /** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
   const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, reserved, countedTokens, maxTokens } = call;
@@ -110,8 +108,4 @@ export function clientCallText(call: ClientCall, requestText: string): string {
   const reservation = reserved === undefined ? '' : `"reserved":${reserved},`;
   const counted = countedTokens === undefined ? '' : `"countedTokens":${countedTokens},`;
   return `{${names},${facts},${caller},${reservation}${counted}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
-}
-
-function quoted(text: string): string {
-  return UNESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
 }

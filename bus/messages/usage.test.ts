@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { USAGE_RECORD_VERSION, type UsageAttempt, type UsageRecord, usageRecord } from './usage.ts';
+import { ledgerFieldsIn, USAGE_RECORD_VERSION, type UsageAttempt, type UsageRecord, usageRecord, usageRecordText } from './usage.ts';
 
 const attempt: UsageAttempt = {
   provider: 'one',
@@ -42,6 +43,66 @@ const record: UsageRecord = {
 
 it('reads back what was written', () => {
   expect(usageRecord.parse(JSON.parse(JSON.stringify(record)))).toEqual(record);
+});
+
+const text = fc.oneof(fc.constantFrom('acme/model', 'one', 'gen-g1-02'), fc.string({ unit: 'binary' }));
+const name = fc.option(text, { nil: null });
+const count = fc.oneof(fc.nat(), fc.nat({ max: Number.MAX_SAFE_INTEGER }));
+const some: fc.Arbitrary<UsageRecord> = fc
+  .record({
+    ...{ generationId: text, keyId: text, reserved: fc.boolean(), createdAtMs: count, model: name, provider: name, costNano: count, serviceTier: name },
+    ...{
+      tokens: fc.record(
+        { prompt: count, completion: count, reasoning: count, cached: count, cacheWrite: count, cacheWrite1h: count },
+        { requiredKeys: ['prompt', 'completion', 'reasoning', 'cached', 'cacheWrite'] },
+      ),
+      upstreamId: name,
+      user: name,
+    },
+    ...{ streamed: fc.boolean(), cancelled: fc.boolean(), estimated: fc.boolean(), providerName: name, sessionId: name, nativeFinishReason: name },
+    metadata: fc.option(fc.dictionary(text, text), { nil: null }),
+    attempts: fc.array(
+      fc.record({
+        code: name,
+        firstTokenMs: fc.option(fc.double({ min: 0, max: 1e9, noNaN: true }), { nil: null }),
+        costNano: fc.option(count, { nil: null }),
+      }),
+    ),
+  })
+  .map(({ attempts, ...changes }) => ({ ...record, ...changes, attempts: attempts.map((change) => ({ ...attempt, ...change })) }));
+
+it('is written as JSON, whatever it contains', () => {
+  fc.assert(
+    fc.property(some, (written) => {
+      expect(JSON.parse(usageRecordText(written))).toEqual(JSON.parse(JSON.stringify(written)));
+    }),
+  );
+});
+
+it('has the same fields for the ledger whether its text is parsed or only its head is read', () => {
+  let heads = 0;
+  fc.assert(
+    fc.property(some, (written) => {
+      const fields = ledgerFieldsIn(usageRecordText(written));
+      if (fields === null) return;
+      heads += 1;
+      expect(written).toMatchObject(fields);
+    }),
+  );
+  expect(heads).toBeGreaterThan(0);
+  expect(ledgerFieldsIn(usageRecordText(record))).toMatchObject({ generationId: 'gen-g1-01', keyId: 'one', reserved: true, costNano: 15 });
+});
+
+it.each([
+  ['another version', JSON.stringify({ ...record, v: 2 })],
+  ['a negative cost', usageRecordText({ ...record, costNano: -1 })],
+  ['a part of a token', usageRecordText({ ...record, tokens: { ...record.tokens, prompt: 0.5 } })],
+  ['a name with escapes', usageRecordText({ ...record, model: 'a"b' })],
+  ['a number that is too large', usageRecordText({ ...record, costNano: 1e21 })],
+  ['another order', JSON.stringify(Object.fromEntries(Object.entries(record).reverse()))],
+  ['no record', '{"v":1}'],
+])('has to be parsed with %s', (_, written) => {
+  expect(ledgerFieldsIn(written)).toBeNull();
 });
 
 it.each([

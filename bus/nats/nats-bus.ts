@@ -13,7 +13,8 @@ import { declareStreams } from './declare-streams.ts';
 import { natsNoticeBoard } from './notice-board.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { admissionStreamsOf, declarationsFor } from './streams.ts';
-import { natsTokenStream } from './tokens/token-stream.ts';
+import { HeldFrames } from './tokens/held-frames.ts';
+import { frameSender, natsTokenStream } from './tokens/token-stream.ts';
 import { natsUsageLog } from './usage/usage-log.ts';
 import { natsWorkQueue } from './work/work-queue.ts';
 
@@ -48,9 +49,10 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
   const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, log);
-  const tokens = natsTokenStream({ link, budgetMs, isAlone: () => work.inFlight() <= 1, log });
+  const held = new HeldFrames(frameSender(link, log));
+  const tokens = natsTokenStream({ link, held, budgetMs, isAlone: () => work.inFlight() <= 1, log });
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
-  const usage = natsUsageLog({ link, budgetMs, ackWaitMs: limits.usageAckWaitMs, onFull, log });
+  const usage = natsUsageLog({ link, held, budgetMs, ackWaitMs: limits.usageAckWaitMs, onFull, log });
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { UsageLog } from '#bus/bus.ts';
-import type { UsageRecord } from '#bus/messages/usage.ts';
+import { type UsageRecord, usageRecordText } from '#bus/messages/usage.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -34,7 +34,7 @@ interface Waiting {
 export async function storeRecord(record: UsageRecord, { limitMs, leaseLost }: Waiting, deps: RecorderDeps): Promise<void> {
   const { usage, log, metrics } = deps;
   const { generationId } = record;
-  const body = JSON.stringify(record);
+  const body = usageRecordText(record);
   let ended: AbortSignal | null = null;
   const end = () => {
     ended ??= limitMs === null ? leaseLost() : AbortSignal.any([leaseLost(), AbortSignal.timeout(limitMs)]);

@@ -109,7 +109,7 @@ export const metricTable = {
   usageRecords: counter('switchyard_usage_records_total', 'Usage records of ended calls that the ledger has taken from the log.', {
     outcome: ['written', 'repeated', 'unusable'],
   }),
-  usageBacklog: gauge('switchyard_usage_backlog', 'Usage records that are in the log and not in the ledger yet.', {}),
+  usageBacklog: gauge('switchyard_usage_backlog', 'Messages of usage records that are in the log and not in the ledger yet.', {}),
   usageBacklogSeconds: gauge('switchyard_usage_backlog_age_seconds', 'Waiting time of the oldest of them; 0 if there is none.', {}),
   reservationsLapsed: counter('switchyard_reservations_lapsed_total', 'Reservations of calls that ended without a usage record.', {}),
   mails: counter('switchyard_mails_total', 'Attempts to send a mail to the owner of an exposed key: `failed` ones are repeated.', {

@@ -124,7 +124,7 @@ export class CommandFeed {
   #ask(): void {
     if (this.#broken || this.#pull.asked > 0) return;
     if (this.#commands.length > PULL_COMMANDS / 2 || this.#bytes > PULL_BYTES / 2) return;
-    this.#pull.ask(PULL_COMMANDS, PULL_BYTES);
+    this.#pull.ask(PULL_COMMANDS, { maxBytes: PULL_BYTES });
   }
 
   #onMessage(message: Msg): void {

@@ -63,15 +63,22 @@ export class Pull {
     return performance.now() - this.#lastAskedAt;
   }
 
-  ask(count: number, maxBytes?: number): void {
+  /** @param expiresMs after it the broker ends the request; absent: it keeps it for long, and shows that it is there */
+  ask(count: number, { maxBytes, expiresMs }: { maxBytes?: number; expiresMs?: number } = {}): void {
     if (this.#broken || count <= 0) return;
     if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    // An undefined max_bytes is omitted.
-    const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
+    // The broker refuses heartbeats of short requests. Undefined fields are omitted.
+    const kept = expiresMs === undefined ? { expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS) } : { expires: nanosOf(expiresMs) };
+    const request = { batch: count, ...kept, max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
+  }
+
+  /** The time of all requests is over: nothing is outstanding. */
+  forget(): void {
+    this.#asked = 0;
   }
 
   /** Resolves when everything that the broker has sent so far is handled. */

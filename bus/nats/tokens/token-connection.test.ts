@@ -45,7 +45,7 @@ it('DESIGN 8: a usage record leaves ahead of the frame that is published after i
   // Text is batched until the end of the tick, terminal frames are not.
   for (let call = 0; call < 20; call += 1) bus.tokens.publish(`tok.gw1.call${call}`, Buffer.from('text'));
   const stored = Array.from({ length: 20 }, (_, call) => {
-    const appended = bus.usage.append(`gen-${call}`, `record-${call}`);
+    const appended = bus.usage.append(`gen-${call}`, `record-${call};`);
     bus.tokens.publish(`tok.gw1.call${call}`, Buffer.from(`frame-${call}`));
     return appended;
   });
@@ -55,8 +55,8 @@ it('DESIGN 8: a usage record leaves ahead of the frame that is published after i
 
   expect(connection).not.toBe(-1);
   for (let call = 0; call < 20; call += 1) {
-    expect(sent.indexOf(`record-${call}\r\n`), `record ${call} is sent there`).not.toBe(-1);
-    expect(sent.indexOf(`record-${call}\r\n`)).toBeLessThan(sent.indexOf(`frame-${call}\r\n`));
+    expect(sent.indexOf(`record-${call};`), `record ${call} is sent there`).not.toBe(-1);
+    expect(sent.indexOf(`record-${call};`)).toBeLessThan(sent.indexOf(`frame-${call}\r\n`));
   }
   await bus.close();
   await way.close();

@@ -11,6 +11,7 @@ import { parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { leaveNow } from '../connection/tick-end.ts';
 import { nanosOf, streams } from '../streams.ts';
+import type { HeldFrames } from './held-frames.ts';
 import { LiveBatches } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
 import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './replay-batches.ts';
@@ -24,39 +25,49 @@ const INACTIVE_MS = 30_000;
 
 interface TokenStreamDeps {
   link: NatsLink;
+  /** Over `frameSender`. */
+  held: HeldFrames;
   budgetMs: number;
   /** Whether at most one item of work is in flight here, so that batching gains nothing. */
   isAlone(): boolean;
   log: Log;
 }
 
+/** Publishes a frame, or drops it. Never throws: held frames have no caller. */
+export function frameSender(link: NatsLink, log: Log): (subject: string, frame: Uint8Array) => void {
+  const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
+  return (subject, frame) => {
+    try {
+      publisher.publish(subject, frame);
+    } catch (error) {
+      log.warn({ err: error, subject }, 'frames are lost');
+    }
+  };
+}
+
 /**
  * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
  * as replay batches. Replays use the main connection.
  */
-export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
-  const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
-  /** Never throws: there is no caller. */
-  function sendLater(subject: string, frames: Uint8Array): void {
-    try {
-      publisher.publish(subject, frames);
-    } catch (error) {
-      log.warn({ err: error, subject }, 'frames are lost');
-    }
-  }
+export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
+  const send = (subject: string, frames: Uint8Array) => held.publish(subject, frames);
   const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
     // A restarted broker has lost the memory stream; the main connection declares it.
     isReady: () => link.areTokensUp && link.isReady,
-    publish: sendLater,
+    publish: send,
   });
-  const liveBatches = new LiveBatches(sendLater);
+  const liveBatches = new LiveBatches(send);
   const subscriptions = new CoreSubscriptions(link.tokens, log);
   const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) =>
     subscriptions.subscribe(pattern, ({ subject, data }) => handler(subject, data));
   const liveReaders = new LiveReaders({ listen, log });
 
-  const flush = () => leaveNow(() => liveBatches.flush());
+  const flush = () =>
+    leaveNow(() => {
+      liveBatches.flush();
+      held.release();
+    });
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
     const consumer = `t-${ulid()}`;
@@ -126,7 +137,7 @@ export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDep
         // Keeps the order, live and in the stream.
         liveBatches.flush();
         replayBatches.flush(subject);
-        publisher.publish(subject, frame);
+        send(subject, frame);
       }
       if (leaves === 'at once' || (leaves === 'alone' && isAlone())) flush();
     },
@@ -158,6 +169,7 @@ export function natsTokenStream({ link, budgetMs, isAlone, log }: TokenStreamDep
     close() {
       liveBatches.flush();
       replayBatches.close();
+      held.release();
       subscriptions.close();
     },
   };

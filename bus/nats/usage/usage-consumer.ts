@@ -10,15 +10,23 @@ import type { NatsLink } from '../connection/link.ts';
 import { Pull } from '../connection/pull.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
 import { nanosOf, streams, USAGE_CONSUMER } from '../streams.ts';
+import { PACKED_ID, unpacked } from './packed-records.ts';
 
 /** Unaccepted records of all consumers; past it the broker delivers no more. */
 const MAX_UNACKNOWLEDGED = 20_000;
 const MAX_WAITING_PULLS = 5_000;
-/** Per pull; at most twice this waits while the handler is busy. */
+/** Of one batch of messages. */
 const PULL_BYTES = 4 * 1024 * 1024;
+/** How long the broker looks for what else there is, once there is a message. */
+const COLLECT_MS = 10;
+/** nats-server 2.9 sometimes ends a request at its time without a word. */
+const LONGEST_COLLECT_MS = 50;
 const ACK_TIMEOUT_MS = 5_000;
 
-interface Delivery extends UsageMessage {
+/** A message of the log. */
+interface Delivery {
+  /** At least one. */
+  records: readonly UsageMessage[];
   /** Reply subject for acks of this delivery. */
   reply: string;
 }
@@ -33,7 +41,8 @@ export interface UsageConsumerOptions {
 }
 
 /**
- * Pulls records, collects those that arrive while the handler runs, and acks each batch that it accepts.
+ * Pulls one message, then all that wait behind it, and acks each batch that the handler accepts. Nothing is pulled while the handler runs: records collect at
+ * the broker, where they wake nothing, and come together.
  *
  * What was delivered in a session of the link is acked in that session only: a broker that lost its store has other records under the same sequences. After
  * a lost connection all is therefore delivered again, which handlers must bear anyway.
@@ -89,14 +98,13 @@ export class UsageConsumer implements Subscription {
       log,
       session,
       onMessage: (message) => this.#onMessage(message),
-      onExpired: () => this.#ask(),
+      onExpired: () => this.#wake?.(),
       onBroken: () => {
         state.isBroken = true;
         this.#wake?.();
       },
     });
     this.#pull = pull;
-    this.#ask();
     try {
       await this.#handleBatches(state);
     } finally {
@@ -110,14 +118,11 @@ export class UsageConsumer implements Subscription {
   async #handleBatches(state: { readonly isBroken: boolean }): Promise<void> {
     let pauseMs = FIRST_BACKOFF_MS;
     while (!state.isBroken && !this.#stop.signal.aborted) {
-      const batch = this.#waiting.splice(0, this.#options.maxBatch);
+      const batch = this.#take();
       if (batch.length === 0) {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
+        await this.#collect(state);
         continue;
       }
-      this.#ask();
       if (await this.#handle(batch)) {
         pauseMs = FIRST_BACKOFF_MS;
         if (!state.isBroken) await this.#ack(batch);
@@ -126,18 +131,60 @@ export class UsageConsumer implements Subscription {
         this.#return([...batch, ...this.#waiting.splice(0)], pauseMs, state);
         await pauseFor(pauseMs, this.#stop.signal);
         pauseMs = Math.min(pauseMs * 2, LONGEST_BACKOFF_MS);
-        this.#ask();
       }
     }
   }
 
+  /** Messages with at most as many records as a batch may have, or one message with more. */
+  #take(): Delivery[] {
+    let [messages, records] = [0, 0];
+    for (const delivery of this.#waiting) {
+      records += delivery.records.length;
+      if (messages > 0 && records > this.#options.maxBatch) break;
+      messages += 1;
+    }
+    return this.#waiting.splice(0, messages);
+  }
+
+  /** Waits for a message, and for those that are there with it. Never rejects. */
+  async #collect(state: { readonly isBroken: boolean }): Promise<void> {
+    const pull = this.#pull;
+    const isOver = () => state.isBroken || this.#stop.signal.aborted;
+    if (pull === null || isOver()) return;
+    if (pull.asked === 0) pull.ask(1);
+    await this.#woken(null);
+    const room = this.#options.maxBatch - this.#waiting.length;
+    if (this.#waiting.length === 0 || room <= 0) return;
+    pull.ask(room, { maxBytes: PULL_BYTES, expiresMs: COLLECT_MS });
+    const untilMs = performance.now() + LONGEST_COLLECT_MS;
+    for (let leftMs = LONGEST_COLLECT_MS; leftMs > 0 && pull.asked > 0 && !isOver(); leftMs = untilMs - performance.now()) await this.#woken(leftMs);
+    pull.forget();
+  }
+
+  /** Until a message is there, or a request or this consumer ends. @param ms null: without a limit */
+  async #woken(ms: number | null): Promise<void> {
+    let timer: NodeJS.Timeout | null = null;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      if (ms !== null) timer = setTimeout(resolve, ms);
+    });
+    this.#wake = null;
+    if (timer !== null) clearTimeout(timer);
+  }
+
   /** Never rejects. @returns whether the handler accepted all of it */
   async #handle(batch: readonly Delivery[]): Promise<boolean> {
+    const records = batch.flatMap((delivery) => delivery.records);
+    const { maxBatch, log } = this.#options;
     try {
-      await this.#handler(batch.map(({ messageId, body }) => ({ messageId, body })));
+      for (let at = 0; at < records.length; at += maxBatch) {
+        // Its records may come again, to whichever consumer.
+        if (at > 0 && this.#stop.signal.aborted) return false;
+        await this.#handler(records.slice(at, at + maxBatch));
+      }
       return true;
     } catch (error) {
-      this.#options.log.warn({ err: error, records: batch.length }, 'a batch of usage records was rejected: it is delivered again');
+      log.warn({ err: error, records: records.length }, 'a batch of usage records was rejected: it is delivered again');
       return false;
     }
   }
@@ -177,17 +224,16 @@ export class UsageConsumer implements Subscription {
     await link.retryWhileTransient('declare the consumer of usage', budgetMs, () => link.manager.consumers.add(streams.usage.name, config), this.#stop.signal);
   }
 
-  /** At most a batch waits or is outstanding; asked for again below half, not per record. */
-  #ask(): void {
-    const { maxBatch } = this.#options;
-    const expected = this.#waiting.length + (this.#pull?.asked ?? 0);
-    if (!this.#stop.signal.aborted && expected <= maxBatch / 2) this.#pull?.ask(maxBatch - expected, PULL_BYTES);
-  }
-
   #onMessage(message: Msg): void {
-    const { reply = '' } = message;
-    this.#waiting.push({ messageId: fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? ''), body: message.string(), reply });
-    this.#ask();
+    this.#waiting.push({ records: recordsIn(message), reply: message.reply ?? '' });
     this.#wake?.();
   }
+}
+
+/** What can't be read is one record, which its handler sets aside. */
+function recordsIn(message: Msg): UsageMessage[] {
+  const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
+  const body = message.string();
+  const several = messageId.startsWith(PACKED_ID) ? unpacked(body) : null;
+  return several ?? [{ messageId, body }];
 }

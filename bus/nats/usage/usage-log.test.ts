@@ -1,5 +1,5 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { connect, headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
@@ -8,6 +8,7 @@ import { Collector, eventually, gate } from '../../conformance/under-test.ts';
 import { openNatsBus } from '../nats-bus.ts';
 import type { NatsSettings } from '../settings.ts';
 import { deleteStreams } from '../test-support/delete-streams.ts';
+import { packed } from './packed-records.ts';
 
 let server: NatsServer;
 let broker: NatsConnection;
@@ -77,6 +78,12 @@ async function isEmptied(bus: Bus): Promise<void> {
     () => bus.usage.backlog(),
     ({ records }) => records === 0,
   );
+}
+
+function headersWith(values: Readonly<Record<string, string>>): MsgHdrs {
+  const made = headers();
+  for (const [name, value] of Object.entries(values)) made.set(name, value);
+  return made;
 }
 
 describe('the usage log', () => {
@@ -208,5 +215,63 @@ describe('the usage log', () => {
 
     expect(delivered).toBeLessThanOrEqual(100);
     await isEmptied(bus);
+  });
+
+  it('has the records of one tick in one message, and delivers each of them, as those of releases that sent each by itself', async () => {
+    const bus = await openBus();
+    const ids = Array.from({ length: 30 }, (_, index) => `gen-${index}`);
+    await Promise.all(ids.map((id) => bus.usage.append(id, `body of ${id}`)));
+    expect((await manager.streams.info('USAGE')).state.messages).toBe(1);
+    // As an earlier release has sent it, and one of an unknown form.
+    broker.publish('usage.record', 'alone', { headers: headersWith({ 'Nats-Msg-Id': 'gen-alone' }) });
+    broker.publish('usage.record', 'unreadable', { headers: headersWith({ 'Nats-Msg-Id': 'records-odd' }) });
+    // As the operator replays a message that an earlier worker has set aside.
+    await bus.usage.append('records-1-replay-1', packed([{ messageId: 'gen-again', body: 'again' }]));
+    const found = await consumeAll(bus).atLeast(33);
+
+    expect(found.slice(0, 30)).toEqual(ids.map((messageId) => ({ messageId, body: `body of ${messageId}` })));
+    // Of two connections.
+    const others = found.slice(30).sort((one, other) => one.messageId.localeCompare(other.messageId));
+    expect(others).toEqual([
+      { messageId: 'gen-again', body: 'again' },
+      { messageId: 'gen-alone', body: 'alone' },
+      { messageId: 'records-odd', body: 'unreadable' },
+    ]);
+    await isEmptied(bus);
+  });
+
+  it('gives a handler no more than a batch of a message at once, and all of the message again when a part of it was rejected', async () => {
+    const bus = await openBus();
+    const ids = Array.from({ length: 10 }, (_, index) => `gen-${index}`);
+    await Promise.all(ids.map((id) => bus.usage.append(id, '{}')));
+    const batches: string[][] = [];
+    bus.usage.consume(
+      async (records) => {
+        batches.push(records.map(({ messageId }) => messageId));
+        if (batches.length === 2) throw new Error('the database is away');
+      },
+      { maxBatch: 4 },
+    );
+    await isEmptied(bus);
+
+    const [first, second, third] = [ids.slice(0, 4), ids.slice(4, 8), ids.slice(8)];
+    expect(batches).toEqual([first, second, first, second, third]);
+  });
+
+  it('delivers a steady flow of records without a stop', async () => {
+    const bus = await openBus();
+    const collected = consumeAll(bus);
+    let appended = 0;
+    const untilMs = performance.now() + 4_000;
+    const lanes = Array.from({ length: 32 }, async (_, lane) => {
+      for (let index = 0; performance.now() < untilMs; index += 1) {
+        await bus.usage.append(`gen-${lane}-${index}`, '{}');
+        appended += 1;
+      }
+    });
+    await Promise.all(lanes);
+    await isEmptied(bus);
+
+    expect(new Set(collected.items.map(({ messageId }) => messageId)).size).toBe(appended);
   });
 });

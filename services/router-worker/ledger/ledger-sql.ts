@@ -16,23 +16,24 @@ const THIS_MONTH = `date_trunc('month', now() at time zone 'UTC')::date`;
  * earlier window than the row's is in the total only. A row of a future window, of a time when the clock was fast, counts as of the present one.
  *
  * Keys whose calls had reservations are locked too, for `SETTLE_RESERVATIONS` in the same transaction.
- * $1 generation ids, $2 keys, $3 epoch ms, $4 models, $5 providers, $6 prompt tokens, $7 completion tokens, $8 reasoning tokens, $9 costs, $10 records,
+ * $1 generation ids, $2 keys, $3 epoch ms, $4 models, $5 providers, $6 prompt tokens, $7 completion tokens, $8 reasoning tokens, $9 costs, $10 records, one a line,
  * $11 reserved
  */
 export const WRITE_RECORDS: NamedStatement = {
   name: 'ledger-write-records',
   text: `with given as (
-    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[],
-      $11::boolean[]) as i (generation_id, key_id, created_at_ms, model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record, reserved)
+    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+      string_to_array($10::text, E'\\n'), $11::boolean[]) as i (generation_id, key_id, created_at_ms, model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record, reserved)
   ), inserted as (
     insert into usage_ledger (generation_id, key_id, created_at, model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record)
     select generation_id, key_id, to_timestamp(created_at_ms / 1000.0), model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record::json
     from given order by generation_id
     on conflict (generation_id) do nothing
     returning key_id, created_at, cost_nano
+  ), daily as (
+    select key_id, (${RECORDED_AT})::date as day, sum(cost_nano) as cost_nano from inserted where cost_nano > 0 group by 1, 2
   ), dated as (
-    select key_id, cost_nano, (${RECORDED_AT})::date as day, date_trunc('week', ${RECORDED_AT})::date as week, date_trunc('month', ${RECORDED_AT})::date as month
-    from inserted
+    select key_id, cost_nano, day, date_trunc('week', day::timestamp)::date as week, date_trunc('month', day::timestamp)::date as month from daily
   ), newest as (
     select key_id, max(day) as day, max(week) as week, max(month) as month from dated group by key_id
   ), sums as (

@@ -159,6 +159,30 @@ it('keeps what it can not read or write as dead letters, and writes all else of 
   expect(await metrics.text()).toContain('switchyard_dead_letters_total{source="usage"} 3');
 });
 
+it('writes records of every form: of an earlier order, over several lines, and not one that only begins as a record', async () => {
+  const record = readRecordOf('gen-1', { keyId: 'key "a"', metadata: { note: 'one\ntwo' } }).record;
+  const { keyId, ...rest } = readRecordOf('gen-2').record;
+  const cut = readRecordOf('gen-4').body.slice(0, -1);
+  await bus.usage.append('gen-1', JSON.stringify(record));
+  await bus.usage.append('gen-2', JSON.stringify({ ...rest, keyId }));
+  await bus.usage.append('gen-3', JSON.stringify(readRecordOf('gen-3').record, null, 2));
+  await bus.usage.append('gen-4', cut);
+  await append('gen-5');
+  start();
+  await isEmptied();
+
+  const { rows } = await database.query<{ key: string; note: string | null }>(
+    `select key_id as key, record -> 'metadata' ->> 'note' as note from usage_ledger order by generation_id`,
+  );
+  expect(rows).toEqual([
+    { key: 'key "a"', note: 'one\ntwo' },
+    { key: 'key-a', note: null },
+    { key: 'key-a', note: null },
+    { key: 'key-a', note: null },
+  ]);
+  expect((await deadLetters()).map(({ id, body }) => ({ id, body }))).toEqual([{ id: 'gen-4', body: cut }]);
+});
+
 it('delivers a batch again when the dead letter of one of its records could not be stored', async () => {
   let isAway = true;
   start(withFault(() => (isAway ? new SwitchyardError('service.unreachable', 'away') : null), 'before'));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { UsageMessage } from '#bus/bus.ts';
-import { usageRecord } from '#bus/messages/usage.ts';
+import { ledgerFieldsIn, usageRecord } from '#bus/messages/usage.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { ReadRecord } from './write-usage.ts';
 
@@ -15,9 +15,19 @@ export function readRecords(messages: readonly UsageMessage[]): { read: ReadReco
   const read: ReadRecord[] = [];
   const unusable: UnusableRecord[] = [];
   for (const message of messages) {
-    const parsed = usageRecord.safeParse(jsonIn(message.body));
-    if (parsed.success) read.push({ record: parsed.data, body: message.body });
-    else unusable.push({ ...message, reason: `not a usage record: ${z.prettifyError(parsed.error)}` });
+    const { body } = message;
+    const fields = isOneLine(body) ? ledgerFieldsIn(body) : null;
+    if (fields !== null) read.push({ record: fields, body });
+    else {
+      const json = jsonIn(body);
+      const parsed = usageRecord.safeParse(json);
+      if (parsed.success) read.push({ record: parsed.data, body: isOneLine(body) ? body : JSON.stringify(json) });
+      else unusable.push({ ...message, reason: `not a usage record: ${z.prettifyError(parsed.error)}` });
+    }
   }
   return { read, unusable };
+}
+
+function isOneLine(body: string): boolean {
+  return !body.includes('\n');
 }

@@ -1,10 +1,11 @@
-import type { UsageRecord } from '#bus/messages/usage.ts';
+import type { LedgerFields } from '#bus/messages/usage.ts';
 import type { Database, Queryable } from '#shared/storage/database.ts';
 import { SETTLE_RESERVATIONS, WRITE_RECORDS } from './ledger-sql.ts';
 
-/** A record and the text that it was parsed from. */
+/** A record's fields and its text. */
 export interface ReadRecord {
-  record: UsageRecord;
+  record: LedgerFields;
+  /** Without line ends. */
   body: string;
 }
 
@@ -37,7 +38,8 @@ async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<n
     records.map(({ tokens }) => tokens.completion),
     records.map(({ tokens }) => tokens.reasoning),
     records.map(({ costNano }) => costNano),
-    read.map(({ body }) => body),
+    // As one text, since the driver escapes each quote in an array of texts.
+    read.map(({ body }) => body).join('\n'),
     records.map(({ reserved }) => reserved),
   ]);
   return rows[0]?.inserted ?? 0;

@@ -15,6 +15,8 @@ export type RequestedReasoning = { isOff: true } | { isOff: false; effort: Effor
  * @returns null when the request says nothing of reasoning
  */
 export function requestedReasoning(request: ChatRequest, maxTokens: number | null): RequestedReasoning | null {
+  // Of most calls. A parse that fails costs as much as the rest of a request.
+  if (request.reasoning === undefined && request.reasoning_effort === undefined) return null;
   const { effort, enabled, max_tokens: budget } = request.reasoning ?? {};
   // `reasoning_effort` is OpenAI's name.
   const named = effort ?? effortName.safeParse(request.reasoning_effort).data ?? null;

@@ -1,4 +1,4 @@
-import { USAGE_RECORD_VERSION, type UsageRecord } from '#bus/messages/usage.ts';
+import { USAGE_RECORD_VERSION, type UsageRecord, usageRecordText } from '#bus/messages/usage.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { ReadRecord } from '../write-usage.ts';
 
@@ -10,19 +10,19 @@ function usageRecordOf(generationId: string, changes: Partial<UsageRecord> = {})
     generationId,
     keyId: 'key-a',
     reserved: false,
+    createdAtMs,
+    model: 'acme/model',
+    provider: 'one',
+    tokens: { prompt: 10, completion: 5, reasoning: 2, cached: 0, cacheWrite: 0 },
+    costNano: 15,
     kind: 'client',
     surface: 'chat-completions',
-    createdAtMs,
     endedAtMs: createdAtMs + 40,
     streamed: true,
     cancelled: false,
-    model: 'acme/model',
-    provider: 'one',
     providerName: 'One',
     upstreamId: null,
-    tokens: { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 2 },
     estimated: false,
-    costNano: 15,
     attempts: [],
     finishReason: 'stop',
     nativeFinishReason: 'stop',
@@ -34,9 +34,9 @@ function usageRecordOf(generationId: string, changes: Partial<UsageRecord> = {})
   };
 }
 
-export function readRecordOf(generationId: string, changes: Partial<UsageRecord> = {}): ReadRecord {
+export function readRecordOf(generationId: string, changes: Partial<UsageRecord> = {}): ReadRecord & { record: UsageRecord } {
   const record = usageRecordOf(generationId, changes);
-  return { record, body: JSON.stringify(record) };
+  return { record, body: usageRecordText(record) };
 }
 
 /** Inserts a reservation, as an admission does. @param untilMs from now; negative: it is over */

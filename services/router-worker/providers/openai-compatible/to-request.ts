@@ -45,6 +45,7 @@ export interface UpstreamTraits {
   form: RequestForm;
 }
 
+const USAGE = { include_usage: true };
 const NOTHING: ReadonlySet<string> = new Set();
 
 /** The upstream request body: always streamed, always with usage. */
@@ -67,7 +68,7 @@ export function toRequest(
   body.messages = request.messages.map((message) => toMessage(message, form));
   if (request.tools !== undefined) body.tools = marks ? request.tools : request.tools.map(withoutCacheControl);
   body.stream = true;
-  if (form.asksForUsage) body.stream_options = { ...request.stream_options, include_usage: true };
+  if (form.asksForUsage) body.stream_options = request.stream_options === undefined ? USAGE : { ...request.stream_options, ...USAGE };
   else delete body.stream_options;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
   if (maxTokens !== null) body[compatibility.maxTokensField] = maxTokens;
