@@ -19,6 +19,8 @@ const call = {
   reply: null,
 };
 
+const embedding = { format: 'float' as const, dimensions: 8, inputType: null, tokens: [[1, 2]] };
+
 /** A call with one field missing or arbitrary. */
 const changed = fc
   .tuple(
@@ -26,6 +28,13 @@ const changed = fc
     fc.oneof(fc.constantFrom(null, '', 0, 1, 2, true, 'frames', 'none', {}, []), fc.jsonValue(), fc.constant(undefined)),
   )
   .map(([name, value]): unknown => JSON.parse(JSON.stringify({ ...call, [name]: value })));
+
+it('has what a call for vectors asks for', () => {
+  expect(routerCall.parse({ ...call, embedding })).toMatchObject({ embedding });
+  for (const wrong of [{ ...embedding, format: 'text' }, { ...embedding, tokens: [[]] }, { ...embedding, dimensions: 0 }, null]) {
+    expect(routerCall.safeParse({ ...call, embedding: wrong }).success).toBe(false);
+  }
+});
 
 describe('the quick check of a client call', () => {
   it('passes the schema unchanged', () => {
@@ -41,6 +50,7 @@ describe('the quick check of a client call', () => {
     ['of a version that is not known', { ...call, v: 2 }],
     ['of an actor', { ...call, reply: { sessionId: 's', ...actorFields('t') } }],
     ['that wants no answer', { ...call, want: 'none' }],
+    ['for vectors', { ...call, embedding }],
     ['whose surface has no name', { ...call, surface: 7 }],
     ['of a release that did not say whether it is detached', { ...call, detached: undefined }],
     ['with a request that is not valid', { ...call, request: { ...call.request, tools: {} } }],
@@ -74,12 +84,12 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
   });
 
   fc.assert(
-    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }), (fixed, limits) => {
+    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { embedding }), (fixed, limits) => {
       const given = { ...fixed, ...limits };
       const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
       expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
       expect(request).toEqual(call.request);
-      expect(Object.keys({ reserved: true, countedTokens: 7, ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
+      expect(Object.keys({ reserved: true, countedTokens: 7, embedding, ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
     }),
   );
 });

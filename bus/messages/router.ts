@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { embeddingCall } from '#shared/contracts/router/embedding-call.ts';
 import { isValidChatRequest } from '#shared/contracts/router/valid-chat-request.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 import { quoted } from './quoted.ts';
@@ -50,6 +51,8 @@ export const routerCall = z.object({
   /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
+  /** Of a call for vectors, on the surface `embeddings`; its inputs are the request's messages. Absent: the call is a chat. */
+  embedding: embeddingCall.optional(),
   /** Where the result goes as a command; null for calls of clients. */
   reply: z.preprocess(withActorFields, replyAddress).nullable(),
 });
@@ -58,7 +61,7 @@ export type RouterCall = z.infer<typeof routerCall>;
 /** Without its request; `reply` is always null. */
 export type ClientCall = Omit<RouterCall, 'request' | 'reply'>;
 
-/** Whether a message is a client's call. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
+/** Whether a message is a client's call of a chat. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
 export function isClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
   const {
@@ -77,6 +80,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     countedTokens,
     maxTokens,
     request,
+    embedding,
     reply,
   } = value as Partial<Record<keyof RouterCall, unknown>>;
   return (
@@ -94,6 +98,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     (reserved === undefined || typeof reserved === 'boolean') &&
     (countedTokens === undefined || (Number.isSafeInteger(countedTokens) && (countedTokens as number) >= 0)) &&
     (maxTokens === null || (Number.isSafeInteger(maxTokens) && (maxTokens as number) >= 1)) &&
+    embedding === undefined &&
     reply === null &&
     isValidChatRequest(request)
   );
@@ -101,11 +106,28 @@ export function isClientCall(value: unknown): value is RouterCall {
 
 /** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
-  const { v, callId, origin, want, surface, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, reserved, countedTokens, maxTokens } = call;
+  const {
+    v,
+    callId,
+    origin,
+    want,
+    surface,
+    deadlineAtMs,
+    createdAtMs,
+    detached,
+    republished,
+    keyId,
+    traceparent,
+    reserved,
+    countedTokens,
+    maxTokens,
+    embedding,
+  } = call;
   const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"${surface === undefined ? '' : `,"surface":${quoted(surface)}`}`;
   const facts = `"deadlineAtMs":${deadlineAtMs},"createdAtMs":${createdAtMs},"detached":${detached},"republished":${republished}`;
   const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)}`;
   const reservation = reserved === undefined ? '' : `"reserved":${reserved},`;
   const counted = countedTokens === undefined ? '' : `"countedTokens":${countedTokens},`;
-  return `{${names},${facts},${caller},${reservation}${counted}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
+  const vectors = embedding === undefined ? '' : `"embedding":${JSON.stringify(embedding)},`;
+  return `{${names},${facts},${caller},${reservation}${counted}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
 }

@@ -96,6 +96,20 @@ describe('loadRouterConfig', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
+  it('a model of vectors is no default of chats, and no other model bounds its inputs', () => {
+    const endpoints = [{ provider: 'scripted', upstream_model: 'm', max_inputs: 8 }];
+    const vectors = { id: 'a/vectors', aliases: ['v'], embeddings: {}, endpoints };
+    const document = { providers: [scripted], models: [vectors], keys: [{ id: 'k', key: '${ROUTER_API_KEY}' }] };
+
+    expect(checkRouterConfig(document, environment, gateway).models[0]?.embeddings).toEqual({ shortens: true });
+    expect(problemsOf(() => checkRouterConfig({ ...document, default_model: 'v' }, environment, gateway))).toEqual([
+      'default_model: must be a model that chats, and not one with embeddings',
+    ]);
+    expect(problemsOf(() => checkRouterConfig({ ...document, models: [{ id: 'a/chat', endpoints }] }, environment, gateway))).toEqual([
+      'models[0].endpoints[0].max_inputs: has no effect: the model has no embeddings',
+    ]);
+  });
+
   it('names a missing file', async () => {
     const path = join(folder, 'missing.yaml');
 

@@ -51,7 +51,12 @@ type Report = (path: PropertyKey[], message: string) => void;
 const routerOutline = tolerantObject({
   providers: tolerantList(z.looseObject({ slug: tolerantText })),
   models: tolerantList(
-    tolerantObject({ id: tolerantText, aliases: tolerantList(tolerantText), endpoints: tolerantList(tolerantObject({ provider: tolerantText })) }),
+    tolerantObject({
+      id: tolerantText,
+      aliases: tolerantList(tolerantText),
+      embeddings: z.unknown().optional(),
+      endpoints: tolerantList(tolerantObject({ provider: tolerantText, max_inputs: z.unknown().optional() })),
+    }),
   ),
   default_model: tolerantText,
   keys: tolerantList(
@@ -80,6 +85,25 @@ function checkNames({ providers, models, keys, default_model: defaultModel }: Ou
   if (defaultModel !== null && models !== null && !names.some(([name]) => name === defaultModel)) {
     report(['default_model'], 'must be the id or an alias of a model');
   }
+  checkKinds({ models, default_model: defaultModel }, report);
+}
+
+/** Chats without a model get the default. */
+function checkKinds({ models, default_model: defaultModel }: Pick<Outline, 'models' | 'default_model'>, report: Report): void {
+  models?.forEach((model, index) => {
+    if (model === null) return;
+    if (model.embeddings !== undefined) {
+      if (defaultModel !== null && (model.id === defaultModel || model.aliases?.includes(defaultModel) === true)) {
+        report(['default_model'], 'must be a model that chats, and not one with embeddings');
+      }
+      return;
+    }
+    model.endpoints?.forEach((endpoint, position) => {
+      if (endpoint?.max_inputs !== undefined) {
+        report(['models', index, 'endpoints', position, 'max_inputs'], 'has no effect: the model has no embeddings');
+      }
+    });
+  });
 }
 
 type Named = [name: string | null | undefined, path: PropertyKey[]];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
+import { embeddingLimits } from '../contracts/router/embedding-request.ts';
 import { MAX_LIMIT_USD } from '../credit/nano-usd.ts';
 import { hashInReference } from '../keys/key-reference.ts';
 
@@ -52,8 +53,10 @@ const endpoint = z.strictObject({
   supported_parameters: z.array(z.string()).optional(),
   /** Formats of `response_format` beside text; absent: those that `supported_parameters` allow, and `grammar` and `python` where it names them. */
   response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),
-  /** What a request may contain beside text; absent: pictures, recordings and files. */
+  /** What a request may contain beside text; absent: pictures, recordings and files, and nothing for a model of vectors. */
   modalities: z.array(z.enum(['text', 'image', 'audio', 'video', 'file'])).optional(),
+  /** Most inputs of one request for vectors; longer lists are sent in several. Absent: what the API of its provider takes. */
+  max_inputs: z.number().int().min(1).max(100_000).optional(),
   /** Format of the weights. Absent: not known. */
   quantization: z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32']).optional(),
   /** Medians, for requests that sort by speed or set limits. Absent: not known. */
@@ -68,6 +71,15 @@ const model = z.strictObject({
   aliases: z.array(z.string().min(1)).default([]),
   /** Whether its author permits training other models on its output. Absent: not known. */
   distillable: z.boolean().optional(),
+  /** Of a model of vectors, which serves POST /embeddings and no chat. Absent: it chats. */
+  embeddings: z
+    .strictObject({
+      /** Of its vectors. Absent: not known, and an answer with vectors of any one length is taken. */
+      dimensions: z.number().int().min(1).max(embeddingLimits.dimensions).optional(),
+      /** Whether a request may ask for fewer. */
+      shortens: z.boolean().default(true),
+    })
+    .optional(),
   /** Tried in this order. */
   endpoints: z.array(endpoint).min(1),
 });
@@ -96,7 +108,7 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
   z.strictObject({
     providers: z.array(provider).min(1),
     models: z.array(model).min(1),
-    /** Used when a request names no model. Absent: the first of `models`. */
+    /** Used when a request names no model. Absent: the first of `models` that chats. */
     default_model: z.string().optional(),
     keys: z.array(key).min(1),
     /** Ceiling on the completion tokens of requests that have none, for keys with a credit limit: so much is reserved. */

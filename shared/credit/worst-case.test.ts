@@ -66,3 +66,21 @@ it('counts whatever a provider may read as prompt, and dense writing systems at 
   expect(tokens({ messages: [{ role: 'assistant', content: null, tool_calls: [call] }] })).toBeGreaterThanOrEqual(100);
   expect(tokens({ messages: [{ role: 'user', content: '漢'.repeat(400) }] })).toBeGreaterThanOrEqual(400);
 });
+
+it.each<[string, string[], number[][] | null, number, number]>([
+  ['of texts: their prompt alone, whatever the context of one input', ['x'.repeat(4_000), 'y'.repeat(4_000)], null, 2_000_000, 2_000],
+  ['of token ids: each of them', [''], [[1, 2, 3], [4]], 4_000, 4],
+])('is for vectors %s', (_, texts, tokens, amountNano, count) => {
+  const { models } = routerConfig.parse({
+    providers: [{ slug: 'p', kind: 'scripted' }],
+    models: [{ id: 'a/one', embeddings: {}, endpoints: [{ provider: 'p', upstream_model: 'm', prices, context_length: 100 }] }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const request: ChatRequest = { messages: texts.map((content) => ({ role: 'user', content })) };
+  const embedding = { format: 'float' as const, dimensions: null, inputType: null, tokens };
+  expect(worstCaseOf({ request, embedding, models, defaultCompletionTokens: 4_096, maxTokens: null })).toEqual({
+    amountNano,
+    tokens: count,
+    maxTokens: null,
+  });
+});

@@ -1,5 +1,6 @@
 import type { EndpointConfig, ModelConfig } from '../config/router-config.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
 import { type PromptSize, promptSizeOf } from './prompt-size.ts';
@@ -15,12 +16,14 @@ export interface WorstCase {
   amountNano: number;
   /** Of prompt and completion. */
   tokens: number;
-  /** Ceiling on completion tokens to be sent with the call; null: the request has one of its own. */
+  /** Ceiling on completion tokens to be sent with the call; null: the request has one of its own, or has no completion. */
   maxTokens: number | null;
 }
 
 interface Asked {
   request: ChatRequest;
+  /** Absent: a chat. */
+  embedding?: EmbeddingCall | null | undefined;
   /** Those that may serve it: named by the request, or the default. */
   models: readonly ModelConfig[];
   /** Of a request that has no limit. */
@@ -30,7 +33,8 @@ interface Asked {
 }
 
 /** The most that a call can cost at the dearest endpoint of its models, by an estimate of its prompt. Only one attempt of a call is billed. */
-export function worstCaseOf({ request, models, defaultCompletionTokens, maxTokens }: Asked): WorstCase {
+export function worstCaseOf({ request, embedding, models, defaultCompletionTokens, maxTokens }: Asked): WorstCase {
+  if (embedding) return worstOfVectors(request, embedding, models);
   const size = promptSizeOf(request);
   const given = [request.max_completion_tokens ?? request.max_tokens ?? null, maxTokens].filter((limit) => limit !== null);
   const asked = given.length === 0 ? defaultCompletionTokens : Math.min(...given);
@@ -42,6 +46,18 @@ export function worstCaseOf({ request, models, defaultCompletionTokens, maxToken
     tokens = Math.max(tokens, at.tokens);
   }
   return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: given.length === 0 ? defaultCompletionTokens : maxTokens };
+}
+
+/** Nothing is completed, and the context bounds each input by itself. */
+function worstOfVectors(request: ChatRequest, { tokens: ids }: EmbeddingCall, models: readonly ModelConfig[]): WorstCase {
+  const size = promptSizeOf(request);
+  const unbounded = { ...size, textTokens: size.textTokens + (ids ?? []).reduce((sum, input) => sum + input.length, 0) };
+  const worst = models.flatMap(({ endpoints }) =>
+    endpoints.map((endpoint) => worstAt({ ...endpoint, context_length: undefined, max_completion_tokens: 0 }, { request, size: unbounded, asked: 0 })),
+  );
+  const most = worst.reduce((dearest, { nano }) => (nano > dearest ? nano : dearest), 0n);
+  const tokens = worst.reduce((largest, at) => Math.max(largest, at.tokens), 0);
+  return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: null };
 }
 
 function worstAt(

@@ -45,6 +45,8 @@ export interface Answer {
   /** Of excluded reasoning, which is billed all the same. */
   hiddenReasoningChars: number;
   toolCalls: ToolCall[];
+  /** Each as JSON, in the order of the inputs. Null when there are none. Readers get them only as a whole, so they are no content before the end. */
+  vectors: string[] | null;
   /** Null until the finish part. */
   finishReason: FinishReason | null;
   nativeReason: string | null;
@@ -74,6 +76,7 @@ export function emptyAnswer(isRetained = true): Answer {
     attachedChars: 0,
     hiddenReasoningChars: 0,
     toolCalls: [],
+    vectors: null,
     finishReason: null,
     nativeReason: null,
     usage: null,
@@ -85,7 +88,7 @@ export function hasContent({ textChars, reasoningChars, refusalChars, attachedCh
   return textChars + reasoningChars + refusalChars + attachedChars > 0 || toolCalls.length > 0;
 }
 
-/** Adds a part in place. @returns characters of content added; 0 for a part that no surface states */
+/** Adds a part in place. @returns characters of content added, or vectors; 0 for a part that no surface states */
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
@@ -147,6 +150,9 @@ export function addPart(answer: Answer, part: ProviderPart): number {
       if (call !== undefined) call.function.arguments += part.arguments;
       return part.arguments.length;
     }
+    case 'vectors':
+      answer.vectors = append(answer.vectors, part.vectors);
+      return part.vectors.length;
     case 'usage':
       answer.usage = part.usage;
       return 0;

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { RouterErrorBody, Usage } from '../contracts/router/chat-completion.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import type { ProviderPart } from '../contracts/router/provider-part.ts';
 import type { Answer } from './answer.ts';
 
@@ -42,7 +43,13 @@ export interface RequestForm<Body = unknown> {
   schema: z.ZodType<Body>;
   /** A quick check before the schema: false for any body that the schema would change or refuse. */
   isValid(body: unknown): boolean;
+  /** Most values of a body, where it may have more than the gateway's bound. */
+  maxValues?: number;
+  /** Fields that have no effect. Absent: the gateway's rules for those of a chat say it. */
+  ignoredNames?(body: Body): string[];
   toModelRequest(body: Body): ModelRequest;
+  /** What a call for vectors has beside its request. Absent: calls are chats. */
+  toEmbeddingCall?(body: Body): EmbeddingCall;
 }
 
 /** How one API states requests and answers. Pure. */

@@ -4,7 +4,7 @@ export const cacheControl = z.looseObject({ type: z.literal('ephemeral'), ttl: z
 const textItem = z.looseObject({ type: z.literal('text'), text: z.string(), cache_control: cacheControl.optional() });
 /** Some clients list videos without an address; such a request is refused when it would be sent. */
 const video = z.looseObject({ url: z.string() }).optional();
-const contentItem = z.discriminatedUnion('type', [
+export const contentItem = z.discriminatedUnion('type', [
   textItem,
   z.looseObject({
     type: z.literal('image_url'),

@@ -83,7 +83,7 @@ const cutoff = z.union([z.number(), z.partialRecord(z.enum(['p50', 'p75', 'p90',
 const slugs = z.array(z.string()).nullish();
 
 /** Routing preferences (router-api, "provider"). */
-const providerPreferences = z.looseObject({
+export const providerPreferences = z.looseObject({
   allow_fallbacks: z.boolean().nullish(),
   require_parameters: z.boolean().nullish(),
   data_collection: z.enum(['allow', 'deny']).nullish(),

@@ -18,6 +18,8 @@ export type ProviderPart =
   /** A tool that the upstream itself runs; `arguments` is JSON. */
   | { type: 'server-tool-call'; id: string; name: string; arguments: string }
   | { type: 'server-tool-result'; id: string; name: string; result: unknown }
+  /** Vectors of the next inputs, in order, each as JSON in the format that the call asks for. Of calls for vectors alone. */
+  | { type: 'vectors'; vectors: readonly string[] }
   | { type: 'usage'; usage: ProviderUsage }
   /** Exactly one: a stream without it was cut off. */
   | { type: 'finish'; reason: FinishReason; nativeReason: string | null };

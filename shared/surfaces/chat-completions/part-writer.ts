@@ -113,10 +113,11 @@ function deltaOf(part: ProviderPart): string | null {
       return `{"tool_calls":[{"index":${part.index},"function":{"arguments":${JSON.stringify(part.arguments)}}}]}`;
     case 'audio-delta':
       return `{"audio":${JSON.stringify(audioPiece(part))}}`;
-    // The API has no field for the upstream's own tools; metadata is in the head of each chunk.
+    // The API has no field for the upstream's own tools, nor for vectors; metadata is in the head of each chunk.
     case 'response-metadata':
     case 'server-tool-call':
     case 'server-tool-result':
+    case 'vectors':
     case 'usage':
     case 'finish':
       return null;
