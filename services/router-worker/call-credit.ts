@@ -55,10 +55,16 @@ export async function callUnderKey(
 
 /** @returns the call's ceiling on completion tokens */
 async function reserved(call: RouterCall, key: CallerKey & { limitNano: number }, signal: AbortSignal, deps: Deps): Promise<number | null> {
-  const { callId, deadlineAtMs, request } = call;
+  const { callId, deadlineAtMs, request, embedding } = call;
   const { id: keyId, limitNano, limitReset } = key;
   const { catalogue, defaultCompletionTokens, reservations } = deps;
-  const { amountNano, maxTokens } = worstCaseOf({ request, models: namedModels(request, catalogue), defaultCompletionTokens, maxTokens: call.maxTokens });
+  const { amountNano, maxTokens } = worstCaseOf({
+    request,
+    embedding,
+    models: namedModels(request, catalogue),
+    defaultCompletionTokens,
+    maxTokens: call.maxTokens,
+  });
   await retryWhileTransient(() => reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs }), signal);
   return maxTokens;
 }

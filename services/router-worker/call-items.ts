@@ -95,10 +95,10 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
   };
 }
 
-/** A call of an actor names its key by a hash; those of releases before, `llms.api_key`, are not checked. */
+/** A call that no gateway has admitted names its key by a hash. Those of actors of releases before name `llms.api_key`, and are not checked. */
 function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
   const { call } = addressed;
-  const hash = call.reply === null ? null : hashInReference(call.keyId);
+  const hash = hashInReference(call.keyId);
   if (hash === null) return settleCall(addressed, running, refusal, deps);
   const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
   // no fail point: reads
@@ -216,10 +216,15 @@ function callIn(body: unknown): AddressedCall | InvalidItem | null {
   return parsed.success ? addressed(parsed.data) : new InvalidItem(`not a router call: ${z.prettifyError(parsed.error)}`);
 }
 
+function isOfVectors({ request }: Surface): boolean {
+  return request?.toEmbeddingCall !== undefined;
+}
+
 /** A call without a valid subject for its frames would fail in each worker, for ever. */
 function addressed(call: RouterCall): AddressedCall | InvalidItem | null {
   const surface = surfaces.get(call.surface ?? FIRST_SURFACE);
   if (surface === undefined) return null;
+  if (isOfVectors(surface) !== (call.embedding !== undefined)) return new InvalidItem('not a router call: it does not fit its surface');
   try {
     return { call, surface, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };
   } catch {

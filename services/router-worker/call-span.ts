@@ -16,15 +16,16 @@ export function upstreamsOf(providers: ConfiguredProviders): Upstreams {
   return new Map([...providers].flatMap(([slug, { address }]) => (address === null ? [] : [[slug, address]])));
 }
 
-/** `chat {model}`, the span of one delivery. */
-export function callTrace({ callId, request, reply }: RouterCall, delivery: number, content: ContentCapture): ItemTrace {
+/** `chat {model}` or `embeddings {model}`, the span of one delivery. */
+export function callTrace({ callId, request, embedding, reply }: RouterCall, delivery: number, content: ContentCapture): ItemTrace {
   const requestedModel = request.model ?? request.models?.[0];
+  const operation = embedding === undefined ? 'chat' : 'embeddings';
   return {
-    name: requestedModel === undefined ? 'chat' : `chat ${requestedModel}`,
+    name: requestedModel === undefined ? operation : `${operation} ${requestedModel}`,
     kind: 'client',
     scope: 'switchyard.gen_ai',
     attributes: {
-      [genAi.operation]: 'chat',
+      [genAi.operation]: operation,
       [genAi.requestModel]: requestedModel,
       [genAi.requestTemperature]: request.temperature ?? undefined,
       [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? undefined,

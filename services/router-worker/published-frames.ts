@@ -27,7 +27,8 @@ const count = z.number().int().min(0);
 const stated = z.object({
   usage: z.object({
     prompt_tokens: count,
-    completion_tokens: count,
+    /** Absent from answers that are vectors. */
+    completion_tokens: count.default(0),
     prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count.optional() }).optional(),
     completion_tokens_details: z.object({ reasoning_tokens: count }).optional(),
     cost: z.number().min(0).optional(),

@@ -16,6 +16,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { catalogueOf } from './call/candidates.ts';
+import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { upstreamsOf } from './call-span.ts';
 import { CallWatch } from './call-watch.ts';
@@ -96,6 +97,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     upstreams: upstreamsOf(providers.configured),
     adapters: providers.adapters,
     timeouts: { connectMs, firstTokenMs, idleMs },
+    vectorBudget: new VectorBudget(),
     catalogue: catalogueOf(config, providers.configured),
   };
   const kinds = [

@@ -115,7 +115,7 @@ function operatorCostOf({ candidate, answer, error }: Attempted): number | null 
   const { prices } = candidate.endpoint;
   if (prices === undefined) return null;
   if (answer.usage !== null) return costOf(answer.usage, candidate.request, nanoPricesOf(prices)).total;
-  if (error !== null && !hasContent(answer) && wasNotTaken(error)) return 0;
+  if (error !== null && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
   return billOf({ ...answer, finishReason: null }, candidate.request, prices).costNano;
 }
 

@@ -316,6 +316,8 @@ describe('a call whose worker died', () => {
 
   it.each([
     [200, { model: 'scripted/assistant', provider: 'Local', usage: { prompt_tokens: 1, completion_tokens: 2, cost: 0.000_005 } }, 5_000],
+    // Of vectors.
+    [200, { model: 'scripted/assistant', provider: 'Local', data: [], usage: { prompt_tokens: 9, total_tokens: 9, cost: 0.000_007 } }, 7_000],
     [502, { error: { code: 502 } }, 0],
   ])('behind a whole body of status %i is billed what the body states', async (status, body, costNano) => {
     const call = callOf('hi', { want: 'body' });

@@ -1,10 +1,13 @@
 import type { RouterCall } from '#bus/messages/router.ts';
+import { defaultModelOf, type ModelUse, serves, wrongUse } from '#shared/config/model-kinds.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
 import { refuseUnsendable, takingContent } from './content-fit.ts';
+import { refuseUnembeddable, takingInputs, type VectorPlan, vectorPlanOf } from './embedding-fit.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
@@ -16,6 +19,8 @@ export interface Candidate {
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
+  /** Null: a chat. */
+  vectors: VectorPlan | null;
 }
 
 /** What the candidate's adapter makes its request from. */
@@ -27,7 +32,7 @@ export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamReq
 const UNPRICED =
   "The API key has a credit limit, and the model has no prices: they are set in the router's configuration (prices of its endpoints, or ROUTER_PRICES of npm start)";
 
-type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved'>;
+type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'>;
 
 /** Index of the configuration. */
 export interface Catalogue {
@@ -35,6 +40,7 @@ export interface Catalogue {
   models: ReadonlyMap<string, ModelConfig>;
   /** In the configuration's order. */
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
+  /** Of chats; empty: none. */
   defaultModel: string;
 }
 
@@ -45,7 +51,7 @@ export function catalogueOf(config: Pick<RouterConfig, 'models' | 'default_model
   return {
     models,
     modelEndpoints: new Map(config.models.map((model) => [model, modelEndpointsOf(model, providers)])),
-    defaultModel: config.default_model ?? config.models[0]?.id ?? '',
+    defaultModel: defaultModelOf(config)?.id ?? '',
   };
 }
 
@@ -59,17 +65,20 @@ function modelEndpointsOf(model: ModelConfig, providers: ConfiguredProviders): M
 /**
  * The candidates of a call, best first; pure, never empty.
  *
- * @throws `router.model_unknown` when the request names no known model, `request.invalid` for what no endpoint of the known ones can be sent,
+ * @throws `router.model_unknown` when the request names no known model, `request.invalid` for models of the other use and for what no endpoint can be sent,
  *   `router.no_provider` when none of them can serve it
  */
-export function candidatesFor({ request, maxTokens, reserved = false }: Asked, catalogue: Catalogue): Candidate[] {
+export function candidatesFor({ request, maxTokens, reserved = false, embedding: asked }: Asked, catalogue: Catalogue): Candidate[] {
+  const embedding = asked ?? null;
   const exclusions: Exclusions = new Map();
   const fitting: ModelEndpoint[] = [];
-  const models = modelsOf(request, catalogue);
-  refuseUnsendable(request, () => models.flatMap((model) => catalogue.modelEndpoints.get(model) ?? []));
+  const models = modelsOf(request, embedding === null ? 'chat' : 'vectors', catalogue);
+  const endpointsOf = (model: ModelConfig) => catalogue.modelEndpoints.get(model) ?? [];
+  if (embedding === null) refuseUnsendable(request, () => models.flatMap(endpointsOf));
+  else refuseUnembeddable(request, embedding, models.flatMap(endpointsOf));
   for (const model of models) {
-    const all = catalogue.modelEndpoints.get(model) ?? [];
-    fitting.push(...fittingEndpoints(reserved ? priced(all, exclusions) : all, request, exclusions));
+    const all = reserved ? priced(endpointsOf(model), exclusions) : endpointsOf(model);
+    fitting.push(...(embedding === null ? fittingEndpoints(all, request, exclusions) : embeddingEndpoints(all, request, embedding, exclusions)));
   }
   const modelEndpoints = inOrderOf(request, fitting, exclusions);
   if (modelEndpoints.length === 0) {
@@ -81,8 +90,14 @@ export function candidatesFor({ request, maxTokens, reserved = false }: Asked, c
     model,
     endpoint,
     provider: { slug: provider.slug, name: provider.name },
-    request: requestFor(endpoint, request, maxTokens),
+    request: embedding === null ? requestFor(endpoint, request, maxTokens) : request,
+    vectors: embedding === null ? null : vectorPlanOf({ model, endpoint, provider }, request, embedding),
   }));
+}
+
+/** Of the endpoints of one model. */
+function embeddingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, embedding: EmbeddingCall, exclusions: Exclusions): ModelEndpoint[] {
+  return filterOut(request, takingInputs(request, embedding, all, exclusions), exclusions);
 }
 
 /** The known models of a request, or the default; empty for unknown names alone. */
@@ -101,17 +116,19 @@ function isUnpriced(exclusions: Exclusions): boolean {
   return exclusions.size === 1 && exclusions.has('unpriced');
 }
 
-/** `model`, then `models`, each once; unknown names beside known ones are skipped. */
-function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
+/** `model`, then `models`, each once; unknown names, and models of the other use, are skipped beside others. */
+function modelsOf({ model, models = [] }: ChatRequest, use: ModelUse, catalogue: Catalogue): ModelConfig[] {
   const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
-  if (only !== undefined) return [only];
+  if (only !== undefined && serves(only, use)) return [only];
   const known = namedModels({ messages: [], model, models }, catalogue);
   if (known.length === 0) {
     throw new SwitchyardError('router.model_unknown', `${model ?? models[0] ?? catalogue.defaultModel} is not a valid model ID`, {
       details: { param: model === undefined ? 'models' : 'model' },
     });
   }
-  return known;
+  const serving = known.filter((one) => serves(one, use));
+  if (serving.length === 0) throw wrongUse(model ?? models[0] ?? catalogue.defaultModel, use, model === undefined ? 'models' : 'model');
+  return serving;
 }
 
 function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {

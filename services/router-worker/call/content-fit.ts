@@ -4,7 +4,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { supportsParameter } from './parameters.ts';
 
-type Modality = NonNullable<EndpointConfig['modalities']>[number];
+export type Modality = NonNullable<EndpointConfig['modalities']>[number];
 
 const MODALITY_OF: Readonly<Record<string, Modality>> = { image_url: 'image', input_audio: 'audio', input_video: 'video', video_url: 'video', file: 'file' };
 /** Of an endpoint that declares none: what was sent before endpoints declared any. */
@@ -27,7 +27,7 @@ function takes({ modalities }: EndpointConfig, needed: readonly Modality[]): boo
 }
 
 /** Beside text, each once. */
-function modalitiesIn({ messages }: ChatRequest): readonly Modality[] {
+export function modalitiesIn({ messages }: ChatRequest): readonly Modality[] {
   let found: Set<Modality> | null = null;
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue;

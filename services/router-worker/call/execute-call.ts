@@ -137,7 +137,7 @@ async function runTransformed(pipeline: Pipeline, execution: Execution, observer
 }
 
 function runStaged(request: ChatRequest, { parts }: Pipeline, { call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
-  const candidates = candidatesFor({ request, maxTokens: call.maxTokens, reserved: call.reserved }, deps.catalogue);
+  const candidates = candidatesFor({ request, maxTokens: call.maxTokens, reserved: call.reserved, embedding: call.embedding }, deps.catalogue);
   return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
 }
 

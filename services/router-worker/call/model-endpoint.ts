@@ -5,7 +5,7 @@ import type { ConfiguredProvider } from '../providers/dialect.ts';
 export interface ModelEndpoint {
   model: ModelConfig;
   endpoint: EndpointConfig;
-  provider: Pick<ConfiguredProvider, 'slug' | 'name' | 'dataPolicy' | 'reasoningFormat'>;
+  provider: Pick<ConfiguredProvider, 'slug' | 'name' | 'dataPolicy' | 'reasoningFormat' | 'vectors'>;
 }
 
 /** Endpoints (`model@provider`) by the filter that excluded them, for the error when none is left. */

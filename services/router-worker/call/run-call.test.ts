@@ -12,6 +12,7 @@ import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
 import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
+import { VectorBudget } from './vector-budget.ts';
 
 const say = (text: string): ProviderPart => ({ type: 'text-delta', text });
 const finish: ProviderPart = { type: 'finish', reason: 'stop', nativeReason: 'stop' };
@@ -100,7 +101,7 @@ async function run(
   };
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
   const metrics = openMetrics();
-  const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics };
+  const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, vectorBudget: new VectorBudget(), log, metrics };
   const outcome = await runCall({ candidates, partTransforms }, observer, abort.signal, deps);
   const samples = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
   const attempts = samples.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
@@ -298,6 +299,7 @@ describe('an abort', () => {
     const deps = {
       adapters: new Map([['east', stubborn]]),
       timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 },
+      vectorBudget: new VectorBudget(),
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
     };

@@ -9,8 +9,10 @@ import { partTransformOf } from '../pipeline/pipeline.ts';
 import type { PartTransform } from '../pipeline/stage.ts';
 import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
 import { type Candidate, upstreamRequestOf } from './candidates.ts';
+import { embedInputs } from './embed-inputs.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
+import type { VectorBudget } from './vector-budget.ts';
 
 /** Over all candidates; bounds the caller's wait for an error. */
 const MAX_ATTEMPTS = 8;
@@ -21,6 +23,8 @@ export interface RunDeps {
   /** By provider slug. */
   adapters: ReadonlyMap<string, ProviderAdapter>;
   timeouts: ProviderTimeouts;
+  /** Of all calls of this worker. */
+  vectorBudget: VectorBudget;
   log: Log;
   metrics: Metrics;
 }
@@ -118,7 +122,9 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter, answer);
     const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, onContent }, signal);
-    await adapter.stream({ ...upstreamRequestOf(candidate), timeouts, isStreamed: observer.isStreamed ?? false }, signal, onParts);
+    const { vectors } = candidate;
+    if (vectors === null) await adapter.stream({ ...upstreamRequestOf(candidate), timeouts, isStreamed: observer.isStreamed ?? false }, signal, onParts);
+    else await embedInputs({ candidate, plan: vectors, timeouts, budget: deps.vectorBudget }, adapter, signal, onParts);
     error = stopped() ?? incompletenessOf(tried);
   } catch (thrown) {
     error = thrown;

@@ -53,7 +53,7 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
 
 function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
   if (answer.finishReason === 'error') return false;
-  return hasContent(answer) || (end === 'aborted' && (answer.usage?.completionTokens ?? 0) > 0);
+  return hasContent(answer) || (end === 'aborted' && answer.usage !== null && (answer.usage.completionTokens > 0 || answer.vectors !== null));
 }
 
 /** In billionths of a US dollar. The parts are rounded each by itself, and have no fees. */

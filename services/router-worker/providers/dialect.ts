@@ -14,6 +14,14 @@ interface DataPolicy {
   isDistillable: boolean;
 }
 
+/** What requests for vectors may have. */
+interface VectorTraits {
+  /** Most inputs of one request, unless the endpoint states another number. */
+  maxInputs: number;
+  /** Whether inputs may be token ids. */
+  takesTokens: boolean;
+}
+
 /** A provider of the configuration, as its dialect describes it. */
 export interface ConfiguredProvider {
   slug: string;
@@ -23,6 +31,8 @@ export interface ConfiguredProvider {
   dataPolicy: DataPolicy;
   /** Of its reasoning details; null: it takes none back. */
   reasoningFormat: string | null;
+  /** Null: it gives no vectors. */
+  vectors: VectorTraits | null;
   open(settings: AdapterSettings): OpenedAdapter;
 }
 

@@ -2,15 +2,15 @@ import type { Clock } from '#shared/clock.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
+import type { HttpExchange } from '#shared/http/client.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { CallSignal } from '../call-signal.ts';
-import { BoundedText } from './http-stream/bounded-text.ts';
+import { beginExchange, type JsonRequest, type JsonSender } from './http-stream/begin-exchange.ts';
 import { guardSilence, type SilenceGuard } from './http-stream/silence-guard.ts';
-import { type DescribeError, toBreak, toRefusal, toUnreachable, type Upstream } from './http-stream/to-error.ts';
+import { type DescribeError, toBreak, toRefusal, type Upstream } from './http-stream/to-error.ts';
+import { requestVectors, type VectorDialect } from './http-stream/vectors.ts';
 import type { OpenedAdapter, PartHandler, ProviderCall, UpstreamRequest } from './provider.ts';
 
-const MAX_ERROR_BYTES = 64 * 1024;
 /** For usage and the end of the body, after the finish reason. */
 const LATE_USAGE_MS = 1_000;
 /** More than a worker has slots: only a leak reaches it. */
@@ -19,12 +19,7 @@ const MAX_CONNECTIONS = 2_048;
 const MAX_ADAPTATIONS = 3;
 
 /** A POST of one call. */
-export interface OutgoingRequest {
-  /** Begins with `/`; appended to the base URL's path. */
-  path: string;
-  /** Beside those of every JSON request. */
-  headers: Readonly<Record<string, string>>;
-  body: Record<string, unknown>;
+export interface OutgoingRequest extends JsonRequest {
   /** Of its answer. @param contentType of a 2xx; `''`: none */
   readerFor(contentType: string): AnswerReader;
   /** Called on a 2xx. */
@@ -58,6 +53,8 @@ export interface HttpDialect {
   prepare?(call: UpstreamRequest, signal: CallSignal): Promise<UpstreamRequest>;
   requestFor(call: UpstreamRequest): OutgoingRequest;
   describeError: DescribeError;
+  /** Absent: the API gives no vectors. */
+  vectors?: VectorDialect;
 }
 
 export interface HttpStreamOptions {
@@ -85,19 +82,17 @@ export function httpStream({ slug, name, baseUrl, apiKey, connectTimeoutMs, outb
     describeError: dialect.describeError,
   };
   const sender: Sender = { client, clock, deadlines: new Deadlines(), upstream, dialect };
+  const { vectors } = dialect;
   return {
     slug,
     stream: (call, signal, onParts) => stream(sender, call, signal, onParts),
+    ...(vectors !== undefined && { embed: (call, signal) => requestVectors(sender, vectors, call, signal) }),
     upstreamBody: (call) => dialect.requestFor(call).body,
     close: () => client.close(),
   };
 }
 
-interface Sender {
-  client: HttpClient;
-  clock: Clock;
-  deadlines: Deadlines;
-  upstream: Upstream;
+interface Sender extends JsonSender {
   dialect: HttpDialect;
 }
 
@@ -148,38 +143,14 @@ interface Response {
 async function send(sender: Sender, first: OutgoingRequest, guard: SilenceGuard): Promise<Response> {
   let request = first;
   for (let adaptation = 0; ; adaptation += 1) {
-    guard.throwIfOver();
-    const exchange = post(sender.client, request);
-    guard.watch(exchange);
-    try {
-      await exchange.begun();
-    } catch (error) {
-      throw toUnreachable(sender.upstream, error);
-    }
-    const { status } = exchange;
-    if (status >= 200 && status < 300) {
+    const { exchange, refusal } = await beginExchange(sender, request, guard);
+    if (refusal === null) {
       request.accepted?.();
       return { exchange, readerFor: request.readerFor };
     }
-    const text = await readText(exchange, MAX_ERROR_BYTES).finally(() => exchange.abort(new Error('a refusal is read no further')));
-    const mayAdapt = (status === 400 || status === 422) && adaptation < MAX_ADAPTATIONS;
-    const adapted = mayAdapt ? (request.adapted?.(text) ?? null) : null;
-    const header = (name: string) => exchange.header(name);
-    if (adapted === null) throw toRefusal(sender.upstream, { status, header, text, nowMs: sender.clock.nowMs() });
+    const mayAdapt = (refusal.status === 400 || refusal.status === 422) && adaptation < MAX_ADAPTATIONS;
+    const adapted = mayAdapt ? (request.adapted?.(refusal.text) ?? null) : null;
+    if (adapted === null) throw toRefusal(sender.upstream, refusal);
     request = adapted;
   }
-}
-
-/** Not async, and separate: the frame of `send` would keep the body's text until the upstream answers. */
-function post(client: HttpClient, { path, headers, body }: OutgoingRequest): HttpExchange {
-  return client.post(path, {
-    headers: { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard', ...headers },
-    body: JSON.stringify(body),
-  });
-}
-
-async function readText(exchange: HttpExchange, maxBytes: number): Promise<string> {
-  const body = new BoundedText(maxBytes);
-  await exchange.read((piece) => body.add(piece));
-  return body.text;
 }

@@ -25,6 +25,31 @@ export interface ProviderTimeouts {
   idleMs: number;
 }
 
+/** One of the inputs of a call for vectors: a text, token ids of the model, or content with pictures. */
+export type VectorInput = string | readonly number[] | Exclude<ChatRequest['messages'][number]['content'], string | null | undefined>;
+
+/** One request for vectors. */
+export interface VectorCall {
+  /** The upstream's name of the model. */
+  model: string;
+  /** All of one kind, and no more than the provider takes at once. */
+  inputs: readonly VectorInput[];
+  /** Null: as many as the model has. */
+  dimensions: number | null;
+  /** What the vectors are for, in the caller's words; null: not stated. */
+  inputType: string | null;
+  /** Null: not stated. */
+  user: string | null;
+  timeouts: ProviderTimeouts;
+}
+
+export interface Vectors {
+  /** In the order of the inputs, as the upstream sent them: neither their number nor their length is checked. */
+  vectors: readonly Float32Array[];
+  /** Null: the upstream reports none. */
+  promptTokens: number | null;
+}
+
 /** @returns false to stop: the exchange is closed and the call ends. Never throws */
 export type PartHandler = (parts: readonly ProviderPart[]) => boolean;
 
@@ -38,6 +63,11 @@ export interface ProviderAdapter {
    *   abort the connection is closed at once and the signal's reason is thrown.
    */
   stream(call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void>;
+  /**
+   * Vectors of the inputs, one request to the upstream. Absent: the provider has none, and `ConfiguredProvider.vectors` is null.
+   * @throws as `stream`
+   */
+  embed?(call: VectorCall, signal: CallSignal): Promise<Vectors>;
   /** What `stream` would send, without credentials. */
   upstreamBody(call: UpstreamRequest): Record<string, unknown>;
 }

@@ -14,6 +14,7 @@ export const anthropicDialect = dialect(
     name,
     address: addressOf(baseUrl),
     reasoningFormat: ANTHROPIC_FORMAT,
+    vectors: null,
     dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
     open: ({ secret, ...settings }) =>
       anthropic({

@@ -1,18 +1,15 @@
-import type { Clock } from '#shared/clock.ts';
 import type { OutboundRules } from '#shared/http/outbound-guard.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { sseAnswer } from '../http-stream/parts-of-body.ts';
 import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream } from '../http-stream.ts';
 import type { OpenedAdapter } from '../provider.ts';
+import { credentialOf, type GeminiAccess } from './credential.ts';
 import { describeError } from './describe-error.ts';
 import { prepareCall } from './prepare-call.ts';
 import { signatureCache } from './signature-cache.ts';
 import { ChunkReader, type SignatureHandler } from './to-parts.ts';
 import { toRequest } from './to-request.ts';
-import { TokenFile } from './token-file.ts';
-
-/** AI Studio by key, or Vertex AI by the token in a file. */
-export type GeminiAccess = { type: 'key'; apiKey: string } | { type: 'vertex'; project: string; location: string; tokenFile: string };
+import { vectorsOf } from './vectors.ts';
 
 export interface GeminiOptions extends Omit<HttpStreamOptions, 'dialect' | 'apiKey'> {
   access: GeminiAccess;
@@ -39,6 +36,7 @@ export function gemini({ access, safety, outboundRules, cache, ...options }: Gem
       readerFor,
     }),
     describeError,
+    vectors: vectorsOf(access, credential, getter),
   };
   const adapter = httpStream({ ...options, apiKey: credential.secret, dialect });
   return {
@@ -46,31 +44,6 @@ export function gemini({ access, safety, outboundRules, cache, ...options }: Gem
     async close() {
       await Promise.all([adapter.close(), getter.close()]);
     },
-  };
-}
-
-interface Credential {
-  pathOf(model: string): string;
-  /** @throws `router.provider_misconfigured` */
-  headers(): Record<string, string>;
-  secret(): string | null;
-}
-
-function credentialOf(access: GeminiAccess, clock: Clock): Credential {
-  if (access.type === 'key') {
-    const { apiKey } = access;
-    return {
-      pathOf: (model) => `/v1beta/${model.includes('/') ? model : `models/${model}`}`,
-      headers: () => ({ 'x-goog-api-key': apiKey }),
-      secret: () => apiKey,
-    };
-  }
-  const { project, location, tokenFile } = access;
-  const token = new TokenFile(tokenFile, clock);
-  return {
-    pathOf: (model) => `/v1/projects/${project}/locations/${location}/publishers/google/models/${model}`,
-    headers: () => ({ authorization: `Bearer ${token.current()}` }),
-    secret: () => token.last,
   };
 }
 

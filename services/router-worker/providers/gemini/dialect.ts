@@ -3,6 +3,7 @@ import { addressOf } from '../http-stream/address-of.ts';
 import { gemini } from './adapter.ts';
 import { geminiConfig } from './config.ts';
 import { GEMINI_FORMAT } from './to-parts.ts';
+import { STUDIO_INPUTS, VERTEX_INPUTS } from './vectors.ts';
 
 const STUDIO_URL = 'https://generativelanguage.googleapis.com';
 
@@ -14,6 +15,7 @@ export const geminiDialect = dialect(geminiConfig, ({ slug, name = slug, base_ur
     name,
     address: addressOf(baseUrl),
     reasoningFormat: GEMINI_FORMAT,
+    vectors: { maxInputs: vertex === undefined ? STUDIO_INPUTS : VERTEX_INPUTS, takesTokens: false },
     dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
     open: ({ secret, ...settings }) =>
       gemini({

@@ -7,6 +7,7 @@ import { describeErrorOf } from './describe-error.ts';
 import type { Profile } from './profiles.ts';
 import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, requiresParameters, toRequest } from './to-request.ts';
+import { vectorsOf } from './vectors.ts';
 
 /** Cached names of the token limit, one per model. */
 const MAX_COMPATIBILITIES = 512;
@@ -16,7 +17,7 @@ export interface OpenAiCompatibleOptions extends Omit<HttpStreamOptions, 'dialec
   profile: Profile;
 }
 
-/** Adapter for upstreams with POST /chat/completions. Vendors' differences are in the profile, or learned from errors. */
+/** Adapter for upstreams with POST /chat/completions, and POST /embeddings where they have vectors. Vendors' differences are in the profile, or learned from errors. */
 export function openAiCompatible({ profile, ...options }: OpenAiCompatibleOptions): OpenedAdapter {
   return httpStream({ ...options, dialect: chatCompletions(options, profile) });
 }
@@ -44,6 +45,7 @@ function chatCompletions({ slug, apiKey }: Pick<OpenAiCompatibleOptions, 'slug' 
   return {
     requestFor: (call) => requestWith(call, compatibilities.of(call)),
     describeError: describeErrorOf(profile.tooLong),
+    vectors: vectorsOf(profile, headers),
   };
 }
 

@@ -17,6 +17,7 @@ export const openAiCompatibleDialect = dialect(
       name,
       address: addressOf(baseUrl),
       reasoningFormat: null,
+      vectors: { maxInputs: profile.vectors.maxInputs, takesTokens: profile.vectors.takesTokens },
       dataPolicy: { ...(known ?? { trains: true, retains: true }), isDistillable: false },
       open: ({ secret, ...settings }) =>
         openAiCompatible({

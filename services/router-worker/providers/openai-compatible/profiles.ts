@@ -1,4 +1,5 @@
 import type { RequestForm } from './request-form.ts';
+import { anyVectors, type VectorForm } from './vector-form.ts';
 
 /** What is known of a vendor's server, or of a program that serves this API. */
 export interface Profile extends RequestForm {
@@ -17,6 +18,7 @@ export interface Profile extends RequestForm {
   countsReasoningApart: boolean;
   /** Type or message of a refusal because of too long a prompt, beside OpenAI's; null: none. */
   tooLong: RegExp | null;
+  vectors: VectorForm;
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -34,6 +36,7 @@ const generic: Profile = {
   dataPolicy: null,
   countsReasoningApart: false,
   tooLong: null,
+  vectors: anyVectors,
   maxTokensField: 'max_tokens',
   extensions: new Set(),
   leftOut: NONE,
@@ -53,6 +56,7 @@ const openAi: Profile = {
   // Some of its models take this name only, and all take it.
   maxTokensField: 'max_completion_tokens',
   leftOut: new Set([...SAMPLING_BEYOND_OPENAI, 'image_config']),
+  vectors: { maxInputs: 2_048, givesBase64: true, dimensionsField: 'dimensions', takesTokens: true, takesInputType: false },
 };
 
 /** No hosts: at an address of Azure the credential may also be a bearer token. */
@@ -68,6 +72,7 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://openrouter.ai/api/v1',
     hosts: ['openrouter.ai'],
+    vectors: { ...anyVectors, givesBase64: true },
     extensions: new Set(['reasoning', 'cache_control', 'reasoning_details']),
   },
   groq: {
@@ -84,6 +89,7 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://api.together.xyz/v1',
     hosts: ['api.together.xyz', 'api.together.ai'],
+    vectors: { ...anyVectors, takesTokens: false, takesInputType: false },
     // Its `logprobs` is a number.
     leftOut: new Set(LOGPROBS),
     efforts: LOW_TO_HIGH,
@@ -93,6 +99,7 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://api.mistral.ai/v1',
     hosts: ['api.mistral.ai'],
+    vectors: { ...anyVectors, dimensionsField: 'output_dimension', takesTokens: false, takesInputType: false },
     leftOut: new Set([
       ...SAMPLING_BEYOND_OPENAI,
       ...OF_OPENAI_ALONE.filter((name) => name !== 'prediction'),
@@ -131,17 +138,24 @@ export const PROFILES = {
     baseUrl: 'http://127.0.0.1:8000/v1',
     dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
+    vectors: { ...anyVectors, givesBase64: true },
     grammarIn: 'structured_outputs',
     efforts: LOW_TO_HIGH,
     reasoningSwitch: 'chat_template_kwargs',
   },
   /** Without a data policy: it can pass requests on to a vendor. */
-  ollama: { ...generic, baseUrl: 'http://127.0.0.1:11434/v1', efforts: ['none', ...LOW_TO_HIGH] },
+  ollama: {
+    ...generic,
+    baseUrl: 'http://127.0.0.1:11434/v1',
+    vectors: { ...anyVectors, takesTokens: false },
+    efforts: ['none', ...LOW_TO_HIGH],
+  },
   'llama.cpp': {
     ...generic,
     baseUrl: 'http://127.0.0.1:8080/v1',
     dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
+    vectors: { ...anyVectors, givesBase64: true },
     renamed: { repetition_penalty: 'repeat_penalty' },
     grammarIn: 'grammar',
     reasoningSwitch: 'chat_template_kwargs',

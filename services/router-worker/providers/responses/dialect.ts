@@ -10,6 +10,7 @@ export const responsesDialect = dialect(responsesConfig, ({ slug, name = slug, b
   name,
   address: addressOf(baseUrl),
   reasoningFormat: RESPONSES_FORMAT,
+  vectors: null,
   dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
   open: ({ secret, ...settings }) => responses({ ...settings, slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey) }),
 }));

@@ -6,6 +6,7 @@ import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderAdapter, ProviderCall } from '../provider.ts';
 import { compose, type Script } from './compose.ts';
 import type { Directives } from './directives.ts';
+import { embed } from './embed.ts';
 import type { RepeatedWords } from './repeated-words.ts';
 
 export interface ScriptedOptions {
@@ -44,6 +45,10 @@ export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): Provi
       signal.throwIfAborted();
       const timing = call.isStreamed === true ? timingOf(wordsPerSecond) : UNPACED;
       for await (const parts of play(name, call, timing, signal)) if (!onParts(parts)) return;
+    },
+    async embed(call, signal) {
+      await pause(0, signal);
+      return embed(call);
     },
     upstreamBody: ({ model, request }) => ({ ...request, model }),
   };
