@@ -120,6 +120,14 @@ export function ignoredFields({ models, debug_echo: debugEcho }: Pick<RouterConf
   };
 }
 
+/** The header's value for these names of fields; null when there are none. */
+export function headerOf(names: readonly string[]): string | null {
+  if (names.length === 0) return null;
+  const paths = new HeaderPaths();
+  for (const name of names) if (!paths.add(encodedName(name))) break;
+  return HeaderPaths.valueOf(paths);
+}
+
 /** @throws `request.invalid` for a plugin that must not be ignored, as the caller relies on it */
 export function refusePlugins({ plugins = [] }: ChatRequest): void {
   for (const [at, plugin] of plugins.entries()) {

@@ -1,9 +1,10 @@
 import type { RouterConfig } from '#shared/config/router-config.ts';
-import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import { worstCaseOf } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
+import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { ModelIndex } from './model-index.ts';
 import type { RateLimits } from './rates/rate-limits.ts';
@@ -15,6 +16,15 @@ interface KeyAdmissionDeps {
   reservations: Reservations | null;
   rates: RateLimits;
   limits: GatewayLimits;
+}
+
+/** A call before its admission. */
+interface NewCall {
+  callId: string;
+  deadlineAtMs: number;
+  request: ModelRequest;
+  /** Null: a chat. */
+  embedding: EmbeddingCall | null;
 }
 
 /** A call that its key's limits allow. */
@@ -40,17 +50,18 @@ function isRated({ requestsPerMinute, tokensPerMinute, callsAtOnce }: CallerKey[
  * Counts a call for the limits of its key, and reserves what it may cost at most.
  * @throws `request.rate_limited`, `router.payment_required`, `service.not_ready`
  */
-export async function allowCall(
-  call: { callId: string; deadlineAtMs: number },
-  key: CallerKey,
-  request: ChatRequest,
-  deps: KeyAdmissionDeps,
-): Promise<AllowedCall> {
+export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissionDeps): Promise<AllowedCall> {
   const { models, rates, reservations, routerConfig, limits } = deps;
-  const { callId, deadlineAtMs } = call;
+  const { callId, deadlineAtMs, request, embedding } = call;
   const { id: keyId, limitNano, limitReset } = key;
   const defaultCompletionTokens = routerConfig.default_completion_tokens;
-  const { amountNano, tokens, maxTokens } = worstCaseOf({ request, models: models.allKnown(request), defaultCompletionTokens, maxTokens: null });
+  const { amountNano, tokens, maxTokens } = worstCaseOf({
+    request,
+    embedding,
+    models: models.allKnown(request, embedding === null ? 'chat' : 'vectors'),
+    defaultCompletionTokens,
+    maxTokens: null,
+  });
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
   const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
   if (limitNano === null) return { fields: { ...counted, maxTokens: null }, release: () => rated?.release(), end: () => rated?.end() };

@@ -18,7 +18,7 @@ import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts
 import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
-import { IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
+import { headerOf, IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
 import { type AllowedCall, allowCall, isLimited } from '../key-admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
@@ -99,7 +99,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       },
     });
     app.addHook('preValidation', ({ body }, _, done) => {
-      const excess = excessOf(body, limits);
+      const excess = excessOf(body, { ...limits, bodyValues: form.maxValues ?? limits.bodyValues });
       done(excess === null ? undefined : invalid('', excess));
     });
 
@@ -114,10 +114,11 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       }
       const asked = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const chat = asked.debug === undefined || deps.debugEcho ? asked : withoutDebug(asked);
-      const ignored = ignoredIn(asked);
+      const embedding = form.toEmbeddingCall?.(request.body) ?? null;
+      const ignored = form.ignoredNames === undefined ? ignoredIn(asked) : headerOf(form.ignoredNames(request.body));
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refusePlugins(chat);
-      const model = models.firstKnown(chat);
+      const model = models.firstKnown(chat, embedding === null ? 'chat' : 'vectors');
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
       const nowMs = clock.nowMs();
@@ -126,7 +127,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
-      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs }, callerKey, chat, deps);
+      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
       if (allowed !== null && !whileConnected(reply, allowed)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
       const call: ClientCall = {
@@ -142,6 +143,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         keyId: request.keyId,
         traceparent: publishing.traceparent,
         ...(allowed === null ? UNLIMITED : allowed.fields),
+        ...(embedding !== null && { embedding }),
       };
       const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       releaseBody(request);

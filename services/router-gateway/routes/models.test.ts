@@ -26,3 +26,28 @@ it('lists as inputs of a model what any of its endpoints declares, and text', as
     { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'] },
   ]);
 });
+
+it('lists models of vectors with that output and without parameters, and by themselves', async () => {
+  const endpoints = [{ provider: 'local', upstream_model: 'v', prices: { prompt: '0.02', completion: '0' }, context_length: 8_000 }];
+  const config = routerConfig.parse({
+    providers: [{ slug: 'local', kind: 'scripted' }],
+    models: [
+      { id: 'a/vectors', embeddings: { dimensions: 8 }, endpoints },
+      { id: 'a/chat', endpoints },
+    ],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const app = fastify();
+  await app.register(listModels(config));
+  const [all, ofVectors, one] = await Promise.all(
+    ['/models', '/embeddings/models', '/models/a/vectors/endpoints'].map(async (url) => (await app.inject(url)).json()),
+  );
+  await app.close();
+
+  const architecture = { modality: 'text->embeddings', input_modalities: ['text'], output_modalities: ['embeddings'] };
+  expect(all.data).toMatchObject([{ id: 'a/vectors', architecture, supported_parameters: [] }, { id: 'a/chat' }]);
+  expect(ofVectors).toMatchObject({ object: 'list', total_count: 1, data: [{ id: 'a/vectors', context_length: 8_000 }] });
+  expect(one.data.endpoints).toMatchObject([
+    { supported_parameters: [], supports_tool_choice: { auto: false, none: false, required: false, function: false } },
+  ]);
+});

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { serves } from '#shared/config/model-kinds.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { EndpointEntry, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
 import type { ModelAnswer, ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
@@ -36,15 +37,17 @@ const ALL_PARAMETERS = [
 /** Ids may contain slashes. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
 
-/** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models. Aliases are not listed. */
+/** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models; /embeddings/models: those of vectors. Aliases are not listed. */
 export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): FastifyPluginAsync {
   const data = models.map(modelEntry);
-  const list: ModelList = { object: 'list', data, links: { next: null }, total_count: data.length };
+  const list = listOf(data);
+  const ofVectors = listOf(models.filter((model) => serves(model, 'vectors')).map(modelEntry));
   const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
   const answerOf = new Map(data.map((entry): [string, ModelAnswer] => [entry.id, { ...entry, data: entry }]));
   const endpointsOf = new Map(models.map((model) => [model.id, modelEndpoints(model, nameOf)]));
   return async (app) => {
     app.get('/models', async () => list);
+    app.get('/embeddings/models', async () => ofVectors);
     app.get('/models/count', async () => ({ data: { count: data.length } }));
     app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
       const path = params['*'];
@@ -56,10 +59,15 @@ export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 
   };
 }
 
+function listOf(data: ModelEntry[]): ModelList {
+  return { object: 'list', data, links: { next: null }, total_count: data.length };
+}
+
 function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>): ModelEndpoints {
   const { id, name, created, description, architecture } = modelEntry(model);
   const endpoints = model.endpoints.map((endpoint): EndpointEntry => {
     const providerName = nameOf.get(endpoint.provider) ?? endpoint.provider;
+    const chats = serves(model, 'chat');
     return {
       name: `${providerName} | ${name}`,
       model_id: id,
@@ -71,13 +79,13 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
       quantization: endpoint.quantization ?? null,
       max_completion_tokens: endpoint.max_completion_tokens ?? null,
       max_prompt_tokens: null,
-      supported_parameters: [...(endpoint.supported_parameters ?? ALL_PARAMETERS)].sort(),
+      supported_parameters: parametersOf(endpoint, chats),
       status: 0,
       uptime_last_30m: null,
       uptime_last_5m: null,
       uptime_last_1d: null,
       supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
-      supports_tool_choice: toolChoiceOf(endpoint),
+      supports_tool_choice: toolChoiceOf(endpoint, chats),
       latency_last_30m: null,
       throughput_last_30m: null,
     };
@@ -86,7 +94,9 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
 }
 
 /** Prices and limits of the first endpoint; parameters that any endpoint supports. */
-function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEntry {
+function modelEntry(model: ModelConfig): ModelEntry {
+  const { id, name, description, endpoints } = model;
+  const chats = serves(model, 'chat');
   const [first] = endpoints;
   const lengths = endpoints.flatMap(({ context_length }) => context_length ?? []);
   return {
@@ -98,32 +108,38 @@ function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEnt
     created: CREATED_UNKNOWN,
     description,
     context_length: lengths.length === 0 ? null : Math.max(...lengths),
-    architecture: architectureOf(endpoints),
+    architecture: architectureOf(endpoints, chats),
     pricing: pricingOf(first?.prices),
     top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
     per_request_limits: null,
-    supported_parameters: [...new Set(endpoints.flatMap(({ supported_parameters }) => supported_parameters ?? ALL_PARAMETERS))].sort(),
+    supported_parameters: [...new Set(endpoints.flatMap((endpoint) => parametersOf(endpoint, chats)))].sort(),
     default_parameters: null,
     supported_voices: null,
     links: { details: `/api/v1/models/${id}/endpoints` },
   };
 }
 
-/** What any endpoint declares beside text. Answers are listed as text: endpoints declare nothing of them. */
-function architectureOf(endpoints: readonly EndpointConfig[]): ModelEntry['architecture'] {
+/** Of a chat's: a call for vectors has none of them. */
+function parametersOf({ supported_parameters: supported }: EndpointConfig, chats: boolean): string[] {
+  return chats ? [...(supported ?? ALL_PARAMETERS)].sort() : [];
+}
+
+/** What any endpoint declares beside text. Answers of a chat are listed as text: endpoints declare nothing of them. */
+function architectureOf(endpoints: readonly EndpointConfig[], chats: boolean): ModelEntry['architecture'] {
   const inputs = [...new Set(['text', ...endpoints.flatMap(({ modalities }) => modalities ?? [])])];
+  const output = chats ? 'text' : 'embeddings';
   return {
-    modality: `${inputs.join('+')}->text`,
+    modality: `${inputs.join('+')}->${output}`,
     input_modalities: inputs,
-    output_modalities: ['text'],
+    output_modalities: [output],
     tokenizer: TOKENIZER_UNKNOWN,
     instruct_type: null,
   };
 }
 
 /** Tool choice needs tools. */
-function toolChoiceOf({ supported_parameters: supported }: EndpointConfig): EndpointEntry['supports_tool_choice'] {
-  const does = supported === undefined || (supported.includes('tools') && supported.includes('tool_choice'));
+function toolChoiceOf({ supported_parameters: supported }: EndpointConfig, chats: boolean): EndpointEntry['supports_tool_choice'] {
+  const does = chats && (supported === undefined || (supported.includes('tools') && supported.includes('tool_choice')));
   return { none: does, auto: does, required: does, function: does };
 }
 
