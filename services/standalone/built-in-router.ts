@@ -1,4 +1,5 @@
 import type { EndpointPrices } from '#shared/config/router-config.ts';
+import { embeddingsOf } from './embedding-models.ts';
 import type { ModelPrices } from './model-prices.ts';
 import type { Upstream } from './upstream.ts';
 import type { Vendor } from './vendors.ts';
@@ -18,18 +19,18 @@ interface Upstreams {
 
 interface Part {
   providers: object[];
-  models: { id: string; name?: string; description?: string; aliases: string[]; endpoints: object[] }[];
+  models: { id: string; name?: string; description?: string; aliases: string[]; embeddings?: object; endpoints: object[] }[];
 }
 
 /**
  * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, else the scripted model. The first
- * model serves the sample agent. Validated like any other.
+ * model that chats serves the sample agent. Validated like any other.
  */
 export function builtInRouter({ openAi, vendors = [], prices = null }: Upstreams): unknown {
   const parts = [...(openAi === null ? [] : [upstream(openAi, prices)]), ...vendors.map((vendor) => vendorPart(vendor, prices))];
   if (parts.length === 0) parts.push(scripted());
   const models = parts.flatMap((part) => part.models);
-  models[0]?.aliases.push(ASSISTANT_ALIAS);
+  models.find(({ embeddings }) => embeddings === undefined)?.aliases.push(ASSISTANT_ALIAS);
   return {
     providers: parts.flatMap(({ providers }) => providers),
     models,
@@ -51,6 +52,14 @@ function scripted(): Part {
         aliases: [],
         endpoints: [{ provider: 'scripted', upstream_model: 'assistant', prices: { prompt: '0', completion: '0' } }],
       },
+      {
+        id: 'scripted/embedding',
+        name: 'Scripted embedding',
+        description: 'Vectors from the words and letters of a text, without a model: alike for texts that share words.',
+        aliases: [],
+        embeddings: { dimensions: 256 },
+        endpoints: [{ provider: 'scripted', upstream_model: 'embedding', prices: { prompt: '0', completion: '0' } }],
+      },
     ],
   };
 }
@@ -59,26 +68,31 @@ function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: re
   const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
   return {
     providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
-    models: models.map((name) => ({
-      id: `${provider.slug}/${name}`,
-      aliases: [name],
-      endpoints: [
-        { provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS, ...pricesOf(provider.slug, name, prices) },
-      ],
-    })),
+    models: models.map((name) => {
+      const embeddings = embeddingsOf(name);
+      const endpoint = { provider: provider.slug, upstream_model: name, ...pricesOf(provider.slug, name, prices) };
+      const named = { id: `${provider.slug}/${name}`, aliases: [name] };
+      if (embeddings !== null) return { ...named, embeddings, endpoints: [endpoint] };
+      return { ...named, endpoints: [{ ...endpoint, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }] };
+    }),
   };
 }
 
-function vendorPart({ provider, models, modalities }: Vendor, prices: ModelPrices | null): Part {
+function vendorPart({ provider, models, modalities, embeddings = [] }: Vendor, prices: ModelPrices | null): Part {
   const { slug = '' } = provider;
-  return {
-    providers: [provider],
-    models: models.map(({ name, maxCompletionTokens }) => ({
-      id: `${slug}/${name}`,
-      aliases: [name],
-      endpoints: [{ provider: slug, upstream_model: name, max_completion_tokens: maxCompletionTokens, modalities, ...pricesOf(slug, name, prices) }],
-    })),
-  };
+  const endpointOf = (name: string) => ({ provider: slug, upstream_model: name, ...pricesOf(slug, name, prices) });
+  const chatting = models.map(({ name, maxCompletionTokens }) => ({
+    id: `${slug}/${name}`,
+    aliases: [name],
+    endpoints: [{ ...endpointOf(name), max_completion_tokens: maxCompletionTokens, modalities }],
+  }));
+  const embedding = embeddings.map(({ name, dimensions }) => ({
+    id: `${slug}/${name}`,
+    aliases: [name],
+    embeddings: { dimensions },
+    endpoints: [endpointOf(name)],
+  }));
+  return { providers: [provider], models: [...chatting, ...embedding] };
 }
 
 function pricesOf(slug: string, name: string, prices: ModelPrices | null): { prices?: EndpointPrices } {

@@ -67,7 +67,21 @@ describe('the router without a configuration', () => {
     const { models, providers } = checkRouterConfig(builtInRouter({ openAi: null }), environment);
 
     expect(providers.map((provider) => provider.kind)).toEqual(['scripted']);
-    expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([['scripted/assistant', ['switchyard/assistant']]]);
+    expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([
+      ['scripted/assistant', ['switchyard/assistant']],
+      ['scripted/embedding', []],
+    ]);
+  });
+
+  it('recognises models of vectors by their names, and leaves the sample agent to the first that chats', () => {
+    const names = ['nomic-embed-text', 'small', 'text-embedding-ada-002'];
+    const { models } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, models: names } }), environment);
+
+    expect(models.map(({ id, aliases, embeddings }) => [id, aliases.length, embeddings])).toEqual([
+      ['local/nomic-embed-text', 1, { shortens: true }],
+      ['local/small', 2, undefined],
+      ['local/text-embedding-ada-002', 1, { dimensions: 1_536, shortens: false }],
+    ]);
   });
 
   it('takes names of models that have a slash of their own, as model servers give them', () => {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
+import { embeddingsOf } from './embedding-models.ts';
 import type { Upstream } from './upstream.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -12,8 +13,6 @@ const MAX_MODELS = 1_000;
 const NAME = /^[A-Za-z0-9._:/-]{1,256}$/;
 /** For other characters fetch throws an error that quotes the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Embedding models go last: they can't chat, and the first model serves the sample agent. */
-const EMBEDS = /embed/i;
 
 const modelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 
@@ -26,7 +25,7 @@ export async function withModels(upstream: Upstream, environment: Environment): 
   if (names === null) throw unknownModels(`${url} does not return a list of models`);
   const usable = [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MAX_MODELS);
   if (usable.length === 0) throw unknownModels(`${url} lists no model that can be used`);
-  return { ...upstream, models: [...usable.filter((name) => !EMBEDS.test(name)), ...usable.filter((name) => EMBEDS.test(name))] };
+  return { ...upstream, models: [...usable.filter((name) => embeddingsOf(name) === null), ...usable.filter((name) => embeddingsOf(name) !== null)] };
 }
 
 async function fetchText(url: string, search: string, { environment, hasKey }: { environment: Environment; hasKey: boolean }): Promise<string> {

@@ -39,3 +39,15 @@ it('names every place with a model that the router lacks, and its models', () =>
     'agent_config.llms.default: the router has no model "a/b": use one of its models (local/small, switchyard/assistant), or add this name to the configuration of the router, as a model or an alias',
   );
 });
+
+it('distinguishes models that chat from those of vectors', () => {
+  const vectors = { id: 'local/vectors', aliases: [], description: '', embeddings: { shortens: true }, endpoints: [] };
+  const search = { hostname: 'db', port: 5432, password: '${P}', collection: 'docs', embedding_model: 'local/small', embedding_dimensions: 3 };
+  const models = [...routerConfig.models, vectors];
+
+  expect(missingModels(manifestWith({}, { ...search, embedding_model: 'local/vectors' }), { models })).toEqual([]);
+  expect(missingModels(manifestWith({ evaluation: 'local/vectors' }, search), { models })).toEqual([
+    expect.stringMatching(/^agent_config.llms.evaluation: the router has no model "local\/vectors": use one of its models \(local\/small, /),
+    expect.stringMatching(/^agent_config.search.embedding_model: the router has no embedding model "local\/small": use one of its models \(local\/vectors\)/),
+  ]);
+});

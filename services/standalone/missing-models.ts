@@ -1,3 +1,4 @@
+import { type ModelUse, serves } from '#shared/config/model-kinds.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 
@@ -5,21 +6,29 @@ const MAX_NAMES = 6;
 
 /** The models that the manifest names and the router does not have: a sentence each, with what to do. */
 export function missingModels({ agent_config: { llms, search } }: Manifest, { models }: Pick<RouterConfig, 'models'>): string[] {
-  const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
-  const named: [place: string, model: string | null][] = [
+  const chats: Named[] = [
     ['llms.default', llms.default],
-    ...llms.fallback.map((model, field): [string, string] => [`llms.fallback[${field}]`, model]),
+    ...llms.fallback.map((model, field): Named => [`llms.fallback[${field}]`, model]),
     ['llms.evaluation', llms.evaluation],
     ['llms.evaluation_fallback', llms.evaluation_fallback],
-    ['search.embedding_model', search?.type === 'pgvector' ? search.embedding_model : null],
   ];
+  const vectors: Named[] = [['search.embedding_model', search?.type === 'pgvector' ? search.embedding_model : null]];
+  return [...missingFrom(models, 'chat', chats), ...missingFrom(models, 'vectors', vectors)];
+}
+
+type Named = [place: string, model: string | null];
+
+function missingFrom(models: RouterConfig['models'], use: ModelUse, named: readonly Named[]): string[] {
+  const known = new Set(models.filter((model) => serves(model, use)).flatMap(({ id, aliases }) => [id, ...aliases]));
+  const kind = use === 'chat' ? 'model' : 'embedding model';
   const names = [...known].slice(0, MAX_NAMES).join(', ');
   const others = known.size > MAX_NAMES ? `${names} and ${known.size - MAX_NAMES} more` : names;
+  const advice = known.size === 0 ? 'add one of this name' : `use one of its models (${others}), or add this name`;
   return named.flatMap(([field, model]) =>
     model === null || known.has(model)
       ? []
       : [
-          `agent_config.${field}: the router has no model ${JSON.stringify(model)}: use one of its models (${others}), or add this name to the configuration of the router, as a model or an alias`,
+          `agent_config.${field}: the router has no ${kind} ${JSON.stringify(model)}: ${advice} to the configuration of the router, as a model or an alias`,
         ],
   );
 }

@@ -12,7 +12,7 @@ export interface Upstream {
 }
 
 const OPENAI_BASE_URL = 'https://api.openai.com/v1';
-const OPENAI_MODELS = 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o';
+const OPENAI_MODELS = 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o,text-embedding-3-small,text-embedding-3-large';
 const MAX_SLUG_CHARACTERS = 64;
 
 interface Given {

@@ -7,6 +7,8 @@ export interface Vendor {
   /** Beside text, of all its models. */
   modalities: readonly ('image' | 'audio' | 'video' | 'file')[];
   models: readonly { name: string; maxCompletionTokens: number }[];
+  /** Models of vectors; absent: none. */
+  embeddings?: readonly { name: string; dimensions: number }[];
 }
 
 /** In the order in which the sample agent's model is chosen. */
@@ -29,6 +31,7 @@ const VENDORS: readonly Vendor[] = [
     provider: { slug: 'google', name: 'Google', kind: 'gemini', api_key: '${GEMINI_API_KEY}' },
     modalities: ['image', 'audio', 'video', 'file'],
     models: ['gemini-3.8-flash', 'gemini-3.5-flash-lite', 'gemini-2.5-pro', 'gemini-2.5-flash'].map((name) => ({ name, maxCompletionTokens: 65_536 })),
+    embeddings: [{ name: 'gemini-embedding-001', dimensions: 3_072 }],
   },
 ];
 
