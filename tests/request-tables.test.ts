@@ -6,13 +6,16 @@ import { chatRequest } from '../shared/contracts/router/chat-request.ts';
 import { offendingField } from '../shared/contracts/router/offending-field.ts';
 import { isValidChatRequest } from '../shared/contracts/router/valid-chat-request.ts';
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
-import { invalidCases, requestTables, validCases } from './helpers/request-tables.ts';
+import { invalidCasesOf, requestTables, validCasesOf } from './helpers/request-tables.ts';
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   return { bus, close: () => bus.close().then(() => database.close()) };
 });
+
+const validCases = validCasesOf(requestTables);
+const invalidCases = invalidCasesOf(requestTables);
 
 /** The tables of the contract (router-api) below that of the request, whose fields the schema names. */
 const CONTRACT: Record<string, readonly string[]> = {

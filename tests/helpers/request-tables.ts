@@ -18,10 +18,17 @@ const table = z.strictObject({
   base: z.record(z.string(), z.unknown()),
   rows: z.array(row).min(1),
 });
-export const requestTables = z
-  .array(table)
-  .min(1)
-  .parse(JSON.parse(readFileSync(new URL('../corpus/router/tables/request-tables.json', import.meta.url), 'utf8')));
+/** The tables of a file of the corpus. */
+function tablesIn(file: string) {
+  return z
+    .array(table)
+    .min(1)
+    .parse(JSON.parse(readFileSync(new URL(`../corpus/router/tables/${file}`, import.meta.url), 'utf8')));
+}
+
+export const requestTables = tablesIn('request-tables.json');
+export const embeddingTables = tablesIn('embedding-tables.json');
+type Table = (typeof requestTables)[number];
 
 interface Case {
   table: string;
@@ -31,25 +38,29 @@ interface Case {
   request: unknown;
 }
 
-export const validCases: Case[] = requestTables.flatMap((of) =>
-  of.rows.flatMap((given) => given.valid.map((value) => ({ ...namesOf(of, given, value), request: requestWith(of, { ...given.with, [given.field]: value }) }))),
-);
+export function validCasesOf(tables: readonly Table[]): Case[] {
+  return tables.flatMap((of) =>
+    of.rows.flatMap((given) =>
+      given.valid.map((value) => ({ ...namesOf(of, given, value), request: requestWith(of, { ...given.with, [given.field]: value }) })),
+    ),
+  );
+}
 
 /** `param`: the path of the invalid field. */
-export const invalidCases: (Case & { param: string })[] = requestTables.flatMap((of) =>
-  of.rows.flatMap((given) =>
-    given.invalid.map((bad) => {
-      const isAbsent = 'absent' in bad;
-      return {
-        ...namesOf(of, given, isAbsent ? 'absent' : bad.value),
-        request: requestWith(of, { ...given.with, [given.field]: isAbsent ? undefined : bad.value }),
-        param: `${pathOf([...of.at, given.field])}${isAbsent ? '' : bad.within}`,
-      };
-    }),
-  ),
-);
-
-type Table = (typeof requestTables)[number];
+export function invalidCasesOf(tables: readonly Table[]): (Case & { param: string })[] {
+  return tables.flatMap((of) =>
+    of.rows.flatMap((given) =>
+      given.invalid.map((bad) => {
+        const isAbsent = 'absent' in bad;
+        return {
+          ...namesOf(of, given, isAbsent ? 'absent' : bad.value),
+          request: requestWith(of, { ...given.with, [given.field]: isAbsent ? undefined : bad.value }),
+          param: `${pathOf([...of.at, given.field])}${isAbsent ? '' : bad.within}`,
+        };
+      }),
+    ),
+  );
+}
 
 function namesOf({ table: name }: Table, { field }: Table['rows'][number], value: unknown) {
   return { table: name, field, shown: JSON.stringify(value).slice(0, 60) };
