@@ -27,8 +27,6 @@ function missingFrom(models: RouterConfig['models'], use: ModelUse, named: reado
   return named.flatMap(([field, model]) =>
     model === null || known.has(model)
       ? []
-      : [
-          `agent_config.${field}: the router has no ${kind} ${JSON.stringify(model)}: ${advice} to the configuration of the router, as a model or an alias`,
-        ],
+      : [`agent_config.${field}: the router has no ${kind} ${JSON.stringify(model)}: ${advice} to the configuration of the router, as a model or an alias`],
   );
 }

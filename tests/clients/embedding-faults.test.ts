@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { RouterCall } from '../../bus/messages/router.ts';
 import { readFrame } from '../../bus/messages/frame.ts';
+import type { RouterCall } from '../../bus/messages/router.ts';
 import { addresses, subjectOf } from '../../bus/subjects.ts';
 import { environment } from '../../services/router-gateway/test-support/harness.ts';
 import { ulid } from '../../shared/ids.ts';
@@ -108,7 +108,15 @@ describe('a call over the bus', () => {
   const publish = async (secret: string, fields: Partial<RouterCall> = {}) => {
     const nowMs = Date.now();
     const call: RouterCall = {
-      ...{ v: 1, callId: `call_${ulid()}`, origin: `retrieval${ulid()}`, want: 'body', surface: 'embeddings', deadlineAtMs: nowMs + 60_000, createdAtMs: nowMs },
+      ...{
+        v: 1,
+        callId: `call_${ulid()}`,
+        origin: `retrieval${ulid()}`,
+        want: 'body',
+        surface: 'embeddings',
+        deadlineAtMs: nowMs + 60_000,
+        createdAtMs: nowMs,
+      },
       ...{ detached: true, republished: false, keyId: `sha256:${hashOfSecret(secret)}`, traceparent: null, maxTokens: null, reply: null },
       request: { model: EMBEDDING_MODEL, messages: TEXTS.map((content) => ({ role: 'user', content })) },
       embedding: { format: 'float', dimensions: null, inputType: 'search_document', tokens: null },
@@ -128,7 +136,10 @@ describe('a call over the bus', () => {
   it('answers with the vectors, under the key that the hash names', async () => {
     const { callId, answer } = await publish(environment.KEY_ONE);
 
-    expect(answer).toMatchObject({ status: 200, body: { object: 'list', id: callId, data: VECTORS.map((_, index) => ({ index })), usage: { prompt_tokens: 17 } } });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { object: 'list', id: callId, data: VECTORS.map((_, index) => ({ index })), usage: { prompt_tokens: 17 } },
+    });
     expect(await ledgerRow(callId)).toMatchObject({ key_id: 'one', prompt_tokens: expect.anything() });
   });
 

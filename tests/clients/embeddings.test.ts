@@ -79,7 +79,12 @@ it('OpenAIEmbeddings of LangChain gets a vector per document, and one of a query
 });
 
 it('the scripted model gives equal vectors for equal texts, and nearer ones for texts that share words', async () => {
-  const texts = ['How do I return a pair of shoes?', 'Returning shoes: how does it work?', 'The weather is fine in Lisbon.', 'How do I return a pair of shoes?'];
+  const texts = [
+    'How do I return a pair of shoes?',
+    'Returning shoes: how does it work?',
+    'The weather is fine in Lisbon.',
+    'How do I return a pair of shoes?',
+  ];
   const { data } = await client().embeddings.create({ model: SCRIPTED_MODEL, input: texts });
   const [question = [], near = [], far = [], again = []] = data.map(({ embedding }) => Array.from(embedding));
   const product = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0);
