@@ -4,10 +4,10 @@ import type { Reservations } from '#shared/credit/reservations.ts';
 import { worstCaseOf } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
+import { isRated, type RateLimits } from '#shared/rates/rate-limits.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { ModelIndex } from './model-index.ts';
-import type { RateLimits } from './rates/rate-limits.ts';
 
 interface KeyAdmissionDeps {
   models: ModelIndex;
@@ -35,15 +35,13 @@ export interface AllowedCall {
   release(): void;
   /** The call has ended. Idempotent. */
   end(): void;
+  /** The call goes on without this process. */
+  leave(): void;
 }
 
 /** Whether a key has a limit. Calls of all others cost no promise, no statement and no look at the cache. */
 export function isLimited({ limitNano, rates }: CallerKey): boolean {
   return limitNano !== null || isRated(rates);
-}
-
-function isRated({ requestsPerMinute, tokensPerMinute, callsAtOnce }: CallerKey['rates']): boolean {
-  return requestsPerMinute !== null || tokensPerMinute !== null || callsAtOnce !== null;
 }
 
 /**
@@ -64,7 +62,8 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
   });
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
   const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
-  if (limitNano === null) return { fields: { ...counted, maxTokens: null }, release: () => rated?.release(), end: () => rated?.end() };
+  if (limitNano === null)
+    return { fields: { ...counted, maxTokens: null }, release: () => rated?.release(), end: () => rated?.end(), leave: () => rated?.leave() };
   try {
     if (reservations === null) {
       throw new SwitchyardError('service.not_ready', 'Credit can not be checked: this gateway has no database', {
@@ -84,5 +83,6 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
       rated?.release();
     },
     end: () => rated?.end(),
+    leave: () => rated?.leave(),
   };
 }

@@ -3,20 +3,23 @@ import type { Refusal } from '#services/work/item-kind.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
-import { worstCaseOf } from '#shared/credit/worst-case.ts';
+import { type WorstCase, worstCaseOf } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey, KeyDirectory } from '#shared/keys/caller-key.ts';
+import { isRated, type RatedCall } from '#shared/rates/rate-limits.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
 import { keyOfCall } from './call-key.ts';
+import { type CallRates, withinTokens } from './call-rates.ts';
 
-/** `key`: the key of an actor's call may not call models, or has no credit for it. */
+/** `key`: the key of an actor's call may not call models, has no credit for it, or is over its limits. */
 export type CallRefusal = Refusal | { why: 'key'; error: SwitchyardError };
 
 interface Deps {
   keys: KeyDirectory;
   reservations: Reservations;
+  rates: CallRates;
   defaultCompletionTokens: number;
   catalogue: Catalogue;
   clock: Clock;
@@ -24,47 +27,64 @@ interface Deps {
   log: Log;
 }
 
+interface CallUnderKey {
+  call: RouterCall;
+  /** Null: it is to be executed. */
+  refusal: CallRefusal | null;
+  /** Null: its key has no limits per minute or at once, or it is refused. */
+  rated: RatedCall | null;
+}
+
 /**
- * An actor's call under the key of its hash. No gateway has admitted it: for a key with a credit limit the most that it may cost is reserved here, before the
- * first attempt, once per call id. Waits while the database is away.
+ * An actor's call under the key of its hash. No gateway has admitted it: it counts for the limits of its key here, and for a key with a credit limit the most
+ * that it may cost is reserved, before the first attempt. Waits while the key is over its limits, and while the database is away. A redelivered call counts
+ * again, since its requests reach a provider again, and keeps its slot and its reservation, which have its id.
  *
  * @throws once the lease is lost, or the wait for the key has ended
  */
-export async function callUnderKey(
-  call: RouterCall,
-  hash: string,
-  running: RunningItem,
-  deps: Deps,
-): Promise<{ call: RouterCall; refusal: CallRefusal | null }> {
+export async function callUnderKey(call: RouterCall, hash: string, running: RunningItem, deps: Deps): Promise<CallUnderKey> {
   const { keyId, key, error } = await keyOfCall(hash, running.signal, deps);
   const named = { ...call, keyId: keyId ?? call.keyId };
-  if (error !== null) return { call: named, refusal: { why: 'key', error } };
-  if (key === null || key.limitNano === null) return { call: named, refusal: null };
+  const refused = (refusal: CallRefusal): CallUnderKey => ({ call: named, refusal, rated: null });
+  if (error !== null) return refused({ why: 'key', error });
+  if (key === null || (key.limitNano === null && !isRated(key.rates))) return { call: named, refusal: null, rated: null };
+  let rated: RatedCall | null = null;
   try {
-    const maxTokens = await reserved(call, { ...key, limitNano: key.limitNano }, running.signal, deps);
-    return { call: { ...named, reserved: true, maxTokens }, refusal: null };
+    const { amountNano, tokens, maxTokens } = withinTokens(call.maxTokens, key.rates, (most) => worstCase(call, most, deps));
+    if (isRated(key.rates)) rated = await deps.rates.admit(call, key, tokens, running.signal, deps.log);
+    const { limitNano } = key;
+    if (limitNano !== null) await reserve(call, { ...key, limitNano }, amountNano, running.signal, deps);
+    return { call: { ...named, ...(limitNano !== null && { reserved: true }), maxTokens }, refusal: null, rated };
   } catch (thrown) {
+    rated?.release();
+    if (running.isLeaseLost) rated?.leave();
+    else rated?.end();
     if (running.isLeaseLost) throw thrown;
-    if (running.isCancelled()) return { call: named, refusal: { why: 'cancelled' } };
-    if (running.cause === 'deadline') return { call: named, refusal: { why: 'deadline' } };
-    if (!(thrown instanceof SwitchyardError) || thrown.code !== 'router.payment_required') throw thrown;
-    deps.log.error({ key_id: keyId, key_label: key.label }, "the credit of the key of the agent's model calls (llms.api_key) does not suffice");
-    return { call: named, refusal: { why: 'key', error: thrown } };
+    if (running.isCancelled()) return refused({ why: 'cancelled' });
+    if (running.cause === 'deadline') return refused({ why: 'deadline' });
+    if (!(thrown instanceof SwitchyardError) || !(thrown.code in REASONS)) throw thrown;
+    deps.log.error({ key_id: keyId, key_label: key.label }, REASONS[thrown.code as keyof typeof REASONS]);
+    return refused({ why: 'key', error: thrown });
   }
 }
 
-/** @returns the call's ceiling on completion tokens */
-async function reserved(call: RouterCall, key: CallerKey & { limitNano: number }, signal: AbortSignal, deps: Deps): Promise<number | null> {
-  const { callId, deadlineAtMs, request, embedding } = call;
+/** Of refusals by limits. */
+const REASONS = {
+  'router.payment_required': "the credit of the key of the agent's model calls (llms.api_key) does not suffice",
+  'request.rate_limited': "the key of the agent's model calls (llms.api_key) is over its limits, and the call can not wait for them",
+} as const;
+
+function worstCase({ request, embedding }: RouterCall, maxTokens: number | null, { catalogue, defaultCompletionTokens }: Deps): WorstCase {
+  return worstCaseOf({ request, embedding, models: namedModels(request, catalogue), defaultCompletionTokens, maxTokens });
+}
+
+function reserve(
+  { callId, deadlineAtMs }: RouterCall,
+  key: CallerKey & { limitNano: number },
+  amountNano: number,
+  signal: AbortSignal,
+  deps: Deps,
+): Promise<void> {
   const { id: keyId, limitNano, limitReset } = key;
-  const { catalogue, defaultCompletionTokens, reservations } = deps;
-  const { amountNano, maxTokens } = worstCaseOf({
-    request,
-    embedding,
-    models: namedModels(request, catalogue),
-    defaultCompletionTokens,
-    maxTokens: call.maxTokens,
-  });
-  await retryWhileTransient(() => reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs }), signal);
-  return maxTokens;
+  return retryWhileTransient(() => deps.reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs }), signal);
 }

@@ -11,6 +11,7 @@ import type { Reservations } from '#shared/credit/reservations.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
+import type { RatedCall } from '#shared/rates/rate-limits.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
@@ -24,6 +25,7 @@ import { type CallRefusal, callUnderKey } from './call-credit.ts';
 import { keyOfRefused } from './call-key.ts';
 import { callLine } from './call-line.ts';
 import { countCall } from './call-metrics.ts';
+import type { CallRates } from './call-rates.ts';
 import { CallRecord } from './call-record.ts';
 import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
@@ -47,6 +49,8 @@ export interface CallItemsDeps extends ExecuteDeps {
   cache: Cache | null;
   /** Of actors' calls, whose keys may have a limit. */
   reservations: Reservations;
+  /** Likewise. */
+  rates: CallRates;
   defaultCompletionTokens: number;
   clock: Clock;
   /** For deadlines of actors' calls. */
@@ -103,8 +107,12 @@ function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal:
   const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
   // no fail point: reads
   if (refusal !== null) return keyOfRefused(hash, keyDeps).then(({ keyId }) => settleCall(named(addressed, keyId), running, refusal, deps));
-  const settle = (under: Awaited<ReturnType<typeof callUnderKey>>) => settleCall({ ...addressed, call: under.call }, running, under.refusal, deps);
-  // no fail point, because what it reserves under the call's id is found again by the next delivery, or lapses
+  const settle = ({ call: under, refusal: keyRefusal, rated }: Awaited<ReturnType<typeof callUnderKey>>) => {
+    // A worker that has lost the lease frees no slot: it may be that of the next delivery.
+    if (rated !== null) running.onRelease(() => (running.isLeaseLost ? rated.leave() : rated.end()));
+    return settleCall({ ...addressed, call: under }, running, keyRefusal, deps, rated);
+  };
+  // no fail point, because what it reserves and counts under the call's id is found again by the next delivery, or lapses
   return callUnderKey(call, hash, running, keyDeps).then(settle);
 }
 
@@ -116,7 +124,13 @@ function named(addressed: AddressedCall, keyId: string | null): AddressedCall {
  * Frames, then log line and result. For a redelivered client's call the stored frames decide whether it is executed: null when its terminal frame is
  * among them.
  */
-async function settleCall(addressed: AddressedCall, running: RunningItem, refusal: CallRefusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+async function settleCall(
+  addressed: AddressedCall,
+  running: RunningItem,
+  refusal: CallRefusal | null,
+  deps: CallItemsDeps,
+  rated: RatedCall | null = null,
+): Promise<Outcome<CallResult>> {
   const { call, surface, framesAt } = addressed;
   const { bus, metrics } = deps;
   const startedAtMs = performance.now();
@@ -124,7 +138,7 @@ async function settleCall(addressed: AddressedCall, running: RunningItem, refusa
   // no fail point: reads
   const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : NOTHING;
   const attempts: Attempted[] = [];
-  const record = new CallRecord({ call, attempts, running }, deps);
+  const record = new CallRecord({ call, attempts, running, rated }, deps);
   if (published.kind === 'end') {
     await record.storeEnded(published.shown); // no fail point: inside
     return null;

@@ -4,7 +4,8 @@ import type { UsageRecord } from '#bus/messages/usage.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
-import { RATE_COUNTER_MS, rateCounterOf, rateWindowOf } from '#shared/keys/rate-windows.ts';
+import type { RatedCall } from '#shared/rates/rate-limits.ts';
+import { RATE_COUNTER_MS, rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -37,6 +38,8 @@ interface OpenCall {
   /** Filled while it runs. */
   attempts: readonly Attempted[];
   running: RunningItem;
+  /** What this worker has counted for its key; null: nothing. */
+  rated: RatedCall | null;
 }
 
 /**
@@ -72,7 +75,7 @@ export class CallRecord {
 
   /** Sends the record. @returns what the terminal frame waits for; null: it may leave at once */
   store(ending: Ending): Promise<void> | null {
-    const { call, attempts, running } = this.#open;
+    const { call, attempts, running, rated } = this.#open;
     const isReserved = call.reserved === true;
     this.#bill = ending.bill;
     const record = usageRecordOf({
@@ -89,6 +92,7 @@ export class CallRecord {
     this.#stored = storeRecord(record, waiting, { usage: this.#deps.bus.usage, log: this.#deps.log, metrics: this.#deps.metrics });
     // Awaited later, or never once the lease is lost.
     this.#stored.catch(() => {});
+    rated?.correct(record.tokens.prompt + record.tokens.completion);
     if (call.countedTokens !== undefined) this.#correctRate(call.countedTokens, record);
     return isReserved ? this.#stored : null;
   }

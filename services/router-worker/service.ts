@@ -10,6 +10,7 @@ import { Reservations } from '#shared/credit/reservations.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
+import { RateLimits } from '#shared/rates/rate-limits.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -18,6 +19,7 @@ import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { catalogueOf } from './call/candidates.ts';
 import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
+import { CallRates } from './call-rates.ts';
 import { upstreamsOf } from './call-span.ts';
 import { CallWatch } from './call-watch.ts';
 import { startLedger } from './ledger/ledger.ts';
@@ -81,11 +83,13 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const keys = openKeyDirectory({ fileKeys: deps.fileKeys ?? new Map(), database, log });
   const notices = onKeyChanged(bus, keys.forget);
   const reservations = new Reservations({ database, log, metrics });
+  const rates = new RateLimits({ cache, clock, log, metrics });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const calls: CallItemsDeps = {
     bus,
     cache: deps.cache,
     reservations,
+    rates: new CallRates({ rates, clock: actorClock }),
     defaultCompletionTokens: config.default_completion_tokens,
     clock,
     actorClock,
@@ -110,6 +114,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
+      rates.stop();
       await reservations.stop();
       await Promise.all([ledger.stop(), mails.stop()]);
       await notices.stop();

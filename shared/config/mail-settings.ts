@@ -10,7 +10,7 @@ export interface MailConfig {
 export interface SmtpServer {
   host: string;
   port: number;
-  /** TLS from the first byte (SMTPS). Otherwise STARTTLS, if the server offers it. */
+  /** TLS from the first byte (SMTPS). Otherwise STARTTLS, if the server supports it. */
   isSecure: boolean;
   /** Whether a server without STARTTLS is refused: it would read the password, and so would others on its way. */
   needsStartTls: boolean;
@@ -26,7 +26,7 @@ export interface MailSender {
 
 const FORM = 'must be smtp://host:port or smtps://host:port, with user:password@ before the host if the server wants a login';
 const PORTS = { 'smtp:': 587, 'smtps:': 465 } as const;
-/** A server on this machine may offer no TLS. */
+/** A server on this machine may have no TLS. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 /** `address`, or `name <address>`. */
 const SENDER = /^(?:([^<>"\p{Cc}\p{Cs}\u2028\u2029]{0,200}) )?<([^<>\s]+)>$/u;

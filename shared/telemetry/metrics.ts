@@ -61,7 +61,7 @@ export const metricTable = {
       outcome: ['reserved', 'refused', 'unavailable'],
     },
   ),
-  ratesLocal: counter('switchyard_rates_counted_locally_total', 'Calls of keys with rate limits that one gateway counted by itself, without the cache.', {}),
+  ratesLocal: counter('switchyard_rates_counted_locally_total', 'Calls of keys with rate limits that one process counted by itself, without the cache.', {}),
   upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Attempts at a provider: `ok`, `aborted`, or the code of the error.', {
     model: null,
     provider: null,

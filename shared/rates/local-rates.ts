@@ -1,4 +1,4 @@
-import { rateWindowOf } from '#shared/keys/rate-windows.ts';
+import { rateWindowOf } from './rate-windows.ts';
 
 /** Beyond it all are forgotten. */
 const MAX_KEYS = 10_000;

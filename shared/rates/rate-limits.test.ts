@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { CallerKey } from '#shared/keys/caller-key.ts';
-import type { Cache } from '#shared/storage/cache.ts';
-import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { noMetrics } from '#shared/telemetry/metrics.ts';
-import { recordingLog } from '../test-support/harness.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { CallerKey } from '../keys/caller-key.ts';
+import type { Cache } from '../storage/cache.ts';
+import { memoryCache } from '../storage/memory/memory-cache.ts';
+import { noMetrics } from '../telemetry/metrics.ts';
 import { RateLimits } from './rate-limits.ts';
 
 const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
@@ -12,13 +11,13 @@ const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(p
 let nowMs: number;
 let isAway: boolean;
 let cache: Cache;
-let log: ReturnType<typeof recordingLog>;
+let lines: string[][];
 const clock = { nowMs: () => nowMs };
 
 beforeEach(() => {
   nowMs = 1_800_000_000_000;
   isAway = false;
-  log = recordingLog();
+  lines = [];
   const real = memoryCache({ clock });
   cache = new Proxy(real, {
     get:
@@ -32,6 +31,8 @@ const keyWith = (rates: Partial<CallerKey['rates']>): CallerKey => ({
   ...{ id: 'k', hash: 'h', label: 'k', isManagement: false, disabled: false, expiresAtMs: null, isOauth: false, limitNano: null, limitReset: null },
   rates: { requestsPerMinute: null, tokensPerMinute: null, callsAtOnce: null, ...rates },
 });
+const at = (level: string) => (_: object, message: string) => void lines.push([level, message]);
+const log = { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 const open = () => new RateLimits({ cache, clock, log, metrics: noMetrics });
 
 let calls = 0;
@@ -103,9 +104,52 @@ describe('limits of a key while the cache is away', () => {
       calls += 1;
       return (await limits.admit(key, { callId: `b${calls}`, tokens: 1 })).isShared;
     }).toBe(true);
-    expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-      ['error', 'the cache is away: each gateway limits keys by a share of its own'],
-      ['info', 'the limits of keys are counted for all gateways together again'],
+    expect(lines).toEqual([
+      ['error', 'the cache is away: each process limits keys by a share of its own'],
+      ['info', 'the limits of keys are counted for all processes together again'],
     ]);
+  });
+});
+
+describe('a call of a key', () => {
+  const key = keyWith({ tokensPerMinute: 100, callsAtOnce: 1, requestsPerMinute: 10 });
+
+  it.each([false, true])('counts the tokens that it has used, in its own minute alone (cache away: %s)', async (away) => {
+    isAway = away;
+    const limits = open();
+    const rated = await limits.admit(key, { callId: 'a', tokens: 90 });
+    rated.correct(40);
+    rated.end();
+    expect(await allowedOf(limits, key, 1, 61)).toBe(0);
+    const second = await limits.admit(key, { callId: 'b', tokens: 60 });
+
+    nowMs += 60_000;
+    second.end();
+    const third = await limits.admit(key, { callId: 'c', tokens: 50 });
+    second.correct(1_000);
+    second.release();
+    third.end();
+    expect(await allowedOf(limits, key, 1, 51)).toBe(0);
+    expect(await allowedOf(limits, key, 1, 50)).toBe(1);
+  });
+
+  it('that is refused counts no request', async () => {
+    const limits = open();
+    const rated = await limits.admit(key, { callId: 'a', tokens: 1 });
+    expect(await allowedOf(limits, key, 20)).toBe(0);
+    rated.end();
+    for (let call = 0; call < 9; call += 1) (await limits.admit(key, { callId: `d${call}`, tokens: 1 })).end();
+    expect(await allowedOf(limits, key, 1)).toBe(0);
+  });
+
+  it('that goes on elsewhere frees no slot, and its slot is extended no longer', async () => {
+    const limits = open();
+    const rated = await limits.admit(key, { callId: 'a', tokens: 1 });
+    rated.leave();
+    rated.end();
+    limits.stop();
+    expect(await allowedOf(open(), key, 1)).toBe(0);
+    nowMs += 15_001;
+    expect(await allowedOf(open(), key, 1)).toBe(1);
   });
 });

@@ -1,6 +1,6 @@
-import type { Cache } from '#shared/storage/cache.ts';
+import type { Cache } from '../storage/cache.ts';
 
-/** A slot of a gateway that died is free after this time. */
+/** A slot of a process that died is free after this time. */
 const LEASE_MS = 15_000;
 const EXTEND_MS = 5_000;
 
@@ -34,8 +34,14 @@ export class SlotLeases {
 
   /** Idempotent; never throws. A slot that the cache can't free now ends by itself. */
   release(keyId: string, callId: string): void {
-    if (!this.#held.delete(callId)) return;
+    if (!this.#held.has(callId)) return;
+    this.leave(callId);
     this.#free(keyId, callId);
+  }
+
+  /** The slot is extended no longer. Idempotent. */
+  leave(callId: string): void {
+    this.#held.delete(callId);
     if (this.#held.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '#shared/clock.ts';
-import type { Cache } from '#shared/storage/cache.ts';
-import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { systemClock } from '../clock.ts';
+import type { Cache } from '../storage/cache.ts';
+import { memoryCache } from '../storage/memory/memory-cache.ts';
 import { SlotLeases } from './slot-leases.ts';
 
 /** Shorter than a lease, after which any slot is free. */

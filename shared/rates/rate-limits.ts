@@ -1,12 +1,12 @@
-import type { Clock } from '#shared/clock.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { CallerKey } from '#shared/keys/caller-key.ts';
-import { RATE_COUNTER_MS, RATE_WINDOW_MS, rateCounterOf, rateWindowOf } from '#shared/keys/rate-windows.ts';
-import type { Cache } from '#shared/storage/cache.ts';
-import type { Log } from '#shared/telemetry/log.ts';
-import type { Metrics } from '#shared/telemetry/metrics.ts';
-import { within } from '#shared/within.ts';
+import type { Clock } from '../clock.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { CallerKey } from '../keys/caller-key.ts';
+import type { Cache } from '../storage/cache.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { within } from '../within.ts';
 import { LocalRates } from './local-rates.ts';
+import { RATE_COUNTER_MS, RATE_WINDOW_MS, rateCounterOf, rateWindowOf } from './rate-windows.ts';
 import { SlotLeases } from './slot-leases.ts';
 
 /** For the cache to answer; then the process counts by itself. */
@@ -25,18 +25,26 @@ interface RateDeps {
 }
 
 export interface RatedCall {
-  /** Whether all gateways count together: then the real usage corrects the tokens. */
+  /** Whether all processes count together: then the real usage corrects the tokens. */
   isShared: boolean;
   /** The call was not sent: its tokens do not count. */
   release(): void;
   /** The call has ended: its slot is free. Idempotent. */
   end(): void;
+  /** Another process has the call, or none: its slot is held no longer, and free when its lease lapses. Idempotent. */
+  leave(): void;
+  /** The tokens that it has used count, in place of those at admission. Later windows count nothing of it. */
+  correct(usedTokens: number): void;
 }
 
 type Refused = 'requests' | 'tokens' | 'calls';
 
+export function isRated({ requestsPerMinute, tokensPerMinute, callsAtOnce }: CallerKey['rates']): boolean {
+  return requestsPerMinute !== null || tokensPerMinute !== null || callsAtOnce !== null;
+}
+
 /**
- * Limits of keys: requests and tokens per minute, calls at once, counted in the cache for all gateways together. While the cache is away each process allows
+ * Limits of keys: requests and tokens per minute, calls at once, counted in the cache for all processes together. A call that is refused counts nothing. While the cache is away each process allows
  * its share by itself, so that no request fails for it.
  */
 export class RateLimits {
@@ -45,8 +53,8 @@ export class RateLimits {
   readonly #slots: SlotLeases | null;
   #awayUntilMs = Number.NEGATIVE_INFINITY;
   #isAway = false;
-  /** Gateways that limited a key in this window or the one before. */
-  #gateways = 1;
+  /** Processes that limited a key in this window or the one before. */
+  #processes = 1;
   #announcedWindow = -1;
 
   constructor(deps: RateDeps) {
@@ -64,12 +72,12 @@ export class RateLimits {
         throw new SwitchyardError('service.no_answer', 'the cache did not answer in time');
       };
       const rated = await within(ANSWER_MS, this.#admitShared(key, { callId, tokens }, cache, slots), late);
-      if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all gateways together again');
+      if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all processes together again');
       this.#isAway = false;
       return rated;
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'request.rate_limited') throw error;
-      if (!this.#isAway) this.#deps.log.error({ err: error }, 'the cache is away: each gateway limits keys by a share of its own');
+      if (!this.#isAway) this.#deps.log.error({ err: error }, 'the cache is away: each process limits keys by a share of its own');
       this.#isAway = true;
       this.#awayUntilMs = performance.now() + AWAY_MS;
       slots.release(key.id, callId);
@@ -86,55 +94,74 @@ export class RateLimits {
     const { requestsPerMinute, tokensPerMinute, callsAtOnce } = rates;
     const nowMs = this.#deps.clock.nowMs();
     this.#announce(cache, nowMs);
+    const requestCounter = rateCounterOf('requests', keyId, nowMs);
     const tokenCounter = rateCounterOf('tokens', keyId, nowMs);
     const [hasSlot, requests, allTokens] = await Promise.all([
       callsAtOnce === null ? true : slots.acquire(keyId, callId, callsAtOnce),
-      requestsPerMinute === null ? 0 : cache.increment(rateCounterOf('requests', keyId, nowMs), 1, RATE_COUNTER_MS),
+      requestsPerMinute === null ? 0 : cache.increment(requestCounter, 1, RATE_COUNTER_MS),
       tokensPerMinute === null ? 0 : cache.increment(tokenCounter, tokens, RATE_COUNTER_MS),
     ]);
-    const giveTokensBack = () => {
-      if (tokensPerMinute !== null) cache.increment(tokenCounter, -tokens, RATE_COUNTER_MS).catch(() => {});
+    const addTokens = (by: number) => {
+      if (tokensPerMinute !== null && this.#isCurrent(nowMs)) cache.increment(tokenCounter, by, RATE_COUNTER_MS).catch(() => {});
     };
     const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
     if (refused !== null) {
       slots.release(keyId, callId);
-      giveTokensBack();
+      addTokens(-tokens);
+      if (requestsPerMinute !== null) cache.increment(requestCounter, -1, RATE_COUNTER_MS).catch(() => {});
       throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
     }
-    return { isShared: true, release: giveTokensBack, end: () => slots.release(keyId, callId) };
+    return {
+      isShared: true,
+      release: () => addTokens(-tokens),
+      end: () => slots.release(keyId, callId),
+      leave: () => slots.leave(callId),
+      correct: (usedTokens) => addTokens(usedTokens - tokens),
+    };
   }
 
   #admitLocally({ id, rates }: CallerKey, tokens: number): RatedCall {
     const nowMs = this.#deps.clock.nowMs();
     this.#deps.metrics.add('ratesLocal', {});
-    const share = (limit: number | null) => (limit === null ? null : Math.max(1, Math.floor(limit / this.#gateways)));
+    const share = (limit: number | null) => (limit === null ? null : Math.max(1, Math.floor(limit / this.#processes)));
     const own = { requestsPerMinute: share(rates.requestsPerMinute), tokensPerMinute: share(rates.tokensPerMinute), callsAtOnce: share(rates.callsAtOnce) };
     const sums = this.#local.add(id, nowMs, { requests: 1, tokens, calls: 1 });
+    const tokensBefore = sums.tokens - tokens;
     const refused = refusalOf(own, { requests: sums.requests, tokens: sums.tokens, hasSlot: own.callsAtOnce === null || sums.calls <= own.callsAtOnce });
-    const giveTokensBack = () => void this.#local.add(id, nowMs, { requests: 0, tokens: -tokens, calls: 0 });
+    const add = (by: { requests: number; tokens: number }) => {
+      if (this.#isCurrent(nowMs)) this.#local.add(id, nowMs, { ...by, calls: 0 });
+    };
     let isOpen = true;
     const end = () => {
       if (!isOpen) return;
       isOpen = false;
       this.#local.add(id, this.#deps.clock.nowMs(), { requests: 0, tokens: 0, calls: -1 });
     };
-    if (refused === null) return { isShared: false, release: giveTokensBack, end };
+    if (refused === null) {
+      const correct = (usedTokens: number) => add({ requests: 0, tokens: usedTokens - tokens });
+      return { isShared: false, release: () => add({ requests: 0, tokens: -tokens }), end, leave: end, correct };
+    }
     end();
-    giveTokensBack();
-    throw this.#refusal(refused, own, nowMs, sums.tokens);
+    add({ requests: -1, tokens: -tokens });
+    throw this.#refusal(refused, own, nowMs, tokensBefore);
   }
 
-  /** Counts the gateways, once per window: the share of each when the cache is away. */
+  /** Counts the processes, once per window: the share of each when the cache is away. */
   #announce(cache: Cache, nowMs: number): void {
     const window = rateWindowOf(nowMs);
     if (window === this.#announcedWindow) return;
     this.#announcedWindow = window;
     Promise.all([cache.increment(`rate:gateways:${window}`, 1, RATE_COUNTER_MS), cache.get(`rate:gateways:${window - 1}`)]).then(
       ([present, former]) => {
-        this.#gateways = Math.max(1, present, Number(former ?? 0));
+        this.#processes = Math.max(1, present, Number(former ?? 0));
       },
       () => {},
     );
+  }
+
+  /** Whether the window of the time is still the current one. */
+  #isCurrent(atMs: number): boolean {
+    return rateWindowOf(atMs) === rateWindowOf(this.#deps.clock.nowMs());
   }
 
   #refusal(refused: Refused, rates: CallerKey['rates'], nowMs: number, usedTokens: number): SwitchyardError {
