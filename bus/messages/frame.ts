@@ -132,6 +132,12 @@ function numbered(events: string, { callId, attempt, seq }: FrameAddress): strin
   });
 }
 
+/** Whether it is the last frame of its call. */
+export function isLastFrame(bytes: Uint8Array): boolean {
+  const kind = KINDS[((bytes[0] as number) | SMALL) as keyof typeof KINDS];
+  return kind === 'done' || kind === 'error' || kind === 'body';
+}
+
 /** The bytes after the first `events` events, as a view; empty for none. */
 export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
   const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);

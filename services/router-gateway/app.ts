@@ -27,6 +27,7 @@ import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import type { CallReaders } from './relay/call-readers.ts';
+import { DetachedCalls } from './relay/detached-calls.ts';
 import { health } from './routes/health.ts';
 import { modelCall } from './routes/model-call.ts';
 import { listModels } from './routes/models.ts';
@@ -90,11 +91,13 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('admitted', null);
   const reservations = deps.database === null ? null : new Reservations({ database: deps.database, log, metrics });
   const rates = new RateLimits({ cache: deps.cache, clock, log, metrics });
+  const detached = new DetachedCalls({ readers: deps.readers, deadlines: deps.deadlines, clock, limits });
   app.addHook('onClose', async () => {
+    detached.stop();
     rates.stop();
     await reservations?.stop();
   });
-  const callDeps = { ...deps, models, reservations, rates, ignoredIn: ignoredFields(routerConfig), totalMs, debugEcho: routerConfig.debug_echo };
+  const callDeps = { ...deps, models, reservations, rates, detached, ignoredIn: ignoredFields(routerConfig), totalMs, debugEcho: routerConfig.debug_echo };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
   const accountDeps = {
     ...deps,

@@ -50,6 +50,10 @@ export const gatewayLimits = {
   graceMs: 30_000,
   /** Calls kept for clients that may resume; beyond it the oldest is aborted. */
   resumableCalls: 4_096,
+  /** Without a heartbeat of its worker a detached call whose client has left counts as ended: longer than it takes to redeliver it. */
+  detachedSilenceMs: 30_000,
+  /** Detached calls that go on without a client and whose slots are held. */
+  detachedCalls: 4_096,
   /** Past its deadline a worker reports a timeout itself; this long after it the worker is taken for dead. */
   deadlineGraceMs: 5_000,
   /** For a client to read the last bytes of its response. */

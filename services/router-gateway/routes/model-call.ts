@@ -27,6 +27,7 @@ import { errorReply } from '../plugins/error-reply.ts';
 import { validation } from '../plugins/validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
+import type { DetachedCalls } from '../relay/detached-calls.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
@@ -55,6 +56,8 @@ export interface ModelCallDeps {
   /** Of keys with a credit limit; null: there is no database. */
   reservations: Reservations | null;
   rates: RateLimits;
+  /** Calls whose client has left, and which go on. */
+  detached: DetachedCalls;
   totalMs: number;
   /** Whether a request may ask for the bodies that upstreams get. */
   debugEcho: boolean;
@@ -128,7 +131,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
       const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
-      if (allowed !== null && !whileConnected(reply, allowed)) return sendWhole(reply, null, limits);
+      const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
+      if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
       const call: ClientCall = {
         v: 1,
@@ -152,6 +156,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
       const fail = (error: unknown) => {
         allowed?.release();
+        allowed?.end();
         relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
       };
       outgoing.send(fail).then(
@@ -166,14 +171,21 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
   };
 }
 
-/** Ends an allowed call with its response. @returns false when the client has left already: its relay would never learn of it */
-function whileConnected(reply: FastifyReply, allowed: AllowedCall): boolean {
-  if (reply.raw.destroyed) {
+/**
+ * Ends an allowed call with its response.
+ * @param goesOn for a detached call whose client leaves before the end of its response; null: it ends then, too
+ * @returns false when the client has left already: its relay would never learn of it
+ */
+function whileConnected({ raw }: FastifyReply, allowed: AllowedCall, goesOn: (() => void) | null): boolean {
+  if (raw.destroyed) {
     allowed.release();
     allowed.end();
     return false;
   }
-  reply.raw.on('close', () => allowed.end());
+  raw.on('close', () => {
+    if (goesOn === null || raw.writableEnded) allowed.end();
+    else goesOn();
+  });
   return true;
 }
 
