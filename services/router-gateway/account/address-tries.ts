@@ -1,8 +1,8 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { LocalRates } from '#shared/rates/local-rates.ts';
 import { rateWindowOf } from '#shared/rates/rate-windows.ts';
 import type { Cache } from '#shared/storage/cache.ts';
-import { LocalRates } from '#shared/rates/local-rates.ts';
 import { accountLimits } from './limits.ts';
 
 /**
