@@ -25,6 +25,7 @@
  * @property {number} streamsCut streams that broke with their gateway
  * @property {number} streamsResumed those of them that were resumed at another gateway
  * @property {number} extraStreamCalls
+ * @property {number} streamsBilled streams with one row in the ledger
  * @property {number} rollBacksNoticed partitions with an owner that detected that the command log was replaced
  * @property {number} noticesLost events that were stored but not published, since the host died in between; all were read all the same
  */
@@ -55,6 +56,7 @@ export function newFigures() {
     streamsCut: 0,
     streamsResumed: 0,
     extraStreamCalls: 0,
+    streamsBilled: 0,
     rollBacksNoticed: 0,
     noticesLost: 0,
   };

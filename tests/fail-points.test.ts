@@ -17,7 +17,12 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/initialise-partitions.ts',
   'actors/runtime/partitions/unstarted-runs.ts',
   'actors/runtime/partitions/timers.ts',
+  'services/router-gateway/call-sender.ts',
+  'services/router-gateway/key-admission.ts',
+  'services/router-gateway/routes/model-call.ts',
   'services/router-worker/call-items.ts',
+  'services/router-worker/ledger/ledger.ts',
+  'services/router-worker/ledger/write-usage.ts',
   'services/router-worker/published-frames.ts',
   'services/router-worker/usage-recorder.ts',
 ];

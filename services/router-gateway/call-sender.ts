@@ -1,6 +1,7 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
@@ -135,5 +136,6 @@ export class CallSender {
       throw new SwitchyardError('service.not_ready', 'the bus did not accept the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
     };
     await within(limits.publishMs, bus.work.publish('router.call', callId, body, earlierDeliveries), late);
+    failPoint('call.queued');
   }
 }

@@ -3,6 +3,7 @@ import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import { worstCaseOf } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { isRated, type RateLimits } from '#shared/rates/rate-limits.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
@@ -60,6 +61,7 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
     defaultCompletionTokens,
     maxTokens: null,
   });
+  // no fail point, because what it counts of a call that is not sent ends with its minute
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
   const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
   if (limitNano === null)
@@ -71,6 +73,7 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
       });
     }
     await reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs });
+    failPoint('call.reserved');
   } catch (error) {
     rated?.release();
     rated?.end();

@@ -1,8 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ClusterProcess } from '../../scripts/servers/start-cluster.mjs';
 import { get, post } from '../../services/router-gateway/test-support/http-client.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
+
+/** The gateways of a cluster whose processes are ended. */
+export interface Gateways {
+  nextRouterUrl(): string;
+  /** Processes that received a signal, or are about to. */
+  ended: ReadonlySet<ClusterProcess>;
+}
+
+/** A call with a scripted provider. */
+export interface StreamedCall {
+  /** Name of its plan. */
+  name: string;
+  /** The text of a complete answer. */
+  whole: string;
+  body: object;
+  key: string;
+  headers?: Record<string, string>;
+}
 
 /** How a client's stream ended, with what preceded the end. */
 export interface ReadToEnd {
@@ -19,6 +38,10 @@ export interface ReadToEnd {
   wasResumed: boolean;
   /** The status of a response that was not a stream; null for a stream. */
   refusedWith: number | null;
+  /** Null: no response has begun. */
+  generationId: string | null;
+  /** Of the usage chunk, in US dollars; null without one, or without prices. */
+  cost: number | null;
   /** Why the end of the connection is a fault; null when it is allowed. */
   fault: string | null;
 }
@@ -29,19 +52,25 @@ const RETRY_MS = 200;
 /** Statuses that ask a client to retry, or that say that no frame exists yet. */
 const RETRIABLE = new Set([408, 429, 502, 503, 504]);
 
-/** Streams one answer, and resumes at another gateway when its own has ended. */
-export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
+/** A call of some seconds under the key of the file. */
+export function streamedWords({ cluster }: Environment): StreamedCall {
   const plan = plannedCall({ first: [{ say: 'word', times: WORDS, everyMs: EVERY_MS }, 'finish', 'usage', 'done', 'end'] });
   const whole = Array.from({ length: WORDS }, (_, index) => `word${index} `).join('');
-  const read: ReadToEnd = { call: plan.name, whole, text: '', ends: [], behindEnd: 0, wasCut: false, wasResumed: false, refusedWith: null, fault: null };
-  const gateway = environment.nextRouterUrl();
-  const { answer } = post(`${gateway}/api/v1/chat/completions`, requestFor(plan, 'first', true), authorization(environment));
+  return { name: plan.name, whole, body: { ...requestFor(plan, 'first', true), user: plan.name }, key: cluster.keys.routerKey };
+}
+
+/** Streams one answer, and resumes at another gateway when its own has ended. */
+export async function readToEnd(gateways: Gateways, call: StreamedCall): Promise<ReadToEnd> {
+  const read = nothingRead(call);
+  const gateway = gateways.nextRouterUrl();
+  const { answer } = post(`${gateway}/api/v1/chat/completions`, call.body, headersOf(call));
   const first = await answer.catch(() => null);
   if (first === null) {
     read.wasCut = true;
-    read.fault = isDying(environment, gateway) ? null : 'a running gateway closed the connection without an answer';
+    read.fault = isDying(gateways, gateway) ? null : 'a running gateway closed the connection without an answer';
     return read;
   }
+  read.generationId = first.headers['x-generation-id']?.toString() ?? null;
   const isWhole = await inTime(first.ended);
   if (first.status !== 200) {
     read.refusedWith = first.status;
@@ -52,21 +81,26 @@ export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
   take(read, received);
   if (read.ends.length > 0) return read;
   read.wasCut = true;
-  if (isWhole || !isDying(environment, gateway)) {
+  if (isWhole || !isDying(gateways, gateway)) {
     read.fault = `the stream ended in silence (${isWhole ? 'in order' : 'broken'}) after ${JSON.stringify(received.slice(-200))}`;
     return read;
   }
-  await resume(environment, read, { callId: String(first.headers['x-generation-id']), received });
+  await resume(gateways, call, read, received);
   return read;
 }
 
+function nothingRead({ name, whole }: StreamedCall): ReadToEnd {
+  const nothing = { text: '', ends: [], behindEnd: 0, wasCut: false, wasResumed: false, refusedWith: null, generationId: null, cost: null, fault: null };
+  return { call: name, whole, ...nothing };
+}
+
 /** Resumes where the first connection was cut, as a client does. A call whose first frames are no longer stored must be refused as such. */
-async function resume(environment: Environment, read: ReadToEnd, { callId, received }: { callId: string; received: string }): Promise<void> {
+async function resume(gateways: Gateways, call: StreamedCall, read: ReadToEnd, received: string): Promise<void> {
   const untilMs = performance.now() + TIMEOUT_MS;
   const lastId = readStream(received).ids.at(-1);
   while (performance.now() < untilMs) {
-    const headers = { ...authorization(environment), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
-    const rest = await get(`${environment.nextRouterUrl()}/api/v1/generations/${callId}/stream`, headers).catch(() => null);
+    const headers = { ...headersOf(call), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
+    const rest = await get(`${gateways.nextRouterUrl()}/api/v1/generations/${read.generationId}/stream`, headers).catch(() => null);
     const isWhole = rest !== null && (await inTime(rest.ended));
     if (rest?.status === 404) return;
     if (rest?.status === 200 && isWhole) {
@@ -77,29 +111,29 @@ async function resume(environment: Environment, read: ReadToEnd, { callId, recei
     }
     await delay(RETRY_MS);
   }
-  read.fault = `${callId} could not be resumed, and was not refused either`;
+  read.fault = `${read.generationId} could not be resumed, and was not refused either`;
 }
 
 function take(read: ReadToEnd, received: string): void {
-  const { text, ends, behindEnd } = readStream(received);
-  Object.assign(read, { text, ends, behindEnd });
+  const { text, ends, behindEnd, cost } = readStream(received);
+  Object.assign(read, { text, ends, behindEnd, cost });
 }
 
 /** Whether the gateway received a signal, or has ended. */
-function isDying({ ended }: Environment, url: string): boolean {
+export function isDying({ ended }: Gateways, url: string): boolean {
   return [...ended].some((one) => one.url === url);
 }
 
-function authorization({ cluster }: Environment): Record<string, string> {
-  return { authorization: `Bearer ${cluster.keys.routerKey}` };
+export function headersOf({ key, headers }: Pick<StreamedCall, 'key' | 'headers'>): Record<string, string> {
+  return { authorization: `Bearer ${key}`, ...headers };
 }
 
-/** @throws when a stream hangs */
-async function inTime(ended: Promise<boolean>): Promise<boolean> {
+/** @throws when a response hangs */
+export async function inTime(ended: Promise<boolean>): Promise<boolean> {
   const late = new AbortController();
   const limit = delay(TIMEOUT_MS, null, { signal: late.signal }).catch(() => null);
   const outcome = await Promise.race([ended, limit]);
   late.abort();
-  if (outcome === null) throw new Error(`a stream was silent for ${TIMEOUT_MS} ms and longer`);
+  if (outcome === null) throw new Error(`a response was silent for ${TIMEOUT_MS} ms and longer`);
   return outcome;
 }

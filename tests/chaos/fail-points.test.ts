@@ -6,6 +6,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
 import { casesOfToday } from '../helpers/tier.ts';
+import { billedPoints } from './billing-faults.ts';
 import { type FailPointEnvironment, type OneTool, openFailPointEnvironment } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
 
@@ -128,7 +129,7 @@ beforeAll(async () => {
 
 it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: ALL_ROUNDS_MS }, async () => {
   const startedAtMs = performance.now();
-  expect(new Set(armedIn(rounds).map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
+  expect(new Set([...armedIn(rounds).map(({ point }) => point), ...billedPoints])).toEqual(new Set(Object.keys(failPoints)));
   const all = armedIn(roundsOfToday);
   await (await arm(FIRST)).died;
   await environment.cluster.add('effect-worker');

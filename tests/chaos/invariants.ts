@@ -24,6 +24,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   await checkLogs(environment, accepted);
   for (const run of accepted.runs) await checkRun(environment, run);
   checkStreams(environment, accepted.streams, allowed);
+  await checkLedger(environment, accepted, allowed);
   const repeats = environment.model.repeats(accepted.modelAskedBefore);
   expect(repeats.most - 1, 'a model call was made again too often').toBeLessThanOrEqual(allowed.extraCalls);
   environment.figures.extraModelCalls += repeats.extra;
@@ -101,4 +102,33 @@ function checkStreams({ upstream, figures }: Environment, streams: readonly Read
     if (wasCut) figures.streamsCut += 1;
     if (wasResumed) figures.streamsResumed += 1;
   }
+}
+
+/**
+ * Each stream of which the provider was asked has one row in the ledger, and each session a row for every message of the agent. A call whose gateway and
+ * worker both died is in no queue, and may have none.
+ */
+async function checkLedger(environment: Environment, { sessions, streams }: Accepted, allowed: Allowed): Promise<void> {
+  const { database, upstream, figures } = environment;
+  const asked = streams.filter(({ call, wasCut }) => upstream.calls(call).length > 0 && !(wasCut && allowed.extraCalls > 0)).map(({ call }) => call);
+  await eventually(
+    async () => {
+      const { rows } = await database.query<{ call: string; rows: number }>(
+        `select asked.call, count(generation_id)::int as rows from unnest($1::text[]) as asked (call) left join usage_ledger on record->>'user' = asked.call
+       group by asked.call having count(generation_id) <> 1`,
+        [asked],
+      );
+      expect(rows, 'a stream has not one row in the ledger').toEqual([]);
+      return true;
+    },
+    { timeoutMs: QUIET_MS },
+  );
+  const { rows } = await database.query(
+    `select session_id, count(*)::int as messages from events
+     where session_id = any($1) and kind = 'assistant_message' group by session_id
+     having count(*) > (select count(*) from usage_ledger where record->>'kind' = 'actor' and record->>'sessionId' = session_id)`,
+    [[...sessions.keys()]],
+  );
+  expect(rows, 'a session has more messages of the agent than rows in the ledger').toEqual([]);
+  figures.streamsBilled += asked.length;
 }

@@ -4,7 +4,7 @@ import { eventually } from '../helpers/eventually.ts';
 import type { RetryingClient } from '../helpers/retrying-client.ts';
 import { converse, type SentMessages } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
-import { type ReadToEnd, readToEnd } from './client-stream.ts';
+import { type ReadToEnd, readToEnd, streamedWords } from './client-stream.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
 
 /** A run that was accepted, and its callback address. */
@@ -91,7 +91,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   };
   const read = async () => {
     begin();
-    streams.push(await readToEnd(environment));
+    streams.push(await readToEnd(environment, streamedWords(environment)));
   };
   const all = [
     ...Array.from({ length: CUSTOMERS }, () => again(talk)),

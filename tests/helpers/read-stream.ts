@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const chunk = z.looseObject({
   choices: z.array(z.looseObject({ delta: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string().nullable() })),
-  usage: z.looseObject({ total_tokens: z.number() }).optional(),
+  usage: z.looseObject({ total_tokens: z.number(), cost: z.number().optional() }).optional(),
   error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
 });
 
@@ -17,13 +17,15 @@ export interface ReadStream {
   /** `finish_reason` of each chunk that has one. */
   finishes: string[];
   usages: number;
+  /** Of the last usage, in US dollars; null without one, or without prices. */
+  cost: number | null;
   /** Values of the `id:` lines. */
   ids: string[];
 }
 
 /** Parses the bytes of a stream. An event that is cut off at the end was never received. @throws when an event is not a chunk */
 export function readStream(text: string): ReadStream {
-  const read: ReadStream = { text: '', ends: [], behindEnd: 0, finishes: [], usages: 0, ids: [] };
+  const read: ReadStream = { text: '', ends: [], behindEnd: 0, finishes: [], usages: 0, cost: null, ids: [] };
   for (const event of wholeEvents(text)) {
     for (const line of event.split('\n')) {
       if (line.startsWith('id: ')) read.ids.push(line.slice('id: '.length));
@@ -51,7 +53,10 @@ function readData(data: string, read: ReadStream): void {
   }
   const { choices, usage, error } = chunk.parse(JSON.parse(data));
   if (error !== undefined) read.ends.push(error.code);
-  if (usage !== undefined) read.usages += 1;
+  if (usage !== undefined) {
+    read.usages += 1;
+    read.cost = usage.cost ?? null;
+  }
   for (const { delta, finish_reason: finish } of choices) {
     read.text += delta.content ?? '';
     if (finish !== null) read.finishes.push(finish);

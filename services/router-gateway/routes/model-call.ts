@@ -7,6 +7,7 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { preparedRefusal } from '#shared/http-server/error-replies.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
@@ -130,6 +131,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
+      // no fail point: inside
       const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
       const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
       if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
@@ -166,6 +168,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
           fail(error);
         },
       );
+      failPoint('call.sent');
+      // no fail point: waits
       return sendWhole(reply, await relay.response, limits);
     });
   };

@@ -2,6 +2,7 @@ import type { UsageLog, UsageMessage } from '#bus/bus.ts';
 import { pauseFor } from '#bus/pause.ts';
 import type { Clock } from '#shared/clock.ts';
 import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { sqlStateOf } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -40,16 +41,17 @@ export function startLedger(deps: LedgerDeps): { stop(): Promise<void> } {
   const consuming = usage.consume(
     async (messages) => {
       const nextAt = performance.now() + BATCH_INTERVAL_MS;
-      await bookUsage(messages, deps);
-      await pauseFor(nextAt - performance.now(), stopping.signal);
+      await bookUsage(messages, deps); // no fail point: inside
+      await pauseFor(nextAt - performance.now(), stopping.signal); // no fail point: pauses
     },
     { maxBatch: MAX_BATCH },
   );
   const lapsing = lapseUntil(stopping.signal, deps);
   const unwatch = [
+    // no fail point: reads
     metrics.watch('usageBacklog', async () => [{ labels: {}, value: (await usage.backlog()).records }]),
     metrics.watch('usageBacklogSeconds', async () => {
-      const { oldestAtMs } = await usage.backlog();
+      const { oldestAtMs } = await usage.backlog(); // no fail point: reads
       return [{ labels: {}, value: oldestAtMs === null ? 0 : Math.max(0, clock.nowMs() - oldestAtMs) / 1_000 }];
     }),
   ];
@@ -57,7 +59,7 @@ export function startLedger(deps: LedgerDeps): { stop(): Promise<void> } {
     async stop() {
       for (const end of unwatch) end();
       stopping.abort();
-      await Promise.all([consuming.stop(), lapsing]);
+      await Promise.all([consuming.stop(), lapsing]); // no fail point: stops
     },
   };
 }
@@ -65,8 +67,8 @@ export function startLedger(deps: LedgerDeps): { stop(): Promise<void> } {
 /** Accepts a batch of the log. @throws the database's errors: then all of it has to come again */
 export async function bookUsage(messages: readonly UsageMessage[], deps: Pick<LedgerDeps, 'database' | 'log' | 'metrics'>): Promise<void> {
   const { read, unusable } = readRecords(messages);
-  await writeUsable(read, deps);
-  for (const record of unusable) await setAside(record, deps);
+  await writeUsable(read, deps); // no fail point: inside
+  for (const record of unusable) await setAside(record, deps); // no fail point: inside
 }
 
 type WriteDeps = Pick<LedgerDeps, 'database' | 'log' | 'metrics'>;
@@ -77,6 +79,7 @@ async function writeUsable(records: readonly ReadRecord[], deps: WriteDeps): Pro
   if (first === undefined) return;
   try {
     const inserted = await writeUsage(deps.database, records);
+    failPoint('ledger.written');
     deps.metrics.add('usageRecords', { outcome: 'written' }, inserted);
     deps.metrics.add('usageRecords', { outcome: 'repeated' }, records.length - inserted);
   } catch (error) {
@@ -86,12 +89,13 @@ async function writeUsable(records: readonly ReadRecord[], deps: WriteDeps): Pro
       return setAside({ messageId: first.record.generationId, body: first.body, reason }, deps);
     }
     const half = Math.ceil(records.length / 2);
-    await writeUsable(records.slice(0, half), deps);
+    await writeUsable(records.slice(0, half), deps); // no fail point: inside (2)
     await writeUsable(records.slice(half), deps);
   }
 }
 
 async function setAside({ messageId, body, reason }: UnusableRecord, { database, log, metrics }: WriteDeps): Promise<void> {
+  // no fail point: dead-letters
   await storeDeadLetter(database, { id: messageId, source: 'usage', partition: null, reason, body });
   metrics.add('usageRecords', { outcome: 'unusable' });
   metrics.add('deadLetters', { source: 'usage' });
@@ -103,9 +107,10 @@ async function lapseUntil(stopped: AbortSignal, deps: LedgerDeps): Promise<void>
   const { lapseEveryMs = LAPSE_EVERY_MS, log, metrics } = deps;
   for (;;) {
     // Jitter, since all workers start together.
-    await pauseFor(lapseEveryMs * (0.75 + Math.random() / 2), stopped);
+    await pauseFor(lapseEveryMs * (0.75 + Math.random() / 2), stopped); // no fail point: pauses
     if (stopped.aborted) return;
     try {
+      // no fail point, because a repeated statement finds no more of them
       for (const { keyId, amountNano, reservations } of await lapseReservations(deps)) {
         metrics.add('reservationsLapsed', {}, reservations);
         log.warn({ key_id: keyId, reservations, amount_nano: amountNano }, 'reservations of calls that ended without a usage record were given back');

@@ -1,4 +1,5 @@
 import type { LedgerFields } from '#bus/messages/usage.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database, Queryable } from '#shared/storage/database.ts';
 import { SETTLE_RESERVATIONS, WRITE_RECORDS } from './ledger-sql.ts';
 
@@ -21,6 +22,8 @@ export async function writeUsage(database: Database, records: readonly ReadRecor
   if (reserved.length === 0) return insert(database, records);
   return database.transaction(async (handle) => {
     const inserted = await insert(handle, records);
+    failPoint('ledger.inserted');
+    // no fail point: caller
     await handle.query(SETTLE_RESERVATIONS, [reserved]);
     return inserted;
   });
@@ -28,6 +31,7 @@ export async function writeUsage(database: Database, records: readonly ReadRecor
 
 async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<number> {
   const records = read.map(({ record }) => record);
+  // no fail point: caller
   const { rows } = await handle.query<{ inserted: number }>(WRITE_RECORDS, [
     records.map(({ generationId }) => generationId),
     records.map(({ keyId }) => keyId),

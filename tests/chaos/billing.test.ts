@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inParallel } from '../helpers/in-parallel.ts';
+import { casesOfToday } from '../helpers/tier.ts';
+import { type Outcome, sendCall } from './billed-call.ts';
+import { checkBills, watchLimits } from './billing-audit.ts';
+import { type BillingEnvironment, COST_NANO, LIMIT_OF_TEN_NANO, openBillingEnvironment } from './billing-environment.ts';
+import { billingFaults } from './billing-faults.ts';
+import { beginBillingLoad } from './billing-load.ts';
+import { seededRandom } from './seeded-random.ts';
+
+const seed = Number(process.env.CHAOS_SEED ?? 1);
+
+const CALLS_BEFORE = 30;
+const CALLS_BEHIND = 30;
+
+let environment: BillingEnvironment;
+
+beforeAll(async () => {
+  environment = await openBillingEnvironment(seededRandom(seed));
+});
+afterAll(() => environment?.close());
+
+describe('a key with a limit', () => {
+  it('DESIGN 8: with room for 10 calls answers 10 of 1,000 that come at once, and the others with 402', async () => {
+    const key = await environment.makeKey(LIMIT_OF_TEN_NANO);
+    const watched = watchLimits(environment);
+    const outcomes: Outcome[] = [];
+    const CALLS = 1_000;
+    await inParallel(Array.from({ length: CALLS }).keys(), CALLS, async (index) => {
+      outcomes.push(await sendCall(environment, { key, script: 'counted', isStream: index % 2 === 0 }));
+    });
+    const looks = await watched();
+
+    const totals = await checkBills(environment, outcomes, [key]);
+    console.info(`1,000 calls at once: ${JSON.stringify({ ...totals, looks })}`);
+    expect(outcomes.filter(({ status }) => status === 200).length).toBe(10);
+    expect(totals).toMatchObject({ asked: 10, rows: 10, refused: 990, reservationsLeft: 0, spentNano: 10 * COST_NANO });
+  });
+});
+
+describe('under a load of calls with and without a limit', () => {
+  for (const fault of casesOfToday(billingFaults)) {
+    it(`DESIGN 8: each call has one row in the ledger and no reservation is left when ${fault.name}`, async () => {
+      const load = await beginBillingLoad(environment);
+      const watched = watchLimits(environment);
+      await load.more(CALLS_BEFORE);
+      await fault.inject(environment, load);
+      await load.more(CALLS_BEHIND);
+      const outcomes = await load.end();
+      const totals = await checkBills(environment, outcomes, load.keys);
+      const looks = await watched();
+
+      console.info(`${fault.name}: ${JSON.stringify({ ...totals, looks })}`);
+      expect(totals.mostAsked).toBeLessThanOrEqual(1 + fault.askedAgain);
+      if (!fault.leavesReservations) expect(totals.reservationsLeft).toBe(0);
+    });
+  }
+});
