@@ -51,6 +51,7 @@ const routerAnswers: readonly Row[] = [
   { asked: 'router stream', answered: ['200 then done'], withinMs: ANSWER_MS },
   { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
 ];
+const limitedCall: Row = { asked: 'call with a credit limit', answered: ['200'], withinMs: SOON_MS };
 const callingKey: Row = { asked: 'read the calling key', answered: ['200'], withinMs: AT_ONCE_MS };
 const wrongKey: Row = { asked: 'wrong key', answered: ['401 authentication'], withinMs: AT_ONCE_MS };
 
@@ -67,6 +68,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentRefuses,
       ...routerAnswers,
+      { ...limitedCall, answered: ['503 server'] },
       { ...callingKey, answered: ['503 server'] },
       // It may have been made while the database could not be reached.
       { asked: 'wrong key', answered: ['503 server'], withinMs: AT_ONCE_MS },
@@ -83,6 +85,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
       ...agentRefuses,
       { asked: 'router call', answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'router stream', answered: ['503 server'], withinMs: AT_ONCE_MS },
+      { ...limitedCall, answered: ['503 server'], withinMs: AT_ONCE_MS },
       { asked: 'list the models', answered: ['200'], withinMs: AT_ONCE_MS },
       callingKey,
       wrongKey,
@@ -99,6 +102,7 @@ export const storesAway: Record<StoreName, StoreAway> = {
     rows: [
       ...agentAnswers,
       ...routerAnswers,
+      limitedCall,
       callingKey,
       wrongKey,
       { asked: 'command on its way', answered: ['200', '201', '202'], withinMs: ANSWER_MS },

@@ -16,6 +16,7 @@ export const kinds = [
   'open an event stream',
   'router call',
   'router stream',
+  'call with a credit limit',
   'list the models',
   'read the calling key',
   'wrong key',
@@ -64,6 +65,7 @@ const ROUTINE = 'triage-warranty-claim';
 const CLAIM = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
 
 const agentBody = z.looseObject({ id: z.string().optional(), run_id: z.string().optional(), code: z.string().optional() });
+const madeKey = z.looseObject({ key: z.string() });
 const routerBody = z.looseObject({ error: z.looseObject({ type: z.string() }).optional() });
 
 /** Sends every kind of request to all gateways in turn, until it is ended. */
@@ -76,6 +78,7 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
   await runOnce();
   const [first] = accepted.runs;
   const idle = await newSession(asker, accepted);
+  const limited = await keyWithLimit(cluster);
   const router = { url: () => cluster.routerUrls, key: cluster.keys.routerKey };
   const works: (() => Promise<unknown>)[] = [
     () => talk.say(0),
@@ -89,6 +92,7 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
     () => asker.eventStream(`/sessions/${idle}/events?min_offset=1000`),
     () => asker.router('router call', { ...router, body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
     () => asker.router('router stream', { ...router, body: { stream: true, messages: [{ role: 'user', content: '!slow 30 Hello!' }] } }),
+    () => asker.router('call with a credit limit', { ...router, key: limited, body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
     () => asker.router('list the models', { ...router, path: '/api/v1/models' }),
     () => asker.router('read the calling key', { ...router, path: '/api/v1/key' }),
     () => asker.router('wrong key', { ...router, key: 'sk-unknown', body: { messages: [{ role: 'user', content: 'Hello!' }] } }),
@@ -113,6 +117,16 @@ export async function beginTraffic({ cluster, receiver }: TrafficDeps): Promise<
       if (asked.length >= MAX_ASKED) throw new Error('the traffic was never ended');
     },
   };
+}
+
+/** The secret of a key that is made over HTTP. */
+async function keyWithLimit({ routerUrls, keys }: Cluster): Promise<string> {
+  const response = await fetch(`${routerUrls[0]}/api/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${keys.managementKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'with a limit', limit: 1_000 }),
+  });
+  return madeKey.parse(await response.json()).key;
 }
 
 /** A response as it is recorded. */
