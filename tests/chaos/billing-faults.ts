@@ -116,11 +116,14 @@ function storeKilledBetween(store: StoreName): BillingFault {
     leavesReservations: true,
     inject: async (environment) => {
       const armed = await Promise.all(points.map(([role, point]) => arm(environment, role, `${point}:stop:${HIT}`)));
-      await eventually(() => armed.every((one) => one.output().includes('SIGSTOP')), TIMEOUT);
-      await environment.cluster[store].kill();
-      await environment.cluster[store].start();
-      for (const one of armed) one.signal('SIGCONT');
-      for (const one of armed) await environment.end(one, 'SIGTERM');
+      try {
+        await eventually(() => armed.every((one) => one.output().includes('SIGSTOP')), TIMEOUT);
+        await environment.cluster[store].kill();
+        await environment.cluster[store].start();
+      } finally {
+        for (const one of armed) one.signal('SIGCONT');
+      }
+      await Promise.all(armed.map((one) => environment.end(one, 'SIGTERM')));
     },
   };
 }
