@@ -16,6 +16,8 @@ export interface BillingFault {
   askedAgain: number;
   /** Whether it may leave reservations of calls that came to nothing. They lapse. */
   leavesReservations: boolean;
+  /** Whether calls that did not complete may have no row: those whose gateway and worker died together. Their reservations lapse. */
+  leavesUnbilled?: true;
   /** Leaves the number of processes as it was. */
   inject(environment: BillingEnvironment, load: BillingLoad): Promise<void>;
 }
@@ -40,6 +42,7 @@ export const billedPoints: readonly FailPoint[] = Object.values(pointsOf).flat()
 export const billingFaults: readonly BillingFault[] = [
   killed('router-gateway'),
   killed('router-worker'),
+  bothKilled(),
   storeKilled('nats'),
   storeKilled('postgres'),
   storeKilled('redis'),
@@ -58,13 +61,33 @@ function killed(role: BilledRole): BillingFault {
     leavesReservations: role === 'router-gateway',
     inject: (environment, load) =>
       repeatedly(environment, load, async () => {
-        const running = environment.cluster.running(role);
-        const one = running[Math.floor(environment.random() * running.length)];
-        if (one === undefined) throw new Error(`there is no ${role} left`);
-        await environment.end(one, 'SIGKILL');
+        await environment.end(oneOf(environment, role), 'SIGKILL');
         await environment.add(role);
       }),
   };
+}
+
+/** A dispatched call is in no queue: with both its gateway and its worker nothing is left that could bill it. */
+function bothKilled(): BillingFault {
+  const roles: readonly BilledRole[] = ['router-gateway', 'router-worker'];
+  return {
+    name: 'a router-gateway and a router-worker are killed at once',
+    askedAgain: TIMES,
+    leavesReservations: true,
+    leavesUnbilled: true,
+    inject: (environment, load) =>
+      repeatedly(environment, load, async () => {
+        await Promise.all(roles.map((role) => environment.end(oneOf(environment, role), 'SIGKILL')));
+        await Promise.all(roles.map((role) => environment.add(role)));
+      }),
+  };
+}
+
+function oneOf({ cluster, random }: BillingEnvironment, role: BilledRole): ClusterProcess {
+  const running = cluster.running(role);
+  const one = running[Math.floor(random() * running.length)];
+  if (one === undefined) throw new Error(`there is no ${role} left`);
+  return one;
 }
 
 function storeKilled(store: StoreName): BillingFault {
