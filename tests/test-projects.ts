@@ -74,6 +74,7 @@ export const longest = [
   'tests/e2e/deployment-as-cluster.test.ts',
   'tests/e2e/streams.test.ts',
   'tests/chaos/fail-points.test.ts',
+  'tests/chaos/billing.test.ts',
   'tests/e2e/membership.test.ts',
   'services/actor-host/crashes.property.test.ts',
   'tests/chaos/edge-drain-standalone.test.ts',
