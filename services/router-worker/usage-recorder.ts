@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { UsageLog } from '#bus/bus.ts';
 import { type UsageRecord, usageRecordText } from '#bus/messages/usage.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -11,6 +12,8 @@ const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 /** Within this time nearly all records are stored. */
 const AT_ONCE_MS = 1_000;
+/** Of all records: a timer for each costs more than the record's text. */
+const deadlines = new Deadlines();
 
 interface RecorderDeps {
   usage: Pick<UsageLog, 'append'>;
@@ -58,11 +61,21 @@ export async function storeRecord(record: UsageRecord, { limitMs, leaseLost }: W
 /** The work behind the promise goes on, and its later rejection is ignored. */
 function unlessEnded(stored: Promise<void>, end: () => AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
+    const late = deadlines.begin(AT_ONCE_MS, () => {
       if (end().aborted) reject(notStored());
       else end().addEventListener('abort', () => reject(notStored()), { once: true });
-    }, AT_ONCE_MS);
-    stored.finally(() => clearTimeout(timer)).then(resolve, reject); // no fail point: caller
+    });
+    // no fail point: caller
+    stored.then(
+      () => {
+        deadlines.stop(late);
+        resolve();
+      },
+      (error: unknown) => {
+        deadlines.stop(late);
+        reject(error);
+      },
+    );
   });
 }
 
