@@ -45,7 +45,7 @@ describe('another endpoint gives the vectors', () => {
     ['sends base64 of half a float', { body: { data: TEXTS.map((_, index) => ({ index, embedding: 'AAAAAAA=' })) } }],
     ['sends an error with 200', { body: { error: { message: 'no capacity', code: 503 } } }],
     ['is silent', { isSilent: true }],
-  ])('where the first %s, and one call is billed', async (_, reply) => {
+  ])('DESIGN 8: where the first %s, and one call is billed', async (_, reply) => {
     router.first.replyWith(reply);
     const { data, response } = await client().embeddings.create(asked).withResponse();
     const id = response.headers.get('x-generation-id') ?? '';

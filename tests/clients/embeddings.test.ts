@@ -1,5 +1,6 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { OpenAIEmbeddings } from '@langchain/openai';
+import { OpenRouter } from '@openrouter/sdk';
 import { embedMany } from 'ai';
 import OpenAI, { BadRequestError } from 'openai';
 import { describe, expect, it } from 'vitest';
@@ -59,6 +60,19 @@ describe('the openai client', () => {
     const model = await client().models.retrieve(EMBEDDING_MODEL);
     expect(model).toMatchObject({ id: EMBEDDING_MODEL, architecture: { output_modalities: ['embeddings'] }, supported_parameters: [] });
   });
+});
+
+it('the client of @openrouter/sdk reads the vectors and the list of their models', async () => {
+  router.first.replyWith({});
+  const sdk = new OpenRouter({ apiKey: router.apiKey, serverURL: router.baseUrl, retryConfig: { strategy: 'none' } });
+  const given = await sdk.embeddings.generate({ requestBody: { model: EMBEDDING_MODEL, input: TEXTS, encodingFormat: 'float' } });
+  if (typeof given === 'string') throw new Error('the answer is a text');
+  const models = await sdk.embeddings.listModels();
+
+  expect(given.data.map(({ embedding }) => Array.from(embedding, Number).map(Math.fround))).toEqual(VECTORS);
+  expect(given.usage).toMatchObject({ promptTokens: 14, totalTokens: 14, cost: 0.000_014 });
+  expect(JSON.stringify(models)).toContain(EMBEDDING_MODEL);
+  expect(JSON.stringify(models)).not.toContain(CHAT_MODEL);
 });
 
 it('embedMany of ai gets a vector per text', async () => {
