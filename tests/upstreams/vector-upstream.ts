@@ -72,7 +72,8 @@ function play({ refuse, fault, body }: VectorScenario, healthy: () => unknown, r
     case 'silent':
       return;
     case 'hang-up':
-      return breakOff();
+      breakOff();
+      return;
     case 'garbage':
       response.writeHead(200, { 'content-type': 'text/html' }).end('<html>a proxy of the provider says hello</html>');
       return;
@@ -88,7 +89,8 @@ function play({ refuse, fault, body }: VectorScenario, healthy: () => unknown, r
         while (!response.destroyed && response.write(piece));
       };
       response.writeHead(200, json).on('drain', more);
-      return more();
+      more();
+      return;
     }
     default:
       if (refuse !== undefined) response.writeHead(refuse.status, { ...json, ...refuse.headers }).end(JSON.stringify(refuse.body));
