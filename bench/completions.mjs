@@ -61,6 +61,7 @@ const ways = {
     },
   }),
   switchyard: ofSwitchyard,
+  billed: ofSwitchyard,
   standalone: ofSwitchyard,
 };
 

@@ -23,3 +23,16 @@ export function quantile(values, part) {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? null;
 }
+
+/**
+ * The slope of the line through points by least squares.
+ *
+ * @param {readonly { x: number, y: number }[]} points
+ * @returns {number | null} null: fewer than two different x
+ */
+export function slopeOf(points) {
+  const mean = (/** @type {'x' | 'y'} */ axis) => points.reduce((sum, point) => sum + point[axis], 0) / points.length;
+  const [meanX, meanY] = [mean('x'), mean('y')];
+  const spread = points.reduce((sum, { x }) => sum + (x - meanX) ** 2, 0);
+  return spread > 0 ? points.reduce((sum, { x, y }) => sum + (x - meanX) * (y - meanY), 0) / spread : null;
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { median, quantile } from './figures.mjs';
+import { median, quantile, slopeOf } from './figures.mjs';
 
 describe('median', () => {
   it('is nothing where there is nothing', () => {
@@ -36,5 +36,28 @@ describe('quantile', () => {
 
   it('is the slowest of a few', () => {
     expect(quantile([5, 1, 3], 0.99)).toBe(5);
+  });
+});
+
+describe('the slope', () => {
+  const lineOf = (slope: number, noise: number) =>
+    Array.from({ length: 40 }, (_, x) => ({ x: x / 4, y: 200 + (slope * x) / 4 + (x % 2 === 0 ? noise : -noise) }));
+
+  it('is nothing without two points at different times', () => {
+    expect(slopeOf([])).toBeNull();
+    expect(slopeOf([{ x: 1, y: 2 }])).toBeNull();
+    expect(
+      slopeOf([
+        { x: 1, y: 2 },
+        { x: 1, y: 3 },
+      ]),
+    ).toBeNull();
+  });
+
+  it('is that of the line through the noise of a heap', () => {
+    expect(slopeOf(lineOf(3, 0))).toBeCloseTo(3, 9);
+    expect(slopeOf(lineOf(3, 10))).toBeCloseTo(3, 0);
+    expect(slopeOf(lineOf(-1, 0))).toBeCloseTo(-1, 9);
+    expect(slopeOf(lineOf(0, 0))).toBe(0);
   });
 });

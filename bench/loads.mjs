@@ -1,8 +1,12 @@
 import { completionsOf } from './completions.mjs';
 import { addressOf, requestBytes } from './http/request.mjs';
+import { admissions } from './load/admissions.mjs';
 import { idlePolls } from './load/idle-polls.mjs';
 import { leavingClients } from './load/leaving-clients.mjs';
+import { LedgerLag } from './load/ledger-lag.mjs';
 import { openStreams } from './load/open-streams.mjs';
+import { slowReaders } from './load/slow-readers.mjs';
+import { steadyRate } from './load/steady-rate.mjs';
 import { turns } from './load/turns.mjs';
 import { wholeRequests } from './load/whole-requests.mjs';
 
@@ -32,6 +36,10 @@ export const loads = {
   turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
   turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
   polls,
+  slowReaders: slow,
+  steady,
+  admission64: (setting) => admitted(setting, { inFlight: 64, times: setting.settings.whole }),
+  admission1: (setting) => admitted(setting, { inFlight: 1, times: setting.settings.single }),
 };
 
 /**
@@ -61,7 +69,7 @@ export async function durableTurns({ target, hooks = {} }, { inFlight, sessions,
 }
 
 /** @param {Setting} setting @param {import('./settings.mjs').Times & { shape: import('./shape.mjs').Shape, streams: number, memory?: boolean }} how @returns {Promise<Result>} */
-async function streamed({ target, upstream, hooks = {} }, { shape, streams, warmMs, measureMs, memory = false }) {
+export async function streamed({ target, upstream, hooks = {} }, { shape, streams, warmMs, measureMs, memory = false }) {
   const { address, requestOf } = completionsOf(target, upstream.url, shape);
   const { integrity, failures, cpuByProcess, ...measured } = await openStreams({
     address,
@@ -117,6 +125,43 @@ async function polls({ target, settings: { polls: settings } }) {
     queries: async () => Number(await target.call('queries')),
   });
   return { figures: { queries, memoryMb: memoryBytes / MIB }, cpuByProcess: {}, count: settings.polls, failures };
+}
+
+/** Streams whose clients stop reading. @param {Setting} setting @returns {Promise<Result>} */
+async function slow({ target, upstream, settings: { slow: settings } }) {
+  const { address, requestOf } = completionsOf(target, upstream.url, settings.shape);
+  const request = requestOf({ stream: true });
+  const { readers, mostBytes, mostOfGateway, afterBytes, failures } = await slowReaders({ ...settings, address, request, roots: target.facts.roots });
+  const perThousand = (/** @type {number} */ bytes) => (bytes / MIB / readers) * 1_000;
+  return {
+    figures: { memoryPerThousandMb: perThousand(mostBytes), gatewayPerThousandMb: perThousand(mostOfGateway), leftPerThousandMb: perThousand(afterBytes) },
+    cpuByProcess: {},
+    count: readers,
+    failures,
+  };
+}
+
+/** Requests at a rate, and how far the ledger is behind. @param {Setting} setting @returns {Promise<Result>} */
+async function steady({ target, upstream, settings }) {
+  const { address, requestOf } = completionsOf(target, upstream.url, settings.shapes.whole);
+  const lag = new LedgerLag(target.facts.management ?? []);
+  const hooks = { onBegin: () => lag.begin(), onEnd: () => lag.end() };
+  const isRight = (/** @type {string} */ text) => text.includes('0.0 ');
+  const request = requestOf({ stream: false });
+  const { perSecond, ...times } = settings.steady;
+  const measured = await steadyRate({ address, request, isRight, perSecond, times, roots: target.facts.roots, hooks });
+  const result = ofLoop(measured);
+  const { mostSeconds, unread } = lag.figures();
+  return { ...result, figures: { ...result.figures, postponed: measured.postponed, lagMostSeconds: mostSeconds, lagUnread: unread } };
+}
+
+/** @param {Setting} setting @param {{ inFlight: number, times: import('./settings.mjs').Times }} how @returns {Promise<Result>} */
+async function admitted({ target }, { inFlight, times }) {
+  const { databaseUrl, roots } = target.facts;
+  if (databaseUrl === undefined) throw new Error(`${target.name} has no database`);
+  const { ownMicros, ...measured } = await admissions({ databaseUrl, inFlight, times, roots: roots.filter(({ name }) => name === 'postgres') });
+  const result = ofLoop(measured);
+  return { ...result, figures: { ownMicros, databaseMicros: measured.cpuPerThousand * 1_000, p50Ms: measured.p50Ms, perSecond: measured.perSecond } };
 }
 
 /** @param {import('./load/closed-loop.mjs').LoopFigures} figures @returns {Result} */

@@ -8,6 +8,7 @@ import { allFiguresOf, cpuByProcessOf, failuresOf, tableOf, trafficTableOf } fro
 import { measureRounds } from './rounds.mjs';
 import { rows } from './rows.mjs';
 import { fullSettings, quickSettings } from './settings.mjs';
+import { soak } from './soak.mjs';
 import { stopTargets } from './targets/start-target.mjs';
 import { startUpstream } from './upstream/start-upstream.mjs';
 
@@ -35,7 +36,7 @@ try {
 process.exit(); // the upstream ends with its channel; nothing else is open
 
 /** @param {Options} options */
-async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targets, more, profile, write }) {
+async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targets, more, profile, write, soakMinutes }) {
   const settingsIn = quick ? quickSettings : fullSettings;
   const settings = { plain: settingsIn('plain'), vendor: settingsIn('vendor') };
   const rounds = wantedRounds ?? settings.plain.rounds;
@@ -54,6 +55,7 @@ async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targe
     ...(failuresOf(measured) === '' ? [] : [['What failed', failuresOf(measured)]]),
     ...(names.length > 0 ? [['All figures', allFiguresOf(measured)]] : []),
     ...(profile ? [['Where the CPU goes', await profileRun(single)]] : []),
+    ...(soakMinutes === null ? [] : [['Soak', await soak(single, { minutes: soakMinutes })]]),
     ...(more ? [['More, without a bar', await measureMore(single)]] : []),
   ];
   const text = sections.map(([title, body]) => `## ${title}\n\n${body}`).join('\n\n');

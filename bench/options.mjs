@@ -13,9 +13,12 @@ import { targetNames } from './target-names.mjs';
  * @property {boolean} more
  * @property {boolean} profile
  * @property {boolean} write
+ * @property {number | null} soakMinutes null: no soak
  */
 
 const MAX_ROUNDS = 100;
+const MAX_MINUTES = 24 * 60;
+const SOAK_MINUTES = 10;
 
 export const usage = `Usage: npm run bench                              measure and print the table
        npm run bench -- --quick                   a run of 6 minutes that only shows that everything works
@@ -25,6 +28,8 @@ export const usage = `Usage: npm run bench                              measure 
        npm run bench -- --targets switchyard      these only, of those that the rows need
        npm run bench -- --profile                 also CPU of one request, token and turn, by function
        npm run bench -- --more                    also embedded, two of each, large prompts, batches
+       npm run bench -- --soak                    ten minutes of one load instead: memory of each process over time
+       npm run bench -- --soak --minutes 60       longer
        npm run bench -- --write                   write the results to bench/RESULTS.md
        npm run bench -- --help                    print this
 
@@ -42,7 +47,19 @@ export function optionsFrom(args) {
   try {
     ({ values } = parseArgs({
       args,
-      options: { quick: flag, more: flag, profile: flag, write: flag, rows: text, rounds: text, traffic: text, targets: text, help: { ...flag, short: 'h' } },
+      options: {
+        quick: flag,
+        more: flag,
+        profile: flag,
+        write: flag,
+        soak: flag,
+        minutes: text,
+        rows: text,
+        rounds: text,
+        traffic: text,
+        targets: text,
+        help: { ...flag, short: 'h' },
+      },
     }));
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
@@ -60,7 +77,11 @@ export function optionsFrom(args) {
   const targets = values.targets?.split(',') ?? null;
   const unknownTarget = targets?.find((name) => !targetNames.includes(name));
   if (unknownTarget !== undefined) return new Error(`There is no target '${unknownTarget}'.`);
-  const { quick, more, profile, write } = values;
+  const minutes = values.minutes === undefined ? SOAK_MINUTES : Number(values.minutes);
+  if (!(minutes > 0 && minutes <= MAX_MINUTES)) return new Error(`--minutes takes a number up to ${MAX_MINUTES}.`);
+  const { quick, more, profile, write, soak } = values;
+  if (values.minutes !== undefined && !soak) return new Error('--minutes belongs to --soak.');
+  if (write && soak) return new Error('--write takes no --soak: it measures no row.');
   if (write && targets !== null) return new Error('--write takes no --targets: the rows compare with the others.');
-  return { quick, more, profile, write, rounds, rows: wanted, traffics: chosen, targets };
+  return { quick, more, profile, write, soakMinutes: soak ? minutes : null, rounds, rows: soak ? [] : wanted, traffics: chosen, targets };
 }

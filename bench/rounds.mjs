@@ -28,6 +28,7 @@ const stages = [
   { target: 'bare-hop', loads: ['whole64', 'whole1'] },
   { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
   { target: 'switchyard', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
+  { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
   { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },

@@ -1,3 +1,5 @@
+import { billedRows } from './billed-rows.mjs';
+import { minus, plain } from './comparison.mjs';
 import { median } from './figures.mjs';
 import { TURN_DELAY_MS } from './settings.mjs';
 
@@ -43,6 +45,12 @@ export class Figures {
   least(target, load, figure) {
     const all = this.#all(target, load, figure);
     return all.length === 0 ? null : Math.min(...all);
+  }
+
+  /** @param {string} target @param {string} load @param {string} figure */
+  most(target, load, figure) {
+    const all = this.#all(target, load, figure);
+    return all.length === 0 ? null : Math.max(...all);
   }
 
   /** Delay of the first token against the upstream itself. @param {string} target @param {string} load */
@@ -164,6 +172,7 @@ export const rows = [
       plain('memory', 'MB', figures.median('switchyard', 'polls', 'memoryMb'), { bar: 400, aim: 300 }),
     ],
   },
+  ...billedRows,
 ];
 
 /**
@@ -178,20 +187,4 @@ export const rows = [
  */
 function versus(figures, against, load, figure, { what = '', unit, ...limits }) {
   return { ...plain(what, unit, figures.median('switchyard', load, figure), limits), against, baseline: figures.median(against, load, figure) };
-}
-
-/**
- * @param {string} what
- * @param {string} unit
- * @param {number | null} value
- * @param {{ bar: number, aim: number | null, sense?: Comparison['sense'] }} limits
- * @returns {Comparison}
- */
-function plain(what, unit, value, { bar, aim, sense = 'at most' }) {
-  return { what, unit, value, against: null, baseline: null, bar, aim, sense };
-}
-
-/** @param {number | null} value @param {number | null} other */
-function minus(value, other) {
-  return value === null || other === null ? null : value - other;
 }

@@ -12,11 +12,16 @@
  * @property {{ shape: Shape, clients: number }} leaving
  * @property {Times & { sessions: number }} turns
  * @property {{ polls: number, measureMs: number }} polls
+ * @property {Times & { shape: Shape, readers: number }} slow clients that stop reading: opened within the warm-up
+ * @property {Times & { perSecond: number }} steady requests at a rate
  * @property {{ whole: Shape, turn: Shape, long: Shape }} shapes
  */
 
 /** The model call of a durable turn takes so long. */
 export const TURN_DELAY_MS = 20;
+
+/** At which the ledger must keep up. */
+export const STEADY_PER_SECOND = 500;
 
 /** @param {Traffic} traffic @returns {Settings['shapes']} */
 function shapesIn(traffic) {
@@ -42,6 +47,9 @@ export function fullSettings(traffic) {
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
     turns: { sessions: 2_000, warmMs: 20_000, measureMs: 12_000 },
     polls: { polls: 10_000, measureMs: 30_000 },
+    // More than the system's buffers and the gateway's limit for unread bytes take together.
+    slow: { shape: { tokens: 4_000, perSecond: 0, delayMs: 0, traffic }, readers: 1_000, warmMs: 60_000, measureMs: 10_000 },
+    steady: { perSecond: STEADY_PER_SECOND, warmMs: 5_000, measureMs: 30_000 },
     shapes: shapesIn(traffic),
   };
 }
@@ -57,11 +65,13 @@ export function quickSettings(traffic) {
     leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
     polls: { polls: 1_000, measureMs: 30_000 },
+    slow: { shape: { tokens: 1_000, perSecond: 0, delayMs: 0, traffic }, readers: 100, warmMs: 4_000, measureMs: 2_000 },
+    steady: { perSecond: 50, warmMs: 2_000, measureMs: 6_000 },
     shapes: shapesIn(traffic),
   };
 }
 
 /** Every shape of a run: Switchyard has a model for each. @param {Settings} settings */
-export function shapesOf({ shapes, tokens, streams, leaving }) {
-  return [shapes.whole, shapes.long, tokens.shape, streams.shape, leaving.shape];
+export function shapesOf({ shapes, tokens, streams, leaving, slow }) {
+  return [shapes.whole, shapes.long, tokens.shape, streams.shape, leaving.shape, slow.shape];
 }

@@ -1,16 +1,16 @@
 import { writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string }} DeploymentOptions */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, collectorUrl?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 
 /**
- * The environment of Switchyard's processes, in a cluster or standalone: as in production, without traces, with warnings only.
+ * The environment of Switchyard's processes, in a cluster or standalone: as in production, with warnings only.
  *
  * @param {string} folder for its files
  * @param {DeploymentOptions} deployment
  */
-export async function deploymentEnvironment(folder, { profileFolder, ...deployment }) {
+export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
   /** @type {typeof import('../../services/standalone/keys.ts')} */
   const { newKeys, withKeys } = await import(keysModule);
@@ -20,6 +20,7 @@ export async function deploymentEnvironment(folder, { profileFolder, ...deployme
     ...withKeys({ PATH: process.env.PATH }, keys),
     ...writeDeploymentFiles(folder, deployment),
     ...profiling,
+    ...(collectorUrl === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }),
     HOUSE_SECRET: keys.houseSecret,
     NODE_ENV: 'production',
     LOG_LEVEL: 'warn',

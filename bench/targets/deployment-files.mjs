@@ -9,15 +9,19 @@ export function modelOf(shape) {
   return `bench/${shapeName(shape)}`;
 }
 
+/** Of a key that is never refused: what they cost is the same as with lower ones. */
+const LIMITS = { limit: '1000000', limits: { requests_per_minute: 1_000_000_000, tokens_per_minute: 1_000_000_000, calls_at_once: 1_000_000 } };
+const PRICES = { prompt: '0.15', completion: '0.6', cached_prompt: '0.075' };
+
 /**
- * Writes a router's configuration with a model for every shape, one key without a limit, and an agent of one sentence: a turn of it is one
+ * Writes a router's configuration with a model for every shape and one key, which has limits if calls are billed, and an agent of one sentence: a turn of it is one
  * model call.
  *
  * @param {string} folder
- * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape }} options
+ * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean }} options
  * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
  */
-export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape }) {
+export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, isBilled = false }) {
   const write = (/** @type {string} */ path, /** @type {object} */ value) => {
     mkdirSync(join(folder, path, '..'), { recursive: true });
     writeFileSync(join(folder, path), JSON.stringify(value));
@@ -26,8 +30,8 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape })
   const names = [...new Set([...shapes, turnShape].map(shapeName))];
   const router = {
     providers: names.map((slug) => ({ slug, kind: 'openai-compatible', base_url: `${upstreamUrl}/${slug}/v1` })),
-    models: names.map((slug) => ({ id: `bench/${slug}`, endpoints: [{ provider: slug, upstream_model: 'bench' }] })),
-    keys: [{ id: 'bench', key: '${ROUTER_API_KEY}' }],
+    models: names.map((slug) => ({ id: `bench/${slug}`, endpoints: [{ provider: slug, upstream_model: 'bench', ...(isBilled ? { prices: PRICES } : {}) }] })),
+    keys: [{ id: 'bench', key: '${ROUTER_API_KEY}', ...(isBilled ? LIMITS : {}) }],
   };
   const manifest = {
     id: 'bench',

@@ -7,6 +7,7 @@
  * @property {string} [agentUrl]
  * @property {string} [turnUrl] where a posted request is one durable turn
  * @property {{ routerKey: string, agentKey: string }} [keys]
+ * @property {string} [databaseUrl] of its PostgreSQL
  * @property {{ role: string, managementUrl: string }[]} [management] the addresses of its processes' metrics
  */
 

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startCluster } from '../../scripts/servers/start-cluster.mjs';
+import { openCountingProxy } from './counting-proxy.mjs';
+import { deploymentEnvironment } from './deployment-environment.mjs';
+
+/** @typedef {import('../../scripts/servers/start-cluster.mjs').Role} Role */
+/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} ClusterOptions */
+
+/**
+ * Starts Switchyard as a cluster: one process of each service, on its own broker, database and cache. The database syncs commits to
+ * disk. With `countQueries` the agent gateway reaches it through a proxy that counts its queries.
+ *
+ * @param {ClusterOptions} options
+ * @returns {Promise<import('./serve-target.mjs').Served>}
+ */
+export async function serveCluster({ counts = {}, countQueries = false, ...deployment }) {
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
+  const { keys, environment } = await deploymentEnvironment(folder, deployment);
+  const configModule = new URL('../../dist/bus/nats/server-config.js', import.meta.url).href;
+  /** @type {typeof import('../../bus/nats/server-config.ts')} */
+  const { natsServerConfig } = await import(configModule);
+  const cluster = await startCluster({
+    counts: countQueries ? { ...counts, 'agent-gateway': 0 } : counts,
+    environment,
+    natsConfig: natsServerConfig(),
+    durable: true,
+    callerHandlesSignals: true,
+    onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
+  });
+  const proxy = countQueries ? await openCountingProxy(cluster.stores.postgres.url) : null;
+  if (proxy !== null) await cluster.add('agent-gateway', { DATABASE_URL: proxy.url });
+
+  const urlOf = (/** @type {Role} */ role) => cluster.processes.find((one) => one.role === role)?.url ?? '';
+  const services = cluster.processes.map(({ role, index, pid }) => ({ name: index === 1 ? role : `${role}-${index}`, pid }));
+  const stores = Object.entries(cluster.stores).map(([name, { pid }]) => ({ name, pid }));
+  return {
+    facts: {
+      roots: [...services, ...stores],
+      routerUrl: urlOf('router-gateway'),
+      agentUrl: urlOf('agent-gateway'),
+      keys,
+      databaseUrl: cluster.stores.postgres.url,
+      management: cluster.processes.map(({ role, managementUrl }) => ({ role, managementUrl })),
+    },
+    stop: async () => {
+      await cluster.stop();
+      proxy?.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+    calls: {
+      queries: () => proxy?.queries() ?? 0,
+      profile: () => services.forEach(({ pid }) => void process.kill(pid, 'SIGUSR2')),
+    },
+  };
+}
