@@ -85,6 +85,8 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     needsEffectRow: true,
     deadLetters: 'call',
     writesOwnLine: true,
+    // The record of what was used.
+    storesCancelled: true,
     endReasons: callEndReasons,
     parse: callIn,
     header: ({ call: { callId: id, reply, republished, traceparent } }) => ({ id, sessionId: reply?.sessionId ?? null, republished, traceparent }),

@@ -26,6 +26,7 @@ describe('an item of any kind', () => {
   let commands: Record<string, unknown>[];
   let letters: unknown[][];
   let isOpen: boolean | null;
+  let storesCancelled: boolean;
   let refusals: Refusal[];
   let execute: (work: Sample, running: RunningItem) => Promise<string | null | 'again'>;
 
@@ -38,6 +39,9 @@ describe('an item of any kind', () => {
     needsEffectRow: true,
     deadLetters: 'tool',
     writesOwnLine: false,
+    get storesCancelled() {
+      return storesCancelled;
+    },
     endReasons: itemEndReasons,
     parse: (body) => ((body as Sample).text === '' ? new InvalidItem('no text') : (body as Sample)),
     header: ({ id }) => ({ id, sessionId: SESSION, republished: false, traceparent: null }),
@@ -56,6 +60,7 @@ describe('an item of any kind', () => {
     running = new RunningItems();
     [settled, commands, letters, refusals] = [[], [], [], []];
     isOpen = true;
+    storesCancelled = false;
     execute = async ({ text }) => text;
     const database = {
       query: async (statement: string | { name: string }, parameters: unknown[]) => {
@@ -161,6 +166,17 @@ describe('an item of any kind', () => {
     };
     await deliver(given());
     expect({ settled, commands }).toEqual({ settled: ['ack'], commands: [] });
+  });
+
+  it('is redelivered when it was cancelled and its end could not be stored, if its kind stores anything then', async () => {
+    execute = async (_, item) => {
+      item.end('cancelled');
+      throw new Error('not stored');
+    };
+    await deliver(given());
+    storesCancelled = true;
+    await deliver(given({}, 2));
+    expect({ settled, commands }).toEqual({ settled: ['ack', 'nak 2000'], commands: [] });
   });
 
   it('is reported as a failure when its result is too large', async () => {

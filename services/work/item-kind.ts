@@ -57,6 +57,8 @@ export interface ItemKind<Work, Result> {
   readonly deadLetters: 'tool' | 'call' | null;
   /** Whether its `execute` writes a log line of its own for each ended item. */
   readonly writesOwnLine: boolean;
+  /** Whether a cancelled item, too, stores something as it ends: it is redelivered when that fails. Of others nothing is left to do. */
+  readonly storesCancelled: boolean;
   readonly endReasons: EndReasons;
   /** @returns null for what only a newer worker knows */
   parse(body: unknown): Work | InvalidItem | null;

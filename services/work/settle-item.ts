@@ -132,7 +132,7 @@ async function report<Work, Result>({ work, header, kind, running, deps }: Settl
 export async function failItem<Work, Result>(one: Settling<Work, Result>, error: unknown): Promise<void> {
   const { item, work, kind, running, deps } = one;
   if (running.isLeaseLost) return item.nak(0);
-  if (running.isCancelled()) return item.ack();
+  if (running.isCancelled() && !kind.storesCancelled) return item.ack();
   deps.log.error({ err: error, ...kind.ids(work), delivery: item.deliveryCount }, 'a work item has failed');
   if (item.deliveryCount < MAX_DELIVERIES) return item.nak(BACK_OFF_MS * 2 ** (item.deliveryCount - 1));
   const outcome = await outcomeOf(one, { why: 'given-up', reason: reasonOf(error) }); // no fail point: dead-letters

@@ -65,6 +65,7 @@ export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork, Delive
     // Its owner stores the letter, in the commit that ends the delivery.
     deadLetters: null,
     writesOwnLine: false,
+    storesCancelled: false,
     endReasons: itemEndReasons,
     parse: (body) => parsedItem(deliveryWork, body),
     header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),

@@ -36,6 +36,7 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
     needsEffectRow: true,
     deadLetters: 'tool',
     writesOwnLine: false,
+    storesCancelled: false,
     endReasons: itemEndReasons,
     parse: (body) => parsedItem(toolWork, body),
     header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),
