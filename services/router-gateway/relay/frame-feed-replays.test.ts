@@ -120,6 +120,23 @@ describe('silence of a worker', () => {
   });
 });
 
+describe('a call past its deadline', () => {
+  it.each([
+    ['is sent to another worker when content was shown, which bills it', CONTENT, ['settle', 'release']],
+    ['is over when no content was shown', OPEN, ['release']],
+  ])('%s', async (_, frame, steps) => {
+    const done: string[] = [];
+    const note = (step: string) => () => void done.push(step);
+    const outgoing = { send: async () => {}, resend: () => true, settle: note('settle'), release: note('release') };
+    const { live, failures, close } = feed([], { deadlineAtMs: systemClock.nowMs(), outgoing });
+    live(frame);
+    await vi.advanceTimersByTimeAsync(gatewayLimits.deadlineGraceMs);
+
+    expect({ done, failures }).toEqual({ done: steps, failures: ['The request exceeded its time limit'] });
+    await close();
+  });
+});
+
 describe('the replay', () => {
   it('finds frames that are retained shortly after a reader resumed, without another frame of the worker', async () => {
     const replayed = [OPEN];

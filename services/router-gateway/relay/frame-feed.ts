@@ -62,7 +62,7 @@ export interface FedCall {
  *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it
  *   silence before content           the same, but the call is sent to another worker
  *   higher attempt                   restarts, or fails the call once content was sent
- *   past the deadline                fails the call: a live worker would have reported it
+ *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
  *
  * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the
  * worker has ended the call, the call is aborted, unless we cut the reader off.
@@ -100,7 +100,10 @@ export class FrameFeed implements CallReader, FrameHandler {
     const replay = (upTo: 'kept' | 'now') => within(limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0), bus.tokens.replay(subject, upTo), noAnswer);
     this.frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
     this.#subscription = readers.subscribe(callId, this, origin);
-    const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
+    const timedOut = () => {
+      this.#settleShown();
+      this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
+    };
     this.#deadline = deadlines.begin(Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs, timedOut);
     this.#silence = new SilenceWatch(limits, () => this.#onSilence(), deadlines);
     if (resumed !== undefined) void this.#resume(resumed.after);
@@ -228,8 +231,13 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.#isUnconfirmed ||
       (this.#outgoing === undefined ? this.#silence.consecutive > 1 : this.#isBusUp() && !this.#outgoing.resend());
     if (!isLost) return;
-    if (this.#hasSentContent) this.#outgoing?.settle();
+    this.#settleShown();
     this.#failAsLost('The worker of this call has stopped sending frames and heartbeats');
+  }
+
+  /** The worker is lost, or lags far behind: another one bills what was shown. */
+  #settleShown(): void {
+    if (this.#hasSentContent) this.#outgoing?.settle();
   }
 
   /** While disconnected, silence says nothing about the worker. */
