@@ -1,20 +1,23 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type ErrorCode, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
 import type { GatewayLimits } from './limits.ts';
 
+/** @param isUnsent no worker has the call, or can get it */
+type OnLost = (error: unknown, isUnsent: boolean) => void;
+
 /** Sends one call to a worker. */
 export interface OutgoingCall {
   /**
    * Called once. Resolves when the call is dispatched or queued.
-   * @param onLost called when it later turns out that no worker can get the call
-   * @throws when the bus does not take the call
+   * @param onLost called when it later turns out that the call could not be queued
+   * @throws when the bus does not take the call; it may have, unless the error is a refusal (`isRefusal`)
    */
-  send(onLost: (error: unknown) => void): Promise<void>;
+  send(onLost: OnLost): Promise<void>;
   /**
    * Queues a dispatched call after a long silence of its worker; idempotent.
    * @returns false when it is too late: the call is lost
@@ -29,12 +32,20 @@ export interface OutgoingCall {
 /** The stream WORK dedupes for 120 s; a later publish could duplicate an item. */
 const RESEND_WITHIN_MS = 100_000;
 
+/** With which the bus takes nothing. After all others it may have taken what was sent. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(['bus.full', 'bus.closed', 'bus.body_too_large']);
+
+/** Whether the error of a call that was not sent says that no worker can get it. */
+export function isRefusal(error: unknown): boolean {
+  return REFUSALS.has(failureOf(error).code);
+}
+
 /** A dispatched call. `body` is null once released: references to the call must not retain its text. */
 interface Dispatched {
   body: string | null;
   readonly dispatchedAt: number;
   isQueued: boolean;
-  onLost: (error: unknown) => void;
+  onLost: OnLost;
 }
 
 interface Deps {
@@ -111,7 +122,7 @@ export class CallSender {
   #queueDispatched(callId: string, dispatched: Dispatched | undefined, earlierDeliveries: number): void {
     if (dispatched === undefined || dispatched.isQueued || dispatched.body === null) return;
     dispatched.isQueued = true;
-    this.#queue(callId, dispatched.body, earlierDeliveries).catch((error) => dispatched.onLost(error));
+    this.#queue(callId, dispatched.body, earlierDeliveries).catch((error) => dispatched.onLost(error, earlierDeliveries === 0 && isRefusal(error)));
   }
 
   #queuedCall(callId: string, text: string, onRelease: () => void): OutgoingCall {

@@ -115,15 +115,20 @@ describe('a key with a credit limit', () => {
     expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '1']);
   });
 
-  it('has its credit back when the call could not be published', async () => {
-    await reopen({ limit: '1' }, { config: configWith({ limit: '1' }), database, cache, limits: { publishMs: 20 } });
+  it.each([
+    ['has its credit back when the bus refuses the call', new SwitchyardError('bus.full', 'full'), 0],
+    ['keeps its credit reserved when the bus may have taken the call', new SwitchyardError('service.unreachable', 'no answer'), 1],
+  ])('%s', async (_, error, left) => {
+    await reopen({ limit: '0.02' });
     gateway.faults.refusesDispatches = true;
     gateway.faults.beforePublish = async () => {
-      throw new Error('full');
+      throw error;
     };
     expect((await gateway.post(large)).statusCode).toBe(503);
-    await eventually(reservations).toEqual([]);
-    expect((await database.query('select reserved_nano as nano from key_spend')).rows).toEqual([{ nano: 0 }]);
+    // Releases of a gateway are sent before its later reservations are decided.
+    await eventually(async () => (await gateway.post(large)).statusCode).toBe(left === 0 ? 503 : 402);
+    await eventually(async () => (await reservations()).length).toBe(left);
+    expect((await database.query('select reserved_nano as nano from key_spend')).rows).toEqual([{ nano: left * 12_500_300 }]);
   });
 });
 

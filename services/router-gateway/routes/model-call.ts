@@ -18,7 +18,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
-import type { CallSender } from '../call-sender.ts';
+import { type CallSender, isRefusal } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import { headerOf, IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
 import { type AllowedCall, allowCall, isLimited } from '../key-admission.ts';
@@ -156,8 +156,9 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
-      const fail = (error: unknown) => {
-        allowed?.release();
+      const fail = (error: unknown, isUnsent: boolean) => {
+        // Else a worker may have it: its record ends the reservation.
+        if (isUnsent) allowed?.release();
         allowed?.end();
         relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
       };
@@ -165,7 +166,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         () => publishing.end(),
         (error: unknown) => {
           publishing.end(failureOf(error).code);
-          fail(error);
+          fail(error, isRefusal(error));
         },
       );
       failPoint('call.sent');
