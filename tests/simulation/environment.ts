@@ -99,7 +99,7 @@ export class Environment {
   }
 }
 
-function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {
+export function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason as Error);
     signal.addEventListener('abort', () => reject(signal.reason as Error));

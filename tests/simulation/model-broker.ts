@@ -143,13 +143,13 @@ export class ModelBroker {
     this.first = Math.max(this.first, end);
   }
 
-  publish(kind: WorkKind, messageId: string, body: string): { duplicate: boolean } {
+  publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0): { duplicate: boolean } {
     const { nowMs } = this.#scheduler;
     const seenAtMs = this.#seenItems.get(messageId);
     this.#watch.published(kind, messageId, body);
     if (seenAtMs !== undefined && nowMs - seenAtMs < DEDUPE_WINDOW_MS) return { duplicate: true };
     this.#seenItems.set(messageId, nowMs);
-    this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: 0, lease: 0, state: 'ready', timer: null });
+    this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: earlierDeliveries, lease: 0, state: 'ready', timer: null });
     return { duplicate: false };
   }
 

@@ -57,7 +57,7 @@ export function openModelBus(options: BusOptions): Bus {
 }
 
 /** A request to the broker over a connection that may be half-open. */
-function askerOf({ scheduler, broker, process }: BusOptions) {
+export function askerOf({ scheduler, broker, process }: BusOptions) {
   return <Result>(label: string, execute: () => Result): Promise<Result> => {
     if (!broker.isCutOff(process)) return scheduler.park<Result>(process, label, brokerLost, execute);
     return new Promise((_, reject) => scheduler.setTimer(process, () => reject(brokerLost()), BUDGET_MS, null));
@@ -219,7 +219,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
     };
   };
   return {
-    publish: (kind, messageId, body) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body)),
+    publish: (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)),
     consume(kind, { concurrency, ackWaitMs }, handler) {
       const consumer: Consumer = {
         ...{ process, kind, concurrency, ackWaitMs, inFlight: 0 },

@@ -1,13 +1,8 @@
 import { expect } from 'vitest';
 import { day, type Tier, tier } from '../helpers/tier.ts';
 import { loadSimulation } from './load-simulation.ts';
-import type { Outcome } from './run-simulation.ts';
 
 const SCHEDULES_OF: Record<Tier, number> = { fast: 500, normal: 4_000, deep: 20_000 };
-/** Both halves. SIMULATION_SCHEDULES asks for another number, SIMULATION_SEED for another first seed, or for one seed again. */
-const SCHEDULES = Number(process.env['SIMULATION_SCHEDULES'] ?? SCHEDULES_OF[tier]);
-/** The fast tier has other seeds each day, beyond those of the other tiers, so that its few schedules add up. */
-const FIRST_SEED = Number(process.env['SIMULATION_SEED'] ?? (tier === 'fast' ? SCHEDULES_OF.deep + day * SCHEDULES_OF.fast : 1));
 /** Per schedule. */
 const FEWEST_STEPS = 50;
 /** Schedules that are run twice, to check that they are deterministic. */
@@ -17,37 +12,69 @@ const SHOWN_FIRST_LINES = 900;
 const SHOWN_LAST_LINES = 100;
 const HALVES = 2;
 
+/** What one schedule came to. */
+interface Scheduled {
+  seed: number;
+  violations: readonly string[];
+  steps: number;
+  trace: readonly string[];
+  traceHash: string;
+  counts: Record<string, number>;
+}
+
+interface ScheduleRun {
+  /** In what is printed. */
+  name: string;
+  /** Both halves. SIMULATION_SCHEDULES asks for another number, SIMULATION_SEED for another first seed, or for one seed again. */
+  schedulesOf: Record<Tier, number>;
+  /** 0 or 1. */
+  half: number;
+}
+
 /** Runs a half of the schedules and checks the rules in each. @param half 0 or 1 */
 export async function runSchedules(half: number): Promise<void> {
-  const runSimulation = await loadSimulation();
+  const run = await loadSimulation();
+  const { executed, fewest, sums } = await scheduleRun(run, { name: 'simulation', schedulesOf: SCHEDULES_OF, half });
+  if (executed === 0) return;
+  expect(fewest, 'steps of the shortest').toBeGreaterThanOrEqual(FEWEST_STEPS);
+  // Not asserted when one seed is asked for; among many schedules all kinds of faults must occur.
+  if (executed < 1_000) return;
+  for (const what of ['fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs']) expect(sums[what], what).toBeGreaterThan(0);
+}
+
+/** Runs a half of a simulation's schedules. @returns how many, the steps of the shortest, and the sums of what they count */
+export async function scheduleRun(
+  run: (options: { seed: number }) => Promise<Scheduled>,
+  { name, schedulesOf, half }: ScheduleRun,
+): Promise<{ executed: number; fewest: number; sums: Record<string, number> }> {
+  const schedules = Number(process.env['SIMULATION_SCHEDULES'] ?? schedulesOf[tier]);
+  // The fast tier has other seeds each day, beyond those of the other tiers, so that its few schedules add up.
+  const firstSeed = Number(process.env['SIMULATION_SEED'] ?? (tier === 'fast' ? schedulesOf.deep + day * schedulesOf.fast : 1));
   const traces = new Set<string>();
   const sums: Record<string, number> = {};
   let [executed, steps, fewest] = [0, 0, Number.POSITIVE_INFINITY];
   const begunAtMs = performance.now();
   const cpu = process.cpuUsage();
-  for (let seed = FIRST_SEED + half; seed < FIRST_SEED + SCHEDULES; seed += HALVES) {
-    const outcome = await runSimulation({ seed });
+  for (let seed = firstSeed + half; seed < firstSeed + schedules; seed += HALVES) {
+    const outcome = await run({ seed });
     hold(outcome);
     executed += 1;
     steps += outcome.steps;
     fewest = Math.min(fewest, outcome.steps);
     traces.add(outcome.traceHash);
     for (const [what, count] of Object.entries(outcome.counts)) sums[what] = (sums[what] ?? 0) + count;
-    if (executed <= REPLAYED) expect((await runSimulation({ seed })).traceHash, `seed ${seed} has the same steps again`).toBe(outcome.traceHash);
+    if (executed <= REPLAYED) expect((await run({ seed })).traceHash, `seed ${seed} has the same steps again`).toBe(outcome.traceHash);
   }
-  if (executed === 0) return;
+  if (executed === 0) return { executed, fewest, sums };
   const { user, system } = process.cpuUsage(cpu);
   const took = `${Math.round((performance.now() - begunAtMs) / 1_000)} s, ${((user + system) / 1_000 / executed).toFixed(1)} ms of a core each`;
-  console.log(`simulation: ${executed} schedules from seed ${FIRST_SEED + half}, ${steps} steps, ${traces.size} distinct interleavings, in ${took}`);
-  console.log(`simulation: ${JSON.stringify(sums)}`);
-  expect(fewest, 'steps of the shortest').toBeGreaterThanOrEqual(FEWEST_STEPS);
-  // Not asserted when one seed is asked for; among many schedules all kinds of faults must occur.
-  if (executed < 1_000) return;
-  expect(traces.size, 'distinct interleavings').toBeGreaterThan(0.99 * executed);
-  for (const what of ['fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs']) expect(sums[what], what).toBeGreaterThan(0);
+  console.log(`${name}: ${executed} schedules from seed ${firstSeed + half}, ${steps} steps, ${traces.size} distinct interleavings, in ${took}`);
+  console.log(`${name}: ${JSON.stringify(sums)}`);
+  if (executed >= 1_000) expect(traces.size, 'distinct interleavings').toBeGreaterThan(0.99 * executed);
+  return { executed, fewest, sums };
 }
 
-function hold({ seed, violations, trace }: Outcome): void {
+function hold({ seed, violations, trace }: Scheduled): void {
   if (violations.length === 0) return;
   const last = trace.slice(SHOWN_FIRST_LINES).slice(-SHOWN_LAST_LINES);
   const left = trace.length - SHOWN_FIRST_LINES - last.length;

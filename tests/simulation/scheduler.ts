@@ -28,6 +28,8 @@ export interface Parked {
   execute(): unknown;
   /** The caller's error when the connection breaks. */
   lost(): Error;
+  /** Whether it waits for another process, as a statement for a lock. */
+  isBlocked(): boolean;
   /** Null until it is executed. */
   outcome: Outcome | null;
   /** Its answer is no longer awaited. */
@@ -124,11 +126,11 @@ export class Scheduler {
   }
 
   /** A call of the running process, or of the given one. It is never answered once that process is dead. */
-  park<Result>(process: Process, label: string, lost: () => Error, execute: () => unknown): Promise<Result> {
+  park<Result>(process: Process, label: string, lost: () => Error, execute: () => unknown, isBlocked: () => boolean = never): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       if (process.state === 'dead') return;
       const op: Parked = {
-        ...{ process, execute, lost, outcome: null, isDetached: false, isSlow: this.chance.oneIn(SLOW_ONE_IN) },
+        ...{ process, execute, lost, isBlocked, outcome: null, isDetached: false, isSlow: this.chance.oneIn(SLOW_ONE_IN) },
         label: `${process.id} ${label}`,
         resolve: resolve as (value: unknown) => void,
         reject,
@@ -180,7 +182,7 @@ export class Scheduler {
     const first = chance.below(parked.length);
     for (let n = 0; n < parked.length; n += 1) {
       const op = parked[(first + n) % parked.length] as Parked;
-      if (op.process.state === 'paused' && op.outcome !== null) continue;
+      if (!canGoOn(op)) continue;
       if (op.isSlow && !chance.oneIn(PASS_SLOW_BUT_ONE_IN)) continue;
       return op;
     }
@@ -189,7 +191,7 @@ export class Scheduler {
 
   /** The oldest that can be executed. */
   oldestOp(): Parked | null {
-    return this.parked.find((op) => op.process.state !== 'paused' || op.outcome === null) ?? null;
+    return this.parked.find(canGoOn) ?? null;
   }
 
   /** Executes a call, unless it has been, and answers it. */
@@ -292,4 +294,13 @@ export class Scheduler {
     this.#hash = Math.imul(low ^ 10, 0x01000193) >>> 0;
     this.#hashHigh = Math.imul(high ^ 10, 0x85ebca6b) >>> 0;
   }
+}
+
+function never(): boolean {
+  return false;
+}
+
+/** A paused process gets no answer. */
+function canGoOn({ process, outcome, isBlocked }: Parked): boolean {
+  return outcome === null ? !isBlocked() : process.state !== 'paused';
 }

@@ -17,6 +17,7 @@ export function useSimulatedTime(scheduler: Scheduler): () => void {
     random: Math.random,
     now: Date.now,
     performanceNow: performance.now,
+    abortAfter: AbortSignal.timeout,
   };
   const timer = (callback: Callback, delayMs: number, everyMs: number | null, args: unknown[]) => {
     const { current } = scheduler;
@@ -35,12 +36,19 @@ export function useSimulatedTime(scheduler: Scheduler): () => void {
     clearInterval: clear,
   };
   Object.assign(globalThis, replacements);
+  AbortSignal.timeout = (ms) => {
+    if (scheduler.current === null) return real.abortAfter.call(AbortSignal, ms);
+    const controller = new AbortController();
+    scheduler.setTimer(scheduler.current, () => controller.abort(new DOMException('timed out', 'TimeoutError')), ms, null);
+    return controller.signal;
+  };
   Math.random = () => (scheduler.current === null ? real.random() : scheduler.chance.next());
   Date.now = () => (scheduler.current === null ? real.now() : scheduler.nowMs + scheduler.current.skewMs);
   performance.now = () => (scheduler.current === null ? real.performanceNow.call(performance) : scheduler.nowMs - EPOCH_MS);
   return () => {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval } = real;
     Object.assign(globalThis, { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval });
+    AbortSignal.timeout = real.abortAfter;
     Math.random = real.random;
     Date.now = real.now;
     performance.now = real.performanceNow;

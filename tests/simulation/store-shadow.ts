@@ -3,6 +3,7 @@ import { sqlRuntimeStore } from '../../actors/store/sql/sql-runtime-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
 import type { Row } from './model-rows.ts';
 import type { StoreCall } from './model-store.ts';
+import { simulateClock } from './simulated-clock.ts';
 import type { Shadow } from './simulation.ts';
 
 /** Methods whose results have a defined order; `Map` and `Set` have none. */
@@ -16,29 +17,25 @@ type Answer = { value: unknown } | { error: unknown };
 
 /**
  * A real database beside the model: both execute every call of the runtime's store and every statement of a worker, by the same clock, and must have
- * the same results. `now()` and `clock_timestamp()` are found in a schema that goes before the system's.
+ * the same results.
  */
 export class StoreShadow implements Shadow {
   readonly #database: Database;
-  #nowMs = -1;
+  readonly #setClock: (nowMs: number) => Promise<void>;
   readonly differences: string[] = [];
   calls = 0;
   readonly names = new Map<string, number>();
 
-  private constructor(database: Database) {
+  private constructor(database: Database, setClock: (nowMs: number) => Promise<void>) {
     this.#database = database;
+    this.#setClock = setClock;
   }
 
   static async over(database: Database): Promise<StoreShadow> {
-    await database.query('create schema sim');
-    for (const name of ['now', 'clock_timestamp']) {
-      const clock = `select timestamptz 'epoch' + current_setting('sim.now')::bigint * interval '1 ms'`;
-      await database.query(`create function sim.${name}() returns timestamptz language sql stable as '${clock.replaceAll("'", "''")}'`);
-    }
+    const setClock = await simulateClock(database);
     // The table's own default was bound to the system's clock, years before that of the schedules: a sweep would delete young claims.
     await database.query('alter table claims alter column claimed_at set default sim.now()');
-    await database.query('set search_path = sim, public, pg_catalog');
-    return new StoreShadow(database);
+    return new StoreShadow(database, setClock);
   }
 
   call({ name, args }: StoreCall): ReturnType<Shadow['call']> {
@@ -65,8 +62,7 @@ export class StoreShadow implements Shadow {
 
   #compare(name: string, args: string, execute: () => Promise<Answer>): ReturnType<Shadow['call']> {
     return async (nowMs, model) => {
-      if (nowMs !== this.#nowMs) await this.#database.query(`select set_config('sim.now', $1, false)`, [String(nowMs)]);
-      this.#nowMs = nowMs;
+      await this.#setClock(nowMs);
       const real = await execute();
       const found = await answerOf(async () => model());
       this.calls += 1;

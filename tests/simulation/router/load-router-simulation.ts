@@ -1,0 +1,26 @@
+import { vi } from 'vitest';
+import type { CallerKey } from '../../../shared/keys/caller-key.ts';
+import type { Patch } from '../planted-faults.ts';
+import { replaceChance, withPatch } from '../replace-modules.ts';
+import type { SimulatedProviders } from './simulated-provider.ts';
+
+type RunRouterSimulation = typeof import('./run-router-simulation.ts').runRouterSimulation;
+
+/** Loads the router's modules anew, with replacements for what is not deterministic, and for the providers. */
+export async function loadRouterSimulation(patch: Patch | null = null): Promise<RunRouterSimulation> {
+  vi.resetModules();
+  replaceChance();
+  vi.doMock('../../../services/router-worker/providers/registry.ts', () => ({
+    openProviders: ({ environment }: { environment: { providers: ReturnType<SimulatedProviders['of']> } }) => environment.providers,
+  }));
+  // Mails are no part of a call.
+  vi.doMock('../../../services/router-worker/mails/mails.ts', () => ({ startMails: () => ({ stop: async () => {} }) }));
+  // Its caches are made for ten thousand rows; here all keys are those of a file.
+  vi.doMock('../../../shared/keys/open-key-directory.ts', () => ({
+    openKeyDirectory: ({ fileKeys }: { fileKeys: ReadonlyMap<string, CallerKey> }) => ({
+      find: (hash: string) => fileKeys.get(hash) ?? null,
+      forget: () => {},
+    }),
+  }));
+  return withPatch(patch, async () => (await import('./run-router-simulation.ts')).runRouterSimulation);
+}

@@ -1,0 +1,52 @@
+import { routerConfig } from '../../../shared/config/router-config.ts';
+import { worstCaseOf } from '../../../shared/credit/worst-case.ts';
+import type { CallerKey } from '../../../shared/keys/caller-key.ts';
+
+const MODEL = 'sim/one';
+/** Of the router, and with the minute of a reservation what a schedule waits for. */
+const TOTAL_MS = 30_000;
+const MAX_TOKENS = 8;
+/** Characters of a prompt: ten tokens. */
+const PROMPT_CHARS = 40;
+
+/** Two endpoints of one model, at different prices. */
+export const config = routerConfig.parse({
+  providers: ['p1', 'p2'].map((slug) => ({ slug, name: slug, kind: 'simulated' })),
+  models: [
+    {
+      id: MODEL,
+      endpoints: [
+        { provider: 'p1', upstream_model: 'one', prices: { prompt: '1', completion: '2' } },
+        { provider: 'p2', upstream_model: 'one', prices: { prompt: '2', completion: '3' } },
+      ],
+    },
+  ],
+  keys: [{ id: 'unused', key: `sha256:${'f'.repeat(64)}` }],
+  timeouts: { total_ms: TOTAL_MS },
+});
+
+/** What a call of the simulation reserves. */
+const CALL_NANO = worstCaseOf({ request: requestOf(1, false), models: config.models, defaultCompletionTokens: 1, maxTokens: null }).amountNano;
+
+/** Keys without a limit, with room for a few calls, with a limit per day, and of the agent. */
+export const keys = {
+  free: keyOf('free', null, null),
+  tight: keyOf('tight', 3.5 * CALL_NANO, null),
+  daily: keyOf('daily', 6 * CALL_NANO, 'daily'),
+  agent: keyOf('agent', 5 * CALL_NANO, null),
+};
+
+function keyOf(id: string, limitNano: number | null, limitReset: CallerKey['limitReset']): CallerKey {
+  const rates = { requestsPerMinute: null, tokensPerMinute: null, callsAtOnce: null };
+  const hash = Buffer.from(id).toString('hex').padEnd(64, '0');
+  return { id, hash, label: id, isManagement: false, disabled: false, expiresAtMs: null, isOauth: false, limitNano, limitReset, rates };
+}
+
+/** The number is found again where the request arrives. */
+export function requestOf(number: number, stream: boolean) {
+  return { model: MODEL, messages: [{ role: 'user' as const, content: `call ${number} `.padEnd(PROMPT_CHARS, '.') }], max_tokens: MAX_TOKENS, stream };
+}
+
+export function numberIn(content: unknown): number {
+  return Number(/^call (\d+) /.exec(String(content))?.[1]);
+}

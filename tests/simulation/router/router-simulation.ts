@@ -1,0 +1,232 @@
+import type { RouterCall } from '../../../bus/messages/router.ts';
+import { keyReferenceOf } from '../../../shared/keys/key-reference.ts';
+import { ModelBroker } from '../model-broker.ts';
+import { brokerLost } from '../model-bus.ts';
+import { chanceOf } from '../random.ts';
+import { type Process, Scheduler } from '../scheduler.ts';
+import { type LedgerRules, LedgerTables } from './ledger-tables.ts';
+import { RouterDatabase } from './model-database.ts';
+import { ModelTokens } from './model-tokens.ts';
+import { ModelUsage } from './model-usage.ts';
+import { openRouterBus, type RouterBroker } from './router-bus.ts';
+import { gatewayOn, type Handle, type RouterFooting, routerWorkerOn } from './router-processes.ts';
+import { config, keys, requestOf } from './router-setup.ts';
+import { RouterWatch } from './router-watch.ts';
+import { SimulatedClient } from './simulated-client.ts';
+import { SimulatedProviders } from './simulated-provider.ts';
+import { Wire } from './wire.ts';
+
+/** Of wall clocks. */
+const MOST_SKEW_MS = 1_000;
+/** Begins at noon, so that no window of a key ends within a schedule. */
+const NOON_MS = 12 * 3_600_000;
+
+export interface RouterSimulationOptions {
+  seed: number;
+  ledger?: LedgerRules;
+  /** Whether errors have stack traces. */
+  hasTraces?: boolean;
+}
+
+interface SimulatedGateway {
+  process: Process;
+  handle: Handle;
+}
+
+/** Gateways, workers with ledgers, their stores, clients and actors of one schedule, and the faults that can be injected. */
+export class RouterSimulation {
+  readonly scheduler: Scheduler;
+  readonly tables: LedgerTables;
+  readonly database: RouterDatabase;
+  readonly watch: RouterWatch;
+  readonly broker: ModelBroker;
+  readonly router: RouterBroker;
+  readonly providers: SimulatedProviders;
+  readonly gateways: SimulatedGateway[] = [];
+  readonly workers: Process[] = [];
+  readonly clients: SimulatedClient[] = [];
+  /** Ids of actors' calls. */
+  readonly actorCalls: string[] = [];
+  readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0 };
+  #numbers = 0;
+
+  constructor({ seed, ledger }: RouterSimulationOptions) {
+    this.scheduler = new Scheduler(chanceOf(seed));
+    this.scheduler.nowMs += NOON_MS;
+    const { scheduler } = this;
+    this.tables = new LedgerTables(ledger);
+    this.watch = new RouterWatch(scheduler, this.tables);
+    this.database = new RouterDatabase({ scheduler, tables: this.tables, committed: () => this.watch.committed() });
+    this.broker = new ModelBroker(scheduler, this.watch);
+    const usage = new ModelUsage(scheduler, this.broker);
+    this.router = {
+      usage,
+      tokens: new ModelTokens(scheduler, this.broker, (subject, frame) => this.watch.frame(subject, frame, usage)),
+      wire: new Wire(scheduler, this.broker),
+      dispatchConsumers: [],
+      cutAtMs: new Map(),
+      isFaultFree: false,
+      taken: (process, callId) => this.watch.taken(process, callId),
+      unpublished: (callId) => this.watch.unpublished.add(callId),
+      leaseLost: (process, callId) => this.watch.leaseLost(process, callId),
+    };
+    this.providers = new SimulatedProviders(scheduler);
+  }
+
+  async startGateway(): Promise<void> {
+    const process = this.#process('gateway');
+    await this.scheduler.step(process, `${process.id} starts`, () => {
+      this.gateways.push({ process, handle: gatewayOn(this.#footing(process)) });
+    });
+  }
+
+  async startWorker(): Promise<void> {
+    const process = this.#process('worker');
+    this.workers.push(process);
+    await this.scheduler.step(process, `${process.id} starts`, () => routerWorkerOn(this.#footing(process)));
+  }
+
+  /** A client sends a request. */
+  async ask(): Promise<void> {
+    const { chance } = this.scheduler;
+    const up = this.gateways.filter(({ process }) => process.state === 'up');
+    if (up.length === 0) return;
+    const { process, handle } = chance.pick(up);
+    const number = this.#next();
+    const key = chance.pick([keys.free, keys.tight, keys.tight, keys.daily]);
+    const client = new SimulatedClient({ number, key, stream: chance.oneIn(2), isDetached: chance.oneIn(5) }, process);
+    this.clients.push(client);
+    await this.scheduler.step(process, `${process.id} gets call ${number} of ${key.id}`, () => client.send(handle));
+  }
+
+  /** An actor host, which is no part of this simulation, puts a call on the queue. */
+  askAsActor(): void {
+    const { chance, nowMs } = this.scheduler;
+    const number = this.#next();
+    const callId = `trn_${number}`;
+    const call: RouterCall = {
+      ...{ v: 1, callId, origin: '0', want: chance.pick(['frames', 'none'] as const), surface: 'chat-completions', detached: false, republished: false },
+      ...{ deadlineAtMs: nowMs + config.timeouts.total_ms, createdAtMs: nowMs, traceparent: null, maxTokens: null, request: requestOf(number, true) },
+      keyId: keyReferenceOf(keys.agent.hash),
+      reply: { sessionId: `ses_${number}`, actorId: callId, turnId: callId, epoch: 1 },
+    };
+    this.scheduler.note(`an actor makes call ${number}`);
+    this.actorCalls.push(callId);
+    this.tables.effects.set(callId, true);
+    this.broker.publish('router.turn', callId, JSON.stringify(call));
+  }
+
+  async leave(client: SimulatedClient): Promise<void> {
+    const { gateway, asked } = client;
+    if (gateway.state !== 'up' || client.isOver) return;
+    await this.scheduler.step(gateway, `the client of call ${asked.number} leaves`, () => client.leave());
+  }
+
+  kill(process: Process): void {
+    this.scheduler.note(`${process.id} dies`);
+    this.counts.kills += 1;
+    const { chance } = this.scheduler;
+    if (chance.oneIn(2)) this.router.wire.cut(process);
+    this.broker.forget(process);
+    this.router.usage.forget(process);
+    this.router.tokens.forget(process);
+    this.router.cutAtMs.delete(process);
+    this.router.dispatchConsumers = this.router.dispatchConsumers.filter((one) => one.process !== process);
+    removeFrom(this.workers, (one) => one === process);
+    removeFrom(this.gateways, (one) => one.process === process);
+    this.scheduler.kill(process, { evenSent: chance.oneIn(2) });
+  }
+
+  pause(process: Process): void {
+    if (process.state !== 'up') return;
+    this.scheduler.note(`${process.id} stands still`);
+    this.counts.pauses += 1;
+    process.state = 'paused';
+  }
+
+  wake(process: Process): void {
+    if (process.state !== 'paused') return;
+    this.scheduler.note(`${process.id} goes on`);
+    process.state = 'up';
+  }
+
+  cutOff(process: Process): void {
+    if (this.broker.isCutOff(process)) return;
+    this.scheduler.note(`${process.id} is cut off from the broker`);
+    this.counts.cutOffs += 1;
+    this.scheduler.breakOff(brokerLost, process);
+    this.broker.cutOff(process);
+    this.router.cutAtMs.set(process, this.scheduler.nowMs);
+  }
+
+  reconnect(process: Process): void {
+    if (!this.broker.isCutOff(process)) return;
+    this.scheduler.note(`${process.id} reaches the broker again`);
+    this.router.cutAtMs.delete(process);
+    this.broker.reconnect(process);
+  }
+
+  restartBroker(): void {
+    const { chance } = this.scheduler;
+    this.scheduler.note('the broker restarts');
+    this.counts.restarts += 1;
+    this.scheduler.breakOff(brokerLost);
+    const forgets = chance.oneIn(2);
+    this.broker.restart({ forgets });
+    this.router.usage.restart({ forgets });
+    this.router.tokens.restart();
+  }
+
+  /** Statements fail at once, for some seconds. */
+  loseDatabase(forMs: number): void {
+    if (this.database.isAway) return;
+    this.scheduler.note('the database is away');
+    this.counts.outages += 1;
+    this.database.breakOff();
+    this.database.isAway = true;
+    this.scheduler.setTimer(this.broker.process, () => this.recoverDatabase(), forMs, null);
+  }
+
+  recoverDatabase(): void {
+    if (this.database.isAway) this.scheduler.note('the database is back');
+    this.database.isAway = false;
+  }
+
+  /** Unfinished work of this schedule; empty when it is over. */
+  outstanding(): string[] {
+    const found: string[] = [];
+    for (const client of this.clients) if (!client.isOver) found.push(`the client of call ${client.asked.number}`);
+    for (const { kind, messageId } of this.broker.items) found.push(`${kind} ${messageId}`);
+    for (const { process, inFlight } of this.router.dispatchConsumers) if (inFlight > 0) found.push(`dispatched calls at ${process.id}`);
+    if (this.router.usage.records.length > 0) found.push('usage records');
+    for (const { call_id } of this.tables.reservations.values()) found.push(`reservation ${call_id}`);
+    for (const [id, isOpen] of this.tables.effects) if (isOpen) found.push(`effect ${id}`);
+    return found;
+  }
+
+  #footing(process: Process): RouterFooting {
+    const { scheduler, broker, router, providers } = this;
+    return {
+      process,
+      bus: openRouterBus({ scheduler, broker, process, comparesPositions: true, router }),
+      database: this.database.of(process),
+      clock: { nowMs: () => scheduler.nowMs + process.skewMs },
+      databaseClock: { nowMs: () => scheduler.nowMs },
+      providers,
+    };
+  }
+
+  #process(role: 'gateway' | 'worker'): Process {
+    return this.scheduler.process(`${role}-${this.#next()}`, role, this.scheduler.chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS);
+  }
+
+  #next(): number {
+    this.#numbers += 1;
+    return this.#numbers;
+  }
+}
+
+function removeFrom<One>(list: One[], isRemoved: (one: One) => boolean): void {
+  const index = list.findIndex(isRemoved);
+  if (index >= 0) list.splice(index, 1);
+}
