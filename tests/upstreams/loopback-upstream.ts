@@ -45,6 +45,8 @@ export interface UpstreamDialect {
 
 export interface RecordingUpstream extends LoopbackUpstream {
   readonly requests: readonly Received[];
+  /** Checks no rule of the vendor from now on. */
+  takeAnything(): void;
 }
 
 /** A real HTTP server on loopback that speaks a dialect and has the faults of real upstreams on demand. */
@@ -53,6 +55,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
   const requests: Received[] = [];
   let connections = 0;
   let aborts = 0;
+  let takesAnything = false;
 
   const server = createServer((request, response) => {
     // Not counted: connections that the scenario itself ends.
@@ -73,7 +76,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       .then((body) => {
         if (requests.length < MAX_RETAINED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
-        const refuse = scenario.refuse ?? dialect.refusalOf?.(body, request.url ?? '');
+        const refuse = scenario.refuse ?? (takesAnything ? null : dialect.refusalOf?.(body, request.url ?? ''));
         return play(dialect, refuse ? { ...scenario, refuse } : scenario, response, breakOff);
       })
       .catch(breakOff);
@@ -90,6 +93,9 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       scenarios = next.length === 0 ? [{}] : next;
     },
     requests,
+    takeAnything() {
+      takesAnything = true;
+    },
     get connections() {
       return connections;
     },
