@@ -6,13 +6,14 @@ import { seededRandom } from '../chaos/seeded-random.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
+import { watchPauses } from '../helpers/pauses.ts';
 import { validCases } from '../helpers/request-tables.ts';
 import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
 import { tier } from '../helpers/tier.ts';
 import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 import { mutateBody } from './mutate-body.ts';
 import { pick } from './mutate-json.ts';
-import { expectAnswer, expectRefusal, hostileSender } from './send-hostile.ts';
+import { expectAnswer, expectRefusal, type HostileReply, hostileSender } from './send-hostile.ts';
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length. */
 const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
@@ -68,6 +69,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  watch.stop();
   await router.close();
   await Promise.all(upstreams.map((upstream) => upstream.close()));
   await new Promise((resolve) => pictures.close(resolve));
@@ -85,6 +87,17 @@ function requestAt(index: number) {
   return { body: mutateBody(random, asked), key: pick(random, [KEYS.free, KEYS.free, KEYS.free, KEYS.limited, KEYS.rated]) };
 }
 
+const watch = watchPauses();
+
+/** Again when the process was paused meanwhile: the call may have lost its worker. */
+async function sendUnpaused(send: () => Promise<HostileReply>): Promise<HostileReply> {
+  for (;;) {
+    const { pauses } = watch;
+    const reply = await send();
+    if (watch.pauses === pauses || !reply.text.includes('worker of this call')) return reply;
+  }
+}
+
 describe('POST /chat/completions', () => {
   it(`answers or refuses every body in form (${CASES} of the seed ${SEED})`, { timeout: 600_000 }, async () => {
     console.info(`SWITCHYARD_FUZZ_SEED=${SEED} SWITCHYARD_FUZZ_CASES=${CASES} repeats these bodies`);
@@ -97,9 +110,11 @@ describe('POST /chat/completions', () => {
       async (index) => {
         const { body, key } = requestAt(index);
         const about = `case ${index} of the seed ${SEED} (${body.what}): ${body.bytes.toString().slice(0, 2_000)}`;
-        const reply = await sender.send('/api/v1/chat/completions', 'POST', { authorization: `Bearer ${key}` }, body).catch((error: unknown) => {
-          throw new Error(about, { cause: error });
-        });
+        const reply = await sendUnpaused(() => sender.send('/api/v1/chat/completions', 'POST', { authorization: `Bearer ${key}` }, body)).catch(
+          (error: unknown) => {
+            throw new Error(about, { cause: error });
+          },
+        );
         statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1);
         try {
           if (reply.status === 200) {

@@ -5,10 +5,12 @@ import { accountLimits } from './limits.ts';
 
 const method = z.enum(['S256', 'plain']);
 const challenge = z.string().min(1).max(accountLimits.challengeCharacters);
+/** Those of base64 and of a plain verifier (RFC 7636). It is stored as it came, and PostgreSQL takes no NUL. */
+const CHALLENGE = /^[\w.~+/=-]+$/;
 
 const callback = z.string().max(accountLimits.callbackCharacters).refine(isCallback, 'must be an https URL, or http on localhost, without a password');
 const keyFields = {
-  code_challenge: challenge.nullish(),
+  code_challenge: challenge.regex(CHALLENGE, 'must be letters, digits, "-", ".", "_", "~", "+", "/" or "="').nullish(),
   code_challenge_method: method.nullish(),
   expires_at: changeKeyRequest.shape.expires_at,
   key_label: changeKeyRequest.shape.name,

@@ -177,6 +177,8 @@ describe('POST /auth/keys/code', () => {
     [{ callback_url: 'nothing' }, 'callback_url'],
     [{ code_challenge: VERIFIER, code_challenge_method: 's256' }, 'code_challenge_method'],
     [{ code_challenge_method: 'S256' }, 'code_challenge'],
+    [{ code_challenge: 'a\u0000b' }, 'code_challenge'],
+    [{ code_challenge: 'a b' }, 'code_challenge'],
     [{ limit: -1 }, 'limit'],
     [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
     [{ key_label: 'a\nb' }, 'key_label'],
