@@ -24,10 +24,17 @@ interface RouterOptions {
   variables: Environment;
   /** Addresses at which pictures may be fetched. */
   outboundAllowHosts?: ReadonlySet<string>;
+  /** Each reservation of the gateway waits for it. */
+  beforeReservation?: () => Promise<void>;
 }
 
 /** A gateway on a real port and a worker with its ledger, on one bus, one database and one cache. */
-export async function openRouterInProcess({ config: file, variables, outboundAllowHosts = new Set() }: RouterOptions): Promise<RouterInProcess> {
+export async function openRouterInProcess({
+  config: file,
+  variables,
+  outboundAllowHosts = new Set(),
+  beforeReservation,
+}: RouterOptions): Promise<RouterInProcess> {
   const config = routerConfig.parse(file);
   const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
@@ -35,7 +42,7 @@ export async function openRouterInProcess({ config: file, variables, outboundAll
   const fileKeys = modelKeys(config, variables);
   const deps = { config, environment: variables, bus, database, cache, fileKeys, log: silentLog, clock: systemClock, outboundAllowHosts };
   const worker = await startRouterWorker(deps);
-  const gateway = openTestApp(bus, { config, variables, database, cache });
+  const gateway = openTestApp(bus, { config, variables, database: beforeReservation === undefined ? database : delayed(database, beforeReservation), cache });
   const url = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
   return {
     url,
@@ -47,5 +54,17 @@ export async function openRouterInProcess({ config: file, variables, outboundAll
       await bus.close();
       await database.close();
     },
+  };
+}
+
+function delayed(database: Database, beforeReservation: () => Promise<void>): Database {
+  return {
+    query: async (statement, parameters) => {
+      const text = typeof statement === 'string' ? statement : statement.text;
+      if (text.includes('insert into reservations')) await beforeReservation();
+      return database.query(statement, parameters);
+    },
+    transaction: (work, options) => database.transaction(work, options),
+    close: () => database.close(),
   };
 }
