@@ -1,5 +1,5 @@
 import type { FastifySchemaCompiler } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { issueSentence } from '../errors/issue-sentence.ts';
 import type { SwitchyardError } from '../errors/switchyard-error.ts';
 
@@ -16,8 +16,14 @@ export interface ZodValidation {
 /** @param refuse the server's error for a violated schema */
 export function zodValidation(refuse: (error: z.ZodError) => SwitchyardError): ZodValidation {
   const validate = (schema: z.ZodType, data: unknown): { value: unknown } | { error: SwitchyardError } => {
-    const parsed = schema.safeParse(data, { error: issueSentence });
-    return parsed.success ? { value: parsed.data } : { error: refuse(parsed.error) };
+    try {
+      const parsed = schema.safeParse(data, { error: issueSentence });
+      return parsed.success ? { value: parsed.data } : { error: refuse(parsed.error) };
+    } catch (error) {
+      const path = pathOfOddLength(data);
+      if (path === null) throw error;
+      return { error: refuse(new z.ZodError([{ code: 'custom', path, message: 'must not be an object with a length', input: undefined }])) };
+    }
   };
   return {
     compiler:
@@ -28,6 +34,44 @@ export function zodValidation(refuse: (error: z.ZodError) => SwitchyardError): Z
       (isValid) =>
       ({ schema }) =>
       (data: unknown) =>
-        isValid(data) || validate(schema, data),
+        passes(isValid, data) || validate(schema, data),
   };
+}
+
+/** False where the check throws: the schema gives the verdict. */
+function passes(isValid: (data: unknown) => boolean, data: unknown): boolean {
+  try {
+    return isValid(data);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Zod compares the length of any value that has one with its limits, also of an object in place of a text or list; a length that is itself an object may have no
+ * primitive form, and the comparison throws. Null: there is none. Iterative: data may be nested deeply.
+ */
+function pathOfOddLength(data: unknown): (string | number)[] | null {
+  const open: Visited[] = [{ value: data, name: '', parent: null }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value } = next;
+    if (typeof value !== 'object' || value === null) continue;
+    if ('length' in value && typeof value.length === 'object' && value.length !== null) return pathTo(next);
+    const isList = Array.isArray(value);
+    for (const [name, child] of Object.entries(value)) open.push({ value: child, name: isList ? Number(name) : name, parent: next });
+  }
+  return null;
+}
+
+interface Visited {
+  value: unknown;
+  name: string | number;
+  /** Null: the whole. */
+  parent: Visited | null;
+}
+
+function pathTo(visited: Visited): (string | number)[] {
+  const path: (string | number)[] = [];
+  for (let at = visited; at.parent !== null; at = at.parent) path.unshift(at.name);
+  return path;
 }
