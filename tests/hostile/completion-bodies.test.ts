@@ -7,7 +7,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { watchPauses } from '../helpers/pauses.ts';
-import { validCases } from '../helpers/request-tables.ts';
+import { requestTables, validCasesOf } from '../helpers/request-tables.ts';
 import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
 import { tier } from '../helpers/tier.ts';
 import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
@@ -27,7 +27,7 @@ const corpus = z.array(z.object({ request: z.looseObject({}) }));
 const folder = new URL('../corpus/router/valid/', import.meta.url);
 const originals: object[] = [
   ...readdirSync(folder).flatMap((name) => corpus.parse(JSON.parse(readFileSync(new URL(name, folder), 'utf8'))).map(({ request }) => request)),
-  ...validCases.map(({ request }) => Object(request)),
+  ...validCasesOf(requestTables).map(({ request }) => Object(request)),
 ];
 
 const upstreams: RecordingUpstream[] = [];
