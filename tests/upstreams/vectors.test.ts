@@ -145,7 +145,8 @@ describe.each([
     upstream.plays({ fault: 'silent' });
     const controller = new AbortController();
     const reason = new Error('left');
-    const asking = embed({}, controller.signal);
+    // Longer than the test: no time limit may close it.
+    const asking = embed({ timeouts: { ...GENEROUS, firstTokenMs: 600_000 } }, controller.signal);
     await eventually(() => upstream.requests.length === 1);
     controller.abort(reason);
 
