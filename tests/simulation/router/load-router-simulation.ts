@@ -13,6 +13,8 @@ export async function loadRouterSimulation(patch: Patch | null = null): Promise<
   vi.doMock('../../../services/router-worker/providers/registry.ts', () => ({
     openProviders: ({ environment }: { environment: { providers: ReturnType<SimulatedProviders['of']> } }) => environment.providers,
   }));
+  // One timer would serve all processes where a module has its deadlines.
+  vi.doMock('../../../shared/deadlines.ts', () => ({ Deadlines: SeparateDeadlines }));
   // Mails are no part of a call.
   vi.doMock('../../../services/router-worker/mails/mails.ts', () => ({ startMails: () => ({ stop: async () => {} }) }));
   // Its caches are made for ten thousand rows; here all keys are those of a file.
@@ -23,4 +25,27 @@ export async function loadRouterSimulation(patch: Patch | null = null): Promise<
     }),
   }));
   return withPatch(patch, async () => (await import('./run-router-simulation.ts')).runRouterSimulation);
+}
+
+interface SeparateDeadline {
+  timer: NodeJS.Timeout | undefined;
+  onOver(): void;
+}
+
+/** As `Deadlines`, with a timer for each, which belongs to the process that begins it. */
+class SeparateDeadlines {
+  begin(afterMs: number, onOver: () => void): SeparateDeadline {
+    const deadline = { timer: undefined, onOver };
+    this.restart(deadline, afterMs);
+    return deadline;
+  }
+
+  restart(deadline: SeparateDeadline, afterMs: number): void {
+    this.stop(deadline);
+    deadline.timer = setTimeout(deadline.onOver, Math.ceil(afterMs));
+  }
+
+  stop({ timer }: SeparateDeadline): void {
+    clearTimeout(timer);
+  }
 }
