@@ -45,9 +45,9 @@ export const settingGroups = [
       },
       {
         name: 'OPENAI_MODELS',
-        default: 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o',
+        default: 'those of OpenAI',
         meaning:
-          'models of the upstream, separated by commas; the sample agent uses the first one. With another OPENAI_BASE_URL the default is the list that its GET /models returns',
+          'models of the upstream, separated by commas; the sample agent uses the first one that chats; names with `embed` give vectors. The default is gpt-5-mini, gpt-5, gpt-4o-mini, gpt-4o, text-embedding-3-small and text-embedding-3-large; with another OPENAI_BASE_URL it is the list that its GET /models returns',
       },
       {
         name: 'ANTHROPIC_API_KEY',

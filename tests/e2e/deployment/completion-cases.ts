@@ -150,7 +150,7 @@ export function completionCases(shared: () => SharedDeployment): void {
     it('lists the models', async () => {
       const { data } = await client.models.list();
 
-      expect(data.map((model) => model.id)).toEqual([MODEL]);
+      expect(data.map((model) => model.id)).toEqual([MODEL, 'scripted/embedding']);
     });
 
     it('respects max_tokens and stop', async () => {
