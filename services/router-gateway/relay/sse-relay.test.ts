@@ -281,6 +281,8 @@ describe('after content', () => {
 
     expect(await response.ended).toBe(true);
     expect(errorChunkAtTheEndOf(response.text).error).toMatchObject({ code: 408, metadata: { error_type: 'timeout' } });
+    // Queued for another worker, which bills what was shown.
+    expect((await worker.next()).call.callId).toBe(held.call.callId);
   });
 
   it('a body in place of frames is an internal error, reported without detail', async () => {
