@@ -66,9 +66,9 @@ describe('the proxy', () => {
 
   it('tolerates the longest silence of a call, ends calls of clients that disconnect, and repeats none that may have been received', async () => {
     const defaults = haproxy('defaults');
-    const { timeouts } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock });
+    const { config } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock });
 
-    for (const side of ['client', 'server']) expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(timeouts.total_ms + 30_000);
+    for (const side of ['client', 'server']) expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(config.timeouts.total_ms + 30_000);
     expect(defaults).toEqual(expect.arrayContaining(['option abortonclose', 'option http-no-delay', 'retry-on conn-failure']));
   });
 

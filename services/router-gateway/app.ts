@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerFactory, onRequestHookHandler } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Living } from '#shared/config/living.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
-import type { CallerKey, KeyDirectory } from '#shared/keys/caller-key.ts';
+import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { RateLimits } from '#shared/rates/rate-limits.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -19,9 +19,8 @@ import { account, keyApproval, keyExchange } from './account/account.ts';
 import { type AccountLimits, accountLimits } from './account/limits.ts';
 import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
-import { ignoredFields } from './ignored-fields.ts';
+import type { GatewaySetup } from './gateway-setup.ts';
 import type { GatewayLimits } from './limits.ts';
-import { indexModels } from './model-index.ts';
 import { bearerAuth } from './plugins/bearer-auth.ts';
 import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
@@ -37,10 +36,8 @@ import { routerRules } from './rules.ts';
 import type { TraceForwarder } from './trace-forwarder.ts';
 
 export interface AppDeps {
-  routerConfig: RouterConfig;
+  setup: Living<GatewaySetup>;
   keys: KeyDirectory;
-  /** Those of the router's file, by their hash. */
-  fileKeys: ReadonlyMap<string, CallerKey>;
   houseSecret: string;
   /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
@@ -69,14 +66,12 @@ export interface AppDeps {
 /** The contract's, and that of clients that are set up with the address of a server. */
 const PREFIXES = ['/api/v1', '/v1'];
 
-/** All routes of the router gateway. Opens nothing. @throws `config.invalid` for an unknown default model */
+/** All routes of the router gateway. Opens nothing. */
 export function buildApp(deps: AppDeps): FastifyInstance {
-  const { admission, bus, clock, limits, log, metrics, routerConfig, serverFactory, tracing = noTracing } = deps;
+  const { admission, bus, clock, limits, log, metrics, serverFactory, setup, tracing = noTracing } = deps;
   const byKey = bearerAuth(deps.keys, clock);
   const byPlatform = platformAuth(deps.platformKeys ?? null, byKey);
   const open = whileOpen(admission);
-  const models = indexModels(routerConfig);
-  const totalMs = routerConfig.timeouts.total_ms;
 
   const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => {
     const reason = request.failure === null ? null : refusalReasonOf(request.failure);
@@ -85,7 +80,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   };
   const app = openApp(routerRules, { log, metrics, tracing, requestMs: limits.requestMs, ...(serverFactory && { serverFactory }), onEnd });
   // Of the app, since a preflight has no route.
-  app.addHook('onRequest', crossOrigin(routerConfig.cors.origins));
+  app.addHook('onRequest', crossOrigin(setup));
   app.decorateRequest('keyId', '');
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);
@@ -97,19 +92,15 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     rates.stop();
     await reservations?.stop();
   });
-  const callDeps = { ...deps, models, reservations, rates, detached, ignoredIn: ignoredFields(routerConfig), totalMs, debugEcho: routerConfig.debug_echo };
+  const callDeps = { ...deps, reservations, rates, detached };
   const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
-  const accountDeps = {
-    ...deps,
-    providerNames: new Map(routerConfig.providers.map(({ slug, name = slug }) => [slug, name])),
-    limits: deps.accountLimits ?? accountLimits,
-  };
+  const accountDeps = { ...deps, limits: deps.accountLimits ?? accountLimits };
   const management = account(accountDeps);
   const exchange = keyExchange(accountDeps);
   const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
   const published = PREFIXES.flatMap((prefix) => [
-    { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration({ ...deps, totalMs })] },
-    { prefix, checks: [open, byKey], routes: [listModels(routerConfig), management] },
+    { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration(deps)] },
+    { prefix, checks: [open, byKey], routes: [listModels(setup), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },

@@ -1,4 +1,3 @@
-import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import { worstCaseOf } from '#shared/credit/worst-case.ts';
@@ -7,12 +6,10 @@ import { failPoint } from '#shared/fail-points.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { isRated, type RateLimits } from '#shared/rates/rate-limits.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
+import type { GatewaySetup } from './gateway-setup.ts';
 import type { GatewayLimits } from './limits.ts';
-import type { ModelIndex } from './model-index.ts';
 
 interface KeyAdmissionDeps {
-  models: ModelIndex;
-  routerConfig: Pick<RouterConfig, 'default_completion_tokens'>;
   /** Null: there is no database, so that no key with a limit can be served. */
   reservations: Reservations | null;
   rates: RateLimits;
@@ -21,6 +18,7 @@ interface KeyAdmissionDeps {
 
 /** A call before its admission. */
 interface NewCall {
+  setup: Pick<GatewaySetup, 'config' | 'models'>;
   callId: string;
   deadlineAtMs: number;
   request: ModelRequest;
@@ -50,10 +48,11 @@ export function isLimited({ limitNano, rates }: CallerKey): boolean {
  * @throws `request.rate_limited`, `router.payment_required`, `service.not_ready`
  */
 export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissionDeps): Promise<AllowedCall> {
-  const { models, rates, reservations, routerConfig, limits } = deps;
+  const { rates, reservations, limits } = deps;
   const { callId, deadlineAtMs, request, embedding } = call;
+  const { config, models } = call.setup;
   const { id: keyId, limitNano, limitReset } = key;
-  const defaultCompletionTokens = routerConfig.default_completion_tokens;
+  const defaultCompletionTokens = config.default_completion_tokens;
   const { amountNano, tokens, maxTokens } = worstCaseOf({
     request,
     embedding,

@@ -1,5 +1,6 @@
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { fixed } from '#shared/config/living.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
@@ -26,7 +27,7 @@ await runProcess({
     const port = await step('opening the port', () => openRouterPort(config, 'PORT'));
     releasers.add('public port', () => port.close());
     log.info({ url: port.url }, 'listening, and not ready yet');
-    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'keys' });
+    const routerConfig = fixed(await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'keys' }));
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-gateway',

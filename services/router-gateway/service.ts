@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Bus } from '#bus/bus.ts';
 import { onKeyChanged } from '#bus/key-notices.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { Deadlines } from '#shared/deadlines.ts';
@@ -10,7 +10,6 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Outbound, openOutbound } from '#shared/http/outbound.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { type Serving, serve } from '#shared/http-server/serve.ts';
-import { fileKeys } from '#shared/keys/file-keys.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -22,6 +21,7 @@ import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { CallSender } from './call-sender.ts';
+import { gatewaySetup } from './gateway-setup.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
 import { openRouterPort } from './open-router-port.ts';
 import type { PlatformKeys } from './plugins/platform-auth.ts';
@@ -39,7 +39,7 @@ interface RouterGatewayDeps {
     /** Null: no platform. */
     platformKeys?: PlatformKeys | null;
   };
-  routerConfig: RouterConfig;
+  routerConfig: GivenRouterConfig;
   environment: Environment;
   houseSecret: string;
   bus: Bus;
@@ -73,11 +73,12 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
     backlog: limits.connectionsToAccept,
     build: (serverFactory) => {
       const traceForwarder = forwarderTo(config.tracing, openOutbound(deps.environment), log, metrics);
-      const ofFile = fileKeys(deps.routerConfig, deps.environment);
-      const keys = openKeyDirectory({ fileKeys: ofFile, database: deps.database, log });
+      const setup = gatewaySetup(livingRouterConfig(deps.routerConfig), deps.environment);
+      const fileKeys = setup.derive((one) => one.fileKeys);
+      const keys = openKeyDirectory({ fileKeys, database: deps.database, log });
       const parts = {
+        setup,
         keys,
-        fileKeys: ofFile,
         readers,
         sender,
         admission,

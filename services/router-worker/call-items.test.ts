@@ -17,8 +17,7 @@ const bus = { notices: testNoticeBoard(), isReady: () => true, onReconnect: () =
 const watch = new CallWatch({ bus, clock });
 afterEach(() => watch.stop());
 
-const rest = { adapters: new Map(), timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, catalogue: {}, upstreams: new Map() };
-const deps = { bus, clock, actorClock, log: silentLog, metrics: noMetrics, tracing: noTracing, watch, ...rest };
+const deps = { bus, clock, actorClock, log: silentLog, metrics: noMetrics, tracing: noTracing, watch };
 const kind = callItems('router.turn', { concurrency: 1, bodyBytes: 1 }, deps as unknown as Parameters<typeof callItems>[2]);
 const message = {
   v: 1,

@@ -27,9 +27,11 @@ import { callLine } from './call-line.ts';
 import { countCall } from './call-metrics.ts';
 import type { CallRates } from './call-rates.ts';
 import { CallRecord } from './call-record.ts';
-import { CallSpan, callTrace, type Upstreams } from './call-span.ts';
+import { CallSpan, callTrace } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
 import { type Published, publishedOf } from './published-frames.ts';
+import type { RouterSetup } from './router-setup.ts';
+import type { Setups } from './setups.ts';
 
 /** Of calls that name none. */
 const FIRST_SURFACE = 'chat-completions';
@@ -43,7 +45,9 @@ const callEndReasons: EndReasons = {
   'lease-lost': () => new SwitchyardError('router.cancelled', 'the worker lost the lease of the call'),
 };
 
-export interface CallItemsDeps extends ExecuteDeps {
+/** What is the same for all calls of this worker. */
+export interface CallItemsDeps extends Omit<ExecuteDeps, keyof RouterSetup> {
+  setups: Setups;
   bus: Bus;
   /** Null: there is none. */
   cache: Cache | null;
@@ -51,7 +55,6 @@ export interface CallItemsDeps extends ExecuteDeps {
   reservations: Reservations;
   /** Likewise. */
   rates: CallRates;
-  defaultCompletionTokens: number;
   clock: Clock;
   /** For deadlines of actors' calls. */
   actorClock: Clock;
@@ -59,8 +62,10 @@ export interface CallItemsDeps extends ExecuteDeps {
   keys: KeyDirectory;
   watch: CallWatch;
   tracing: Tracing;
-  upstreams: Upstreams;
 }
+
+/** With what the call's configuration adds. */
+type CallDeps = CallItemsDeps & RouterSetup;
 
 /** Limits of one kind of call at this worker. */
 interface KindLimits {
@@ -94,15 +99,21 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     remainingMs: ({ call }) => call.deadlineAtMs - (call.reply === null ? clock : actorClock).nowMs(),
     watch: ({ call }, running, publishedAtMs) => watch.follow(call, running, publishedAtMs),
     trace: { of: ({ call }, { delivery }) => callTrace(call, delivery, tracing.content) },
-    execute: (addressed, running) => settleUnderKey(addressed, running, null, deps),
-    refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, deps),
+    execute: (addressed, running) => settleUnderKey(addressed, running, null, enterSetup(addressed, running, deps)),
+    refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, enterSetup(addressed, running, deps)),
     commandOf: ({ call }, result) => (call.reply === null ? null : commandOf(call.reply.actorId, result)),
     whenTooLarge: (failure) => ({ type: 'failed', failure }),
   };
 }
 
+function enterSetup(_: AddressedCall, running: RunningItem, deps: CallItemsDeps): CallDeps {
+  const { setup, leave } = deps.setups.enter(undefined);
+  running.onRelease(leave);
+  return { ...deps, ...setup };
+}
+
 /** A call that no gateway has admitted names its key by a hash. Those of actors of releases before name `llms.api_key`, and are not checked. */
-function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal: Refusal | null, deps: CallDeps): Promise<Outcome<CallResult>> {
   const { call } = addressed;
   const hash = hashInReference(call.keyId);
   if (hash === null) return settleCall(addressed, running, refusal, deps);
@@ -130,7 +141,7 @@ async function settleCall(
   addressed: AddressedCall,
   running: RunningItem,
   refusal: CallRefusal | null,
-  deps: CallItemsDeps,
+  deps: CallDeps,
   rated: RatedCall | null = null,
 ): Promise<Outcome<CallResult>> {
   const { call, surface, framesAt } = addressed;

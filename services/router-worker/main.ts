@@ -2,6 +2,7 @@ import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { fixed } from '#shared/config/living.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -22,7 +23,7 @@ await runProcess({
   name: 'router-worker',
   parseConfig,
   async start({ config, environment, log, metrics, step, releasers }) {
-    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'calls', provider: providerBlock });
+    const routerConfig = fixed(await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'calls', provider: providerBlock }));
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-worker',
@@ -47,7 +48,7 @@ await runProcess({
       bus,
       database,
       cache,
-      fileKeys: modelKeys(routerConfig, environment),
+      fileKeys: routerConfig.derive((loaded) => modelKeys(loaded.config, environment)),
       log,
       metrics,
       tracing,

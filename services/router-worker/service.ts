@@ -4,7 +4,8 @@ import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { MailConfig } from '#shared/config/mail-settings.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import { type Given, livingOf } from '#shared/config/living.ts';
+import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
@@ -16,16 +17,16 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { catalogueOf } from './call/candidates.ts';
 import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { CallRates } from './call-rates.ts';
-import { upstreamsOf } from './call-span.ts';
 import { CallWatch } from './call-watch.ts';
 import { startLedger } from './ledger/ledger.ts';
 import { startMails } from './mails/mails.ts';
 import { smtpMailer } from './mails/smtp-mailer.ts';
-import { openProviders } from './providers/registry.ts';
+import { SharedAdapters } from './providers/shared-adapters.ts';
+import { openSetup } from './router-setup.ts';
+import { Setups } from './setups.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
@@ -34,7 +35,7 @@ const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 10
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface RouterWorkerDeps {
-  config: RouterConfig;
+  config: GivenRouterConfig;
   environment: Environment;
   bus: Bus;
   /** Has the state of actors' effects, for redelivered calls, and the ledger. */
@@ -42,7 +43,7 @@ export interface RouterWorkerDeps {
   /** Null: none. */
   cache: Cache | null;
   /** By hash; the others are rows. Absent: none. */
-  fileKeys?: ReadonlyMap<string, CallerKey>;
+  fileKeys?: Given<ReadonlyMap<string, CallerKey>>;
   log: Log;
   clock: Clock;
   /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
@@ -77,20 +78,23 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     tracing = noTracing,
   } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0, outboundAllowHosts = new Set() } = deps;
-  const providers = openProviders({ config, environment, clock, cache, scriptedWordsPerSecond, outboundRules: { allowHosts: outboundAllowHosts } });
+  const opening = { environment, clock, cache, scriptedWordsPerSecond, outboundRules: { allowHosts: outboundAllowHosts }, shared: new SharedAdapters() };
+  const setup = livingRouterConfig(config).derive(
+    (loaded) => openSetup(loaded, opening),
+    (opened) => void opened.close(),
+  );
+  const setups = new Setups({ setup, log });
   const running = new RunningItems();
   const watch = new CallWatch({ bus, clock });
-  const keys = openKeyDirectory({ fileKeys: deps.fileKeys ?? new Map(), database, log });
+  const keys = openKeyDirectory({ fileKeys: livingOf(deps.fileKeys ?? new Map()), database, log });
   const notices = onKeyChanged(bus, keys.forget);
   const reservations = new Reservations({ database, log, metrics });
   const rates = new RateLimits({ cache, clock, log, metrics });
-  const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const calls: CallItemsDeps = {
     bus,
     cache: deps.cache,
     reservations,
     rates: new CallRates({ rates, clock: actorClock }),
-    defaultCompletionTokens: config.default_completion_tokens,
     clock,
     actorClock,
     log,
@@ -98,11 +102,8 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     tracing,
     keys,
     watch,
-    upstreams: upstreamsOf(providers.configured),
-    adapters: providers.adapters,
-    timeouts: { connectMs, firstTokenMs, idleMs },
+    setups,
     vectorBudget: new VectorBudget(),
-    catalogue: catalogueOf(config, providers.configured),
   };
   const kinds = [
     callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),
@@ -119,7 +120,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
       await Promise.all([ledger.stop(), mails.stop()]);
       await notices.stop();
       await watch.stop();
-      await providers.close();
+      await setups.stop();
     },
   };
 }

@@ -26,7 +26,8 @@ export async function clusterComponents(given: Environment, { isTerminal }: { is
   const config = parseConfig(given);
   const keys = newKeys(given);
   const environment = withKeys(given, keys);
-  const { routerConfig, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });
+  const { router, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });
+  const routerConfig = router.config;
   const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
   const routerKeys = routerKeyLocations(routerConfig, given);
   const managementKeys = routerKeyLocations(routerConfig, given, { management: true });

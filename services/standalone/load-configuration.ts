@@ -1,8 +1,8 @@
 import { providerBlock } from '#services/router-worker/providers/registry.ts';
 import { type LoadedBundle, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { type LoadedRouterConfig, loadedRouterConfig } from '#shared/config/loaded-router-config.ts';
 import { configInvalid } from '#shared/config/problems.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { builtInRouter } from './built-in-router.ts';
 import type { StandaloneConfig } from './config.ts';
@@ -12,7 +12,7 @@ import { priceWarnings, readModelPrices } from './model-prices.ts';
 import { unknownModelKey } from './unknown-model-key.ts';
 
 export interface Configuration {
-  routerConfig: RouterConfig;
+  router: LoadedRouterConfig;
   /** Null when it is from a file. */
   builtInRouterConfig: unknown;
   bundle: LoadedBundle;
@@ -40,12 +40,15 @@ export async function loadConfiguration(config: Paths, { environment, given }: E
   const prices = routerPricesPath === null ? null : await readModelPrices(routerPricesPath);
   const builtInRouterConfig = routerConfigPath === null ? builtInRouter({ openAi: upstream, vendors, prices }) : null;
   const use = { secrets: 'all', provider: providerBlock } as const;
-  const routerConfig =
-    routerConfigPath === null ? checkRouterConfig(builtInRouterConfig, environment, use) : await loadRouterConfig(routerConfigPath, environment, use);
+  const router =
+    routerConfigPath === null
+      ? loadedRouterConfig(checkRouterConfig(builtInRouterConfig, environment, use), builtInRouterConfig)
+      : await loadRouterConfig(routerConfigPath, environment, use);
+  const routerConfig = router.config;
   const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
   const unpriced = routerConfigPath === null ? priceWarnings(routerConfig, prices) : [];
   const warnings = [...bundle.warnings, ...unknownModelKey(bundle, routerConfig, environment), ...unpriced];
-  return { routerConfig, builtInRouterConfig, bundle: { ...bundle, warnings } };
+  return { router, builtInRouterConfig, bundle: { ...bundle, warnings } };
 }

@@ -12,8 +12,9 @@ import { openRouterPort } from '#services/router-gateway/open-router-port.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
 import { startRouterWorker } from '#services/router-worker/service.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Living } from '#shared/config/living.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
@@ -34,7 +35,7 @@ const HOST_ID = 'standalone';
 
 export interface StandaloneDeps {
   config: StandaloneConfig;
-  routerConfig: RouterConfig;
+  routerConfig: Living<LoadedRouterConfig>;
   environment: Environment;
   agent: { id: string; apiKey: string; bundleHash: string };
   bundle: Bundle;
@@ -76,7 +77,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     bus,
     database,
     cache,
-    fileKeys: modelKeys(routerConfig, environment),
+    fileKeys: routerConfig.derive((loaded) => modelKeys(loaded.config, environment)),
     log,
     metrics,
     tracing,

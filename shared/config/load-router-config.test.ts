@@ -136,7 +136,7 @@ describe('loadRouterConfig', () => {
   it('loads the commented example', async () => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
 
-    const config = await loadRouterConfig(path, { OPENAI_API_KEY: 'a', ROUTER_API_KEY: 'b', SHOP_FRONT_KEY: 'c' }, all);
+    const { config } = await loadRouterConfig(path, { OPENAI_API_KEY: 'a', ROUTER_API_KEY: 'b', SHOP_FRONT_KEY: 'c' }, all);
 
     expect(config.providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'scripted']);
     expect(config.models.map(({ id }) => id)).toEqual(['openai/gpt-5-mini', 'scripted/assistant']);

@@ -3,6 +3,7 @@ import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import { hashOfSecret } from '../keys/caller-key.ts';
 import { hashInReference } from '../keys/key-reference.ts';
+import { type LoadedRouterConfig, loadedRouterConfig } from './loaded-router-config.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { providerSecrets } from './provider-secrets.ts';
 import { readDocumentFile } from './read-document-file.ts';
@@ -18,10 +19,10 @@ interface RouterConfigUse {
 }
 
 /** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing every error */
-export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse): Promise<RouterConfig> {
+export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse): Promise<LoadedRouterConfig> {
   const { value, problems } = await readDocumentFile(path);
   if (problems.length > 0) throw configInvalid(path, problems);
-  return checked(value, environment, path, use);
+  return loadedRouterConfig(checked(value, environment, path, use), value);
 }
 
 /** The same checks for a configuration made in code. @throws `config.invalid` */

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { type Given, livingOf } from '../config/living.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { CallerKey, KeyDirectory } from './caller-key.ts';
@@ -20,7 +21,7 @@ interface CachedRow {
 
 interface Deps {
   /** By hash. */
-  fileKeys: ReadonlyMap<string, CallerKey>;
+  fileKeys: Given<ReadonlyMap<string, CallerKey>>;
   /** Null: the keys of the file alone. */
   database: Queryable | null;
   log: Log;
@@ -34,9 +35,10 @@ export interface OpenKeyDirectory extends KeyDirectory {
   forget(hash: string): void;
 }
 
-/** Keys of the file, which never change, then rows, cached for 10 s, and for as long as the database is away (ADR 50). */
-export function openKeyDirectory({ fileKeys, database, log, nowMs = () => performance.now(), limits = {} }: Deps): OpenKeyDirectory {
-  if (database === null) return { find: (hash) => fileKeys.get(hash) ?? null, forget: () => {} };
+/** Keys of the file as it is now, then rows, cached for 10 s, and for as long as the database is away (ADR 50). */
+export function openKeyDirectory({ fileKeys: given, database, log, nowMs = () => performance.now(), limits = {} }: Deps): OpenKeyDirectory {
+  const fileKeys = livingOf(given);
+  if (database === null) return { find: (hash) => fileKeys.current().get(hash) ?? null, forget: () => {} };
   const rows = new LRUCache<string, CachedRow>({ max: MAX_CACHED });
   /** Apart from the rows, so that a flood of wrong keys displaces none. */
   const unknown = new LRUCache<string, { untilMs: number }>({ max: MAX_CACHED });
@@ -66,7 +68,7 @@ export function openKeyDirectory({ fileKeys, database, log, nowMs = () => perfor
 
   return {
     find(hash) {
-      const ofFile = fileKeys.get(hash);
+      const ofFile = fileKeys.current().get(hash);
       if (ofFile !== undefined) return ofFile;
       const row = rows.get(hash);
       const atMs = nowMs();

@@ -8,11 +8,14 @@ import { Slots } from '../../services/effect-worker/tools/slots.ts';
 import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
 import { callItems } from '../../services/router-worker/call-items.ts';
 import { CallWatch } from '../../services/router-worker/call-watch.ts';
+import type { OpenedSetup } from '../../services/router-worker/router-setup.ts';
+import { Setups } from '../../services/router-worker/setups.ts';
 import { consumeKind } from '../../services/work/consume-kind.ts';
 import { RunningItems } from '../../services/work/running-items.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { BundleCache } from '../../shared/config/bundle-cache.ts';
 import { bundleStore } from '../../shared/config/bundle-store.ts';
+import { fixed } from '../../shared/config/living.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { noMetrics } from '../../shared/telemetry/metrics.ts';
@@ -62,7 +65,8 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   const shared = { bus, database, clock, log: silentLog, metrics: noMetrics, tracing: noTracing, running };
   const watch = new CallWatch({ bus, clock, heartbeatMs: ASK_MS });
   // `environment` and `process` are used by the replacement of executeCall (load-simulation.ts) only.
-  const calls = { ...shared, actorClock: clock, watch, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
+  const setup = { upstreams: new Map(), adapters: new Map(), timeouts: {}, catalogue: {} } as unknown as OpenedSetup;
+  const calls = { ...shared, actorClock: clock, watch, environment, process, setups: new Setups({ setup: fixed(setup), log: silentLog }) };
   const limits = { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES };
   consumeKind(callItems('router.turn', limits, calls as unknown as Parameters<typeof callItems>[2]), shared);
 

@@ -2,10 +2,11 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Living } from '#shared/config/living.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
-import type { CallerKey } from '#shared/keys/caller-key.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Admission } from '../admission.ts';
+import type { GatewaySetup } from '../gateway-setup.ts';
 import { accountDatabase } from './account-database.ts';
 import { activity } from './activity.ts';
 import { type ApproveKeyDeps, approveKey } from './approve-key.ts';
@@ -25,10 +26,7 @@ import { SpendRows } from './spend-rows.ts';
 export interface AccountDeps {
   /** Null: none is configured, and the routes answer 503. */
   database: Queryable | null;
-  /** By hash. */
-  fileKeys: ReadonlyMap<string, CallerKey>;
-  /** By slug. */
-  providerNames: ReadonlyMap<string, string>;
+  setup: Living<Pick<GatewaySetup, 'fileKeys' | 'providerNames'>>;
   houseSecret: string;
   bus: Pick<Bus, 'notices'>;
   admission: Admission;
@@ -38,11 +36,11 @@ export interface AccountDeps {
 
 /** The routes of keys, credit and usage (ADR 51): beside the path of model calls, which knows nothing of them. */
 export function account(deps: AccountDeps): FastifyPluginAsync {
-  const { fileKeys, limits } = deps;
+  const { limits, setup } = deps;
   const database = accountDatabase(deps.database, limits.retryAfterMs);
   const keyRows = new KeyRows(database);
   const spendRows = new SpendRows(database);
-  const knownKeys = new KnownKeys(fileKeys, keyRows, spendRows);
+  const knownKeys = new KnownKeys(setup, keyRows, spendRows);
   const generations = new AwaitedGenerations({ read: (ids) => readGenerations(database, ids), limits });
   const all = { ...deps, database, keyRows, spendRows, knownKeys, generations };
   const codes = createCode({ codeRows: new CodeRows(database), clock: deps.clock });

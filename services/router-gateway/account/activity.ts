@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import type { Living } from '#shared/config/living.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import type { GatewaySetup } from '../gateway-setup.ts';
 import { type ActivityRow, readActivity } from './activity-rows.ts';
 import { callingKeyOf } from './calling-key.ts';
 import { WORKSPACE } from './key-schemas.ts';
@@ -13,13 +15,19 @@ import type { AccountLimits } from './limits.ts';
 
 export interface ActivityDeps {
   database: Queryable;
-  /** By hash. */
-  fileKeys: ReadonlyMap<string, CallerKey>;
+  setup: Living<Pick<GatewaySetup, 'fileKeys' | 'providerNames'>>;
   knownKeys: KnownKeys;
-  /** By slug. */
-  providerNames: ReadonlyMap<string, string>;
   limits: AccountLimits;
   clock: Clock;
+}
+
+/** What entries name beside their rows. */
+interface Named {
+  /** By slug. */
+  providerNames: ReadonlyMap<string, string>;
+  /** Keys of the router's file, by id. */
+  fileKeyOf: ReadonlyMap<string, CallerKey>;
+  withKey: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -50,13 +58,12 @@ interface ActivityEntry {
  * one key's.
  */
 export function activity(deps: ActivityDeps): FastifyPluginAsyncZod {
-  const { database, fileKeys, knownKeys, providerNames, limits, clock } = deps;
+  const { database, setup, knownKeys, limits, clock } = deps;
   const querystring = z.object({
     date: z.iso.date().optional(),
     api_key_hash: z.string().optional(),
     workspace_id: z.literal(WORKSPACE).optional(),
   });
-  const fileKeyOf = new Map([...fileKeys.values()].map((key) => [key.id, key]));
 
   return async (app) => {
     app.get('/activity', { schema: { querystring } }, async (request) => {
@@ -68,7 +75,9 @@ export function activity(deps: ActivityDeps): FastifyPluginAsyncZod {
         const message = `There are more than ${limits.activityRows} entries: ask for one date, or for one key with api_key_hash`;
         throw new SwitchyardError('request.invalid', message, { details: { param: 'date' } });
       }
-      return { data: rows.map((row) => entryOf(row, callerKey.isManagement)) };
+      const { fileKeys, providerNames } = setup.current();
+      const fileKeyOf = new Map([...fileKeys.values()].map((key) => [key.id, key]));
+      return { data: rows.map((row) => entryOf(row, { providerNames, fileKeyOf, withKey: callerKey.isManagement })) };
     });
   };
 
@@ -94,7 +103,7 @@ export function activity(deps: ActivityDeps): FastifyPluginAsyncZod {
     throw new SwitchyardError('request.invalid', message, { details: { param: 'date' } });
   }
 
-  function entryOf(row: ActivityRow, withKey: boolean): ActivityEntry {
+  function entryOf(row: ActivityRow, { providerNames, fileKeyOf, withKey }: Named): ActivityEntry {
     const { date, model, provider, keyId, requests, costNano, promptTokens, completionTokens, reasoningTokens } = row;
     const fileKey = fileKeyOf.get(keyId);
     return {

@@ -1,4 +1,6 @@
+import type { Living } from '#shared/config/living.ts';
 import { type CallerKey, refusalOf } from '#shared/keys/caller-key.ts';
+import type { GatewaySetup } from '../gateway-setup.ts';
 import type { KeyRow, KeyRows, KeyWithSpend } from './key-rows.ts';
 import type { SpendRows } from './spend-rows.ts';
 
@@ -8,16 +10,20 @@ export function isKeyHash(text: string): boolean {
   return HASH.test(text);
 }
 
-/** All keys with what they have spent: those of the router's file, by hash, which do not change, and rows. */
+/** All keys with what they have spent: those of the router's file as it is now, and rows. */
 export class KnownKeys {
-  readonly #ofFile: ReadonlyMap<string, CallerKey>;
+  readonly #setup: Living<Pick<GatewaySetup, 'fileKeys'>>;
   readonly #keyRows: KeyRows;
   readonly #spendRows: SpendRows;
 
-  constructor(fileKeys: ReadonlyMap<string, CallerKey>, keyRows: KeyRows, spendRows: SpendRows) {
-    this.#ofFile = fileKeys;
+  constructor(setup: Living<Pick<GatewaySetup, 'fileKeys'>>, keyRows: KeyRows, spendRows: SpendRows) {
+    this.#setup = setup;
     this.#keyRows = keyRows;
     this.#spendRows = spendRows;
+  }
+
+  get #ofFile(): ReadonlyMap<string, CallerKey> {
+    return this.#setup.current().fileKeys;
   }
 
   isOfFile(hash: string): boolean {

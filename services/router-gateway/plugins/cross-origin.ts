@@ -1,4 +1,5 @@
 import type { FastifyReply, onRequestHookHandler } from 'fastify';
+import type { Living } from '#shared/config/living.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { preparedRefusal } from '#shared/http-server/error-replies.ts';
 import { IGNORED_HEADER } from '../ignored-fields.ts';
@@ -28,14 +29,13 @@ const refuse = preparedRefusal(
  * Admits requests of pages of the listed origins and of the gateway's own host, and refuses those of others with 400, as the contract says. Requests without
  * `Origin`, as programs send them, cost one look-up.
  */
-export function crossOrigin(origins: readonly string[]): onRequestHookHandler {
-  const listed = new Set(origins);
+export function crossOrigin(setup: Living<{ origins: ReadonlySet<string> }>): onRequestHookHandler {
   return ({ method, headers }, reply, done) => {
     const { origin } = headers;
     if (origin === undefined) return done();
     // On the bare response: a stream writes its head past the framework.
     reply.raw.setHeader('vary', 'Origin');
-    if (!listed.has(origin)) {
+    if (!setup.current().origins.has(origin)) {
       // A proxy may have ended TLS, so the scheme that the page has is not known here.
       if (headers.host !== undefined && (origin === `https://${headers.host}` || origin === `http://${headers.host}`)) return done();
       return refuse(reply);

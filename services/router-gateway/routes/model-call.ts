@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Living } from '#shared/config/living.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -19,11 +19,11 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
 import { type CallSender, isRefusal } from '../call-sender.ts';
+import type { GatewaySetup } from '../gateway-setup.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import { headerOf, IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
 import { type AllowedCall, allowCall, isLimited } from '../key-admission.ts';
 import type { GatewayLimits } from '../limits.ts';
-import type { ModelIndex } from '../model-index.ts';
 import { errorReply } from '../plugins/error-reply.ts';
 import { validation } from '../plugins/validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
@@ -45,23 +45,17 @@ declare module 'fastify' {
 }
 
 export interface ModelCallDeps {
-  models: ModelIndex;
-  /** Header value; null when nothing is ignored. */
-  ignoredIn(request: ModelRequest): string | null;
+  setup: Living<Pick<GatewaySetup, 'config' | 'hash' | 'ignoredIn' | 'longestTotalMs' | 'models'>>;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
   bus: Bus;
   houseSecret: string;
-  routerConfig: Pick<RouterConfig, 'default_completion_tokens'>;
   /** Of keys with a credit limit; null: there is no database. */
   reservations: Reservations | null;
   rates: RateLimits;
   /** Calls whose client has left, and which go on. */
   detached: DetachedCalls;
-  totalMs: number;
-  /** Whether a request may ask for the bodies that upstreams get. */
-  debugEcho: boolean;
   clock: Clock;
   deadlines: Deadlines;
   log: Log;
@@ -79,7 +73,7 @@ export interface PublicSurface {
 
 /** Sends a call of the API to a worker and relays the response. */
 export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCallDeps): FastifyPluginAsyncZod {
-  const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
+  const { admission, bus, clock, readers, houseSecret, limits, sender } = deps;
   const refuseWork = preparedRefusal(overloaded(limits), errorReply);
   // Of all prefixes together.
   const loop = new LoopBudget();
@@ -116,23 +110,24 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
         return resumeCall(deps, { position: positionOf(lastEventId), surface }, request, reply);
       }
+      const setup = deps.setup.current();
       const asked = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
-      const chat = asked.debug === undefined || deps.debugEcho ? asked : withoutDebug(asked);
+      const chat = asked.debug === undefined || setup.config.debug_echo ? asked : withoutDebug(asked);
       const embedding = form.toEmbeddingCall?.(request.body) ?? null;
-      const ignored = form.ignoredNames === undefined ? ignoredIn(asked) : headerOf(form.ignoredNames(request.body));
+      const ignored = form.ignoredNames === undefined ? setup.ignoredIn(asked) : headerOf(form.ignoredNames(request.body));
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refusePlugins(chat);
-      const model = models.firstKnown(chat, embedding === null ? 'chat' : 'vectors');
+      const model = setup.models.firstKnown(chat, embedding === null ? 'chat' : 'vectors');
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
       const nowMs = clock.nowMs();
       const callId = ids.next(request.keyId, nowMs);
-      const deadlineAtMs = nowMs + deps.totalMs;
+      const deadlineAtMs = nowMs + setup.config.timeouts.total_ms;
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
       // no fail point: inside
-      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
+      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
       const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
       if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));

@@ -1,6 +1,8 @@
 import { fastify } from 'fastify';
 import { expect, it } from 'vitest';
+import { fixed } from '#shared/config/living.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
+import { modelListsOf } from '../model-lists.ts';
 import { listModels } from './models.ts';
 
 it('lists as inputs of a model what any of its endpoints declares, and text', async () => {
@@ -17,7 +19,7 @@ it('lists as inputs of a model what any of its endpoints declares, and text', as
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(config));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config) })));
   const { data } = (await app.inject('/models')).json();
   await app.close();
 
@@ -38,7 +40,7 @@ it('lists models of vectors with that output and without parameters, and by them
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(config));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config) })));
   const [all, ofVectors, one] = await Promise.all(
     ['/models', '/embeddings/models', '/models/a/vectors/endpoints'].map(async (url) => (await app.inject(url)).json()),
   );

@@ -1,159 +1,25 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { serves } from '#shared/config/model-kinds.ts';
-import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
-import type { EndpointEntry, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
-import type { ModelAnswer, ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
+import type { Living } from '#shared/config/living.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { pricePerToken } from '../price-per-token.ts';
-
-/** The configuration has no creation time, and clients want a constant number. */
-const CREATED_UNKNOWN = 0;
-/** `0` would mean free. */
-const PRICE_UNKNOWN = '-1';
-const TOKENIZER_UNKNOWN = 'Other';
-/** Clients require a number. */
-const CONTEXT_UNKNOWN = 0;
-
-/** Of an endpoint that does not list its own. */
-const ALL_PARAMETERS = [
-  'frequency_penalty',
-  'logit_bias',
-  'logprobs',
-  'max_completion_tokens',
-  'max_tokens',
-  'parallel_tool_calls',
-  'presence_penalty',
-  'reasoning',
-  'response_format',
-  'seed',
-  'stop',
-  'temperature',
-  'tool_choice',
-  'tools',
-  'top_logprobs',
-  'top_p',
-];
+import type { ModelLists } from '../model-lists.ts';
 
 /** Ids may contain slashes. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
 
 /** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models; /embeddings/models: those of vectors. Aliases are not listed. */
-export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): FastifyPluginAsync {
-  const data = models.map(modelEntry);
-  const list = listOf(data);
-  const ofVectors = listOf(models.filter((model) => serves(model, 'vectors')).map(modelEntry));
-  const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
-  const answerOf = new Map(data.map((entry): [string, ModelAnswer] => [entry.id, { ...entry, data: entry }]));
-  const endpointsOf = new Map(models.map((model) => [model.id, modelEndpoints(model, nameOf)]));
+export function listModels(setup: Living<{ modelLists: ModelLists }>): FastifyPluginAsync {
+  const lists = () => setup.current().modelLists;
   return async (app) => {
-    app.get('/models', async () => list);
-    app.get('/embeddings/models', async () => ofVectors);
-    app.get('/models/count', async () => ({ data: { count: data.length } }));
+    app.get('/models', async () => lists().all);
+    app.get('/embeddings/models', async () => lists().ofVectors);
+    app.get('/models/count', async () => ({ data: { count: lists().all.total_count } }));
     app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
       const path = params['*'];
+      const { answerOf, endpointsOf } = lists();
       // The whole path first: an id may end in `/endpoints`.
       const answer = answerOf.get(path) ?? endpointsOf.get(ENDPOINTS.exec(path)?.[1] ?? '');
       if (answer === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
       return answer;
     });
-  };
-}
-
-function listOf(data: ModelEntry[]): ModelList {
-  return { object: 'list', data, links: { next: null }, total_count: data.length };
-}
-
-function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>): ModelEndpoints {
-  const { id, name, created, description, architecture } = modelEntry(model);
-  const endpoints = model.endpoints.map((endpoint): EndpointEntry => {
-    const providerName = nameOf.get(endpoint.provider) ?? endpoint.provider;
-    const chats = serves(model, 'chat');
-    return {
-      name: `${providerName} | ${name}`,
-      model_id: id,
-      model_name: name,
-      provider_name: providerName,
-      tag: endpoint.provider,
-      context_length: endpoint.context_length ?? CONTEXT_UNKNOWN,
-      pricing: pricingOf(endpoint.prices),
-      quantization: endpoint.quantization ?? null,
-      max_completion_tokens: endpoint.max_completion_tokens ?? null,
-      max_prompt_tokens: null,
-      supported_parameters: parametersOf(endpoint, chats),
-      status: 0,
-      uptime_last_30m: null,
-      uptime_last_5m: null,
-      uptime_last_1d: null,
-      supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
-      supports_tool_choice: toolChoiceOf(endpoint, chats),
-      latency_last_30m: null,
-      throughput_last_30m: null,
-    };
-  });
-  return { data: { id, name, created, description, architecture, endpoints } };
-}
-
-/** Prices and limits of the first endpoint; parameters that any endpoint supports. */
-function modelEntry(model: ModelConfig): ModelEntry {
-  const { id, name, description, endpoints } = model;
-  const chats = serves(model, 'chat');
-  const [first] = endpoints;
-  const lengths = endpoints.flatMap(({ context_length }) => context_length ?? []);
-  return {
-    id,
-    object: 'model',
-    owned_by: id.split('/', 1)[0] ?? id,
-    canonical_slug: id,
-    name: name ?? id,
-    created: CREATED_UNKNOWN,
-    description,
-    context_length: lengths.length === 0 ? null : Math.max(...lengths),
-    architecture: architectureOf(endpoints, chats),
-    pricing: pricingOf(first?.prices),
-    top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
-    per_request_limits: null,
-    supported_parameters: [...new Set(endpoints.flatMap((endpoint) => parametersOf(endpoint, chats)))].sort(),
-    default_parameters: null,
-    supported_voices: null,
-    links: { details: `/api/v1/models/${id}/endpoints` },
-  };
-}
-
-/** Of a chat's: a call for vectors has none of them. */
-function parametersOf({ supported_parameters: supported }: EndpointConfig, chats: boolean): string[] {
-  return chats ? [...(supported ?? ALL_PARAMETERS)].sort() : [];
-}
-
-/** What any endpoint declares beside text. Answers of a chat are listed as text: endpoints declare nothing of them. */
-function architectureOf(endpoints: readonly EndpointConfig[], chats: boolean): ModelEntry['architecture'] {
-  const inputs = [...new Set(['text', ...endpoints.flatMap(({ modalities }) => modalities ?? [])])];
-  const output = chats ? 'text' : 'embeddings';
-  return {
-    modality: `${inputs.join('+')}->${output}`,
-    input_modalities: inputs,
-    output_modalities: [output],
-    tokenizer: TOKENIZER_UNKNOWN,
-    instruct_type: null,
-  };
-}
-
-/** Tool choice needs tools. */
-function toolChoiceOf({ supported_parameters: supported }: EndpointConfig, chats: boolean): EndpointEntry['supports_tool_choice'] {
-  const does = chats && (supported === undefined || (supported.includes('tools') && supported.includes('tool_choice')));
-  return { none: does, auto: does, required: does, function: does };
-}
-
-function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
-  if (prices === undefined) return { prompt: PRICE_UNKNOWN, completion: PRICE_UNKNOWN };
-  return {
-    prompt: pricePerToken(prices.prompt),
-    completion: pricePerToken(prices.completion),
-    // Not per token: USD per call, picture and recording, in the configuration too.
-    ...(prices.request !== undefined && { request: prices.request }),
-    ...(prices.image !== undefined && { image: prices.image }),
-    ...(prices.audio !== undefined && { audio: prices.audio }),
-    ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
-    ...(prices.cache_write !== undefined && { input_cache_write: pricePerToken(prices.cache_write) }),
-    ...(prices.cache_write_1h !== undefined && { input_cache_write_1h: pricePerToken(prices.cache_write_1h) }),
   };
 }

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import type { EventPosition } from '#bus/messages/ordered-frames.ts';
+import type { Living } from '#shared/config/living.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import type { Admission } from '../admission.ts';
+import type { GatewaySetup } from '../gateway-setup.ts';
 import { type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
@@ -13,7 +15,7 @@ import { sendWhole } from '../relay/whole-response.ts';
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;
   houseSecret: string;
-  totalMs: number;
+  setup: Living<Pick<GatewaySetup, 'longestTotalMs'>>;
 }
 
 /** Event id: `<generation>.<attempt>.<seq>`, followed by `.<n>` for the n-th event of a frame after the first. */
@@ -79,7 +81,7 @@ export async function resumeCall(
     callId,
     surface,
     model: MODEL_UNKNOWN,
-    deadlineAtMs: generation.atMs + deps.totalMs,
+    deadlineAtMs: generation.atMs + deps.setup.current().longestTotalMs,
     isDetached: request.headers['x-detach'] === 'true',
     requestId: request.id,
     reply,

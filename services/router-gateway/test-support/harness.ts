@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import { type Clock, systemClock } from '#shared/clock.ts';
-import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loaded-router-config.ts';
+import { routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
-import { fileKeys } from '#shared/keys/file-keys.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -14,6 +14,7 @@ import type { AccountLimits } from '../account/limits.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
 import { CallSender } from '../call-sender.ts';
+import { gatewaySetup } from '../gateway-setup.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { CallReaders } from '../relay/call-readers.ts';
 
@@ -166,11 +167,10 @@ export function openTestApp(
   const admission = new Admission(all);
   const readers = new CallReaders({ bus, origin, log, limits: all });
   const sender = new CallSender({ bus, log, limits: all, ...(senderNowMs && { nowMs: senderNowMs }) });
-  const ofFile = fileKeys(config, variables);
+  const setup = gatewaySetup(livingRouterConfig(config), variables);
   const app = buildApp({
-    routerConfig: config,
-    keys: openKeyDirectory({ fileKeys: ofFile, database, log }),
-    fileKeys: ofFile,
+    keys: openKeyDirectory({ fileKeys: setup.derive((one) => one.fileKeys), database, log }),
+    setup,
     houseSecret: HOUSE_SECRET,
     bus,
     database,
@@ -194,7 +194,7 @@ export function openTestApp(
 
 interface TestAppOptions {
   limits?: Partial<GatewayLimits>;
-  config?: RouterConfig;
+  config?: GivenRouterConfig;
   variables?: Environment;
   origin?: string;
   metrics?: Metrics;

@@ -42,13 +42,13 @@ describe("the router's file with the blocks of its providers", () => {
 
   it('takes the example with several vendors', async () => {
     const path = fileURLToPath(new URL('../../../examples/router-vendors.yaml', import.meta.url));
-    const { providers } = await loadRouterConfig(
+    const { config } = await loadRouterConfig(
       path,
       { ...environment, ANTHROPIC_API_KEY: 'secret-four', GEMINI_API_KEY: 'secret-five', GROQ_API_KEY: 'secret-six' },
       use,
     );
 
-    expect(providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'anthropic', 'gemini', 'openai-compatible']);
+    expect(config.providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'anthropic', 'gemini', 'openai-compatible']);
   });
 
   it('DESIGN 10: everything that is wrong with the router’s file is listed at once, and no secret is printed', () => {

@@ -6,6 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { openProxyDouble } from '#shared/http/test-support/open-proxy-double.ts';
 import { openProviders } from './registry.ts';
+import { SharedAdapters } from './shared-adapters.ts';
 
 const config = routerConfig.parse({
   providers: [
@@ -53,4 +54,28 @@ it('calls a provider through the proxy of the environment', async () => {
 
   await expect(refused).rejects.toMatchObject({ details: { status: 404 } });
   expect(proxy.tunnels).toEqual(['models.invalid:80']);
+});
+
+it('shares the adapters of blocks that are the same, and closes one with the last configuration that has it', async () => {
+  const shared = new SharedAdapters();
+  const open = (given: Partial<typeof config>) =>
+    openProviders({ config: { ...config, ...given }, environment: { OPENAI_API_KEY: 'sk-1' }, clock: systemClock, scriptedWordsPerSecond: 0, shared });
+  const first = open({});
+  const [scripted, openai] = config.providers;
+  if (scripted === undefined || openai === undefined) throw new TypeError('the configuration has no providers');
+  const second = open({ providers: [scripted, { ...openai, base_url: 'https://eu.api.openai.com/v1' }] });
+
+  expect(second.adapters.get('scripted')).toBe(first.adapters.get('scripted'));
+  expect(second.adapters.get('openai')).not.toBe(first.adapters.get('openai'));
+  expect(shared.count).toBe(4);
+
+  const third = open({ timeouts: { ...config.timeouts, connect_ms: config.timeouts.connect_ms + 1 } });
+  expect(third.adapters.get('local')).not.toBe(first.adapters.get('local'));
+  await third.close();
+
+  await first.close();
+  await first.close();
+  expect(shared.count).toBe(2);
+  await second.close();
+  expect(shared.count).toBe(0);
 });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canonicalJson } from '#shared/config/canonical-json.ts';
 import { providerSecrets } from '#shared/config/provider-secrets.ts';
 import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
@@ -11,6 +12,7 @@ import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { ProviderAdapter } from './provider.ts';
 import { responsesDialect } from './responses/dialect.ts';
 import { scriptedDialect } from './scripted/dialect.ts';
+import { SharedAdapters } from './shared-adapters.ts';
 
 /** A new dialect is its folder and a row here. */
 const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, responsesDialect, scriptedDialect];
@@ -38,33 +40,45 @@ export interface Providers {
   configured: ConfiguredProviders;
   /** By slug. */
   adapters: ReadonlyMap<string, ProviderAdapter>;
-  /** Closes all connections, also those in use. */
+  /** Closes all connections, also those in use, but for those of adapters that others share. Once. */
   close(): Promise<void>;
 }
 
 export interface ProvidersDeps extends Pick<AdapterSettings, 'clock' | 'scriptedWordsPerSecond'>, Partial<Pick<AdapterSettings, 'cache' | 'outboundRules'>> {
   config: RouterConfig;
   environment: Environment;
+  /** Those of the configurations before, of the same process. Absent: none. */
+  shared?: SharedAdapters;
 }
 
 const NO_EXCEPTIONS = { allowHosts: new Set<string>() };
 
 /** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
-export function openProviders({ config, environment, cache = null, outboundRules = NO_EXCEPTIONS, ...settings }: ProvidersDeps): Providers {
+export function openProviders({ config, environment, cache = null, outboundRules = NO_EXCEPTIONS, shared, ...settings }: ProvidersDeps): Providers {
   const configured = configuredProviders(config);
   // All credentials first: nothing is opened when one is missing.
   const secrets = new Map(config.providers.flatMap((block) => secretsOf(block, environment)));
   const connectTimeoutMs = config.timeouts.connect_ms;
   const outbound = openOutbound(environment);
   const secret = (reference: string) => secrets.get(reference) ?? '';
-  const opened = [...configured.values()].map((provider) => provider.open({ ...settings, cache, outboundRules, secret, connectTimeoutMs, outbound }));
-  return {
-    configured,
-    adapters: new Map(opened.map((adapter) => [adapter.slug, adapter])),
-    close: async () => {
-      await Promise.all(opened.map((adapter) => adapter.close()));
-    },
+  const open = (provider: ConfiguredProvider) => provider.open({ ...settings, cache, outboundRules, secret, connectTimeoutMs, outbound });
+  const all = shared ?? new SharedAdapters();
+  const acquired: string[] = [];
+  const close = async () => {
+    await Promise.all(acquired.splice(0).map((key) => all.release(key)));
   };
+  try {
+    const adapters = config.providers.map((block): [string, ProviderAdapter] => {
+      const key = canonicalJson([block, connectTimeoutMs]);
+      const adapter = all.acquire(key, () => open(configured.get(block.slug) as ConfiguredProvider));
+      acquired.push(key);
+      return [block.slug, adapter];
+    });
+    return { configured, adapters: new Map(adapters), close };
+  } catch (error) {
+    void close();
+    throw error;
+  }
 }
 
 function secretsOf(block: ProviderConfig, environment: Environment): [reference: string, value: string][] {

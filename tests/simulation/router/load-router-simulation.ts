@@ -1,4 +1,5 @@
 import { vi } from 'vitest';
+import type { Living } from '../../../shared/config/living.ts';
 import type { CallerKey } from '../../../shared/keys/caller-key.ts';
 import type { Patch } from '../planted-faults.ts';
 import { replaceChance, withPatch } from '../replace-modules.ts';
@@ -19,8 +20,8 @@ export async function loadRouterSimulation(patch: Patch | null = null): Promise<
   vi.doMock('../../../services/router-worker/mails/mails.ts', () => ({ startMails: () => ({ stop: async () => {} }) }));
   // Its caches are made for ten thousand rows; here all keys are those of a file.
   vi.doMock('../../../shared/keys/open-key-directory.ts', () => ({
-    openKeyDirectory: ({ fileKeys }: { fileKeys: ReadonlyMap<string, CallerKey> }) => ({
-      find: (hash: string) => fileKeys.get(hash) ?? null,
+    openKeyDirectory: ({ fileKeys }: { fileKeys: Living<ReadonlyMap<string, CallerKey>> }) => ({
+      find: (hash: string) => fileKeys.current().get(hash) ?? null,
       forget: () => {},
     }),
   }));

@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Bus } from '../../../bus/bus.ts';
 import { CallSender } from '../../../services/router-gateway/call-sender.ts';
+import { gatewaySetup } from '../../../services/router-gateway/gateway-setup.ts';
 import { gatewayLimits } from '../../../services/router-gateway/limits.ts';
-import { indexModels } from '../../../services/router-gateway/model-index.ts';
 import { CallReaders } from '../../../services/router-gateway/relay/call-readers.ts';
 import { DetachedCalls } from '../../../services/router-gateway/relay/detached-calls.ts';
 import { type ModelCallDeps, modelCall } from '../../../services/router-gateway/routes/model-call.ts';
 import { type RouterWorkerDeps, startRouterWorker } from '../../../services/router-worker/service.ts';
 import type { Clock } from '../../../shared/clock.ts';
+import { fixed } from '../../../shared/config/living.ts';
 import { Reservations } from '../../../shared/credit/reservations.ts';
 import { Deadlines } from '../../../shared/deadlines.ts';
 import { RateLimits } from '../../../shared/rates/rate-limits.ts';
@@ -47,16 +48,12 @@ export function gatewayOn({ process, bus, database, clock }: RouterFooting): Han
   const deps = {
     ...shared,
     ...{ deadlines, readers },
-    models: indexModels(config),
-    ignoredIn: () => null,
+    setup: gatewaySetup(fixed({ config, hash: '' }), {}),
     detached: new DetachedCalls({ ...shared, deadlines, readers }),
     sender: new CallSender({ ...shared, nowMs: () => performance.now() }),
     houseSecret: 'h',
-    routerConfig: config,
     reservations: new Reservations({ ...shared, database }),
     rates: new RateLimits({ ...shared, cache: null }),
-    totalMs: config.timeouts.total_ms,
-    debugEcho: false,
     // Used by hooks that run before the handler.
     admission: null,
   };

@@ -1,0 +1,38 @@
+import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
+import { type Catalogue, catalogueOf } from './call/candidates.ts';
+import { type Upstreams, upstreamsOf } from './call-span.ts';
+import type { ProviderAdapter, ProviderTimeouts } from './providers/provider.ts';
+import { openProviders, type ProvidersDeps } from './providers/registry.ts';
+
+/** All that calls use of one configuration. A call keeps the one that it began with. */
+export interface RouterSetup {
+  /** Of the configuration's content. */
+  hash: string;
+  catalogue: Catalogue;
+  /** By the provider's slug. */
+  adapters: ReadonlyMap<string, ProviderAdapter>;
+  timeouts: ProviderTimeouts;
+  upstreams: Upstreams;
+  /** Ceiling on the completion tokens of requests that have none, where credit is reserved for them. */
+  defaultCompletionTokens: number;
+}
+
+/** `close` once no call uses the setup. */
+export interface OpenedSetup extends RouterSetup {
+  close(): Promise<void>;
+}
+
+/** @throws `config.invalid`; nothing is open then */
+export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<ProvidersDeps, 'config'>): OpenedSetup {
+  const { configured, adapters, close } = openProviders({ ...deps, config });
+  const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
+  return {
+    hash,
+    catalogue: catalogueOf(config, configured),
+    adapters,
+    timeouts: { connectMs, firstTokenMs, idleMs },
+    upstreams: upstreamsOf(configured),
+    defaultCompletionTokens: config.default_completion_tokens,
+    close,
+  };
+}
