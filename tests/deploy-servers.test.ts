@@ -68,7 +68,8 @@ describe('the proxy', () => {
     const defaults = haproxy('defaults');
     const { config } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock });
 
-    for (const side of ['client', 'server']) expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(config.timeouts.total_ms + 30_000);
+    for (const side of ['client', 'server'])
+      expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(config.timeouts.total_ms + 30_000);
     expect(defaults).toEqual(expect.arrayContaining(['option abortonclose', 'option http-no-delay', 'retry-on conn-failure']));
   });
 

@@ -53,6 +53,7 @@ describe('the quick check of a client call', () => {
     ['for vectors', { ...call, embedding }],
     ['whose surface has no name', { ...call, surface: 7 }],
     ['of a release that did not say whether it is detached', { ...call, detached: undefined }],
+    ['whose configuration has no hash', { ...call, admittedUnder: 7 }],
     ['with a request that is not valid', { ...call, request: { ...call.request, tools: {} } }],
   ])('is none %s', (_name, value) => {
     expect(isClientCall(value)).toBe(false);
@@ -62,6 +63,7 @@ describe('the quick check of a client call', () => {
     expect(isClientCall(call)).toBe(true);
     expect(isClientCall({ ...call, surface: 'chat-completions' })).toBe(true);
     expect(isClientCall({ ...call, reserved: true, countedTokens: 7, maxTokens: 4_096 })).toBe(true);
+    expect(isClientCall({ ...call, admittedUnder: '0123456789ab' })).toBe(true);
     expect(isClientCall({ ...call, request: { ...call.request, top_p: 0.9, tools: [], newer_field: 1 } })).toBe(true);
   });
 });
@@ -84,12 +86,14 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
   });
 
   fc.assert(
-    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { embedding }), (fixed, limits) => {
+    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { admittedUnder: 'a"b' }, { embedding }), (fixed, limits) => {
       const given = { ...fixed, ...limits };
       const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
       expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
       expect(request).toEqual(call.request);
-      expect(Object.keys({ reserved: true, countedTokens: 7, embedding, ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
+      expect(Object.keys({ reserved: true, countedTokens: 7, admittedUnder: '', embedding, ...rest, request }).sort()).toEqual(
+        Object.keys(routerCall.shape).sort(),
+      );
     }),
   );
 });

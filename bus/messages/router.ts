@@ -46,6 +46,8 @@ export const routerCall = z.object({
   traceparent: z.string().nullable(),
   /** Whether credit is reserved for it: its terminal frame waits for the usage record, and no endpoint without prices serves it. Absent: no. */
   reserved: z.boolean().optional(),
+  /** Hash of the configuration that its gateway has admitted it under. Absent from older releases, and from actors' calls: that of the worker. */
+  admittedUnder: z.string().optional(),
   /** What its key's tokens per minute count for it, as estimated: the worker corrects that. Absent: they are not limited. */
   countedTokens: z.number().int().min(0).optional(),
   /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
@@ -78,6 +80,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     traceparent,
     reserved,
     countedTokens,
+    admittedUnder,
     maxTokens,
     request,
     embedding,
@@ -97,6 +100,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     (traceparent === null || typeof traceparent === 'string') &&
     (reserved === undefined || typeof reserved === 'boolean') &&
     (countedTokens === undefined || (Number.isSafeInteger(countedTokens) && (countedTokens as number) >= 0)) &&
+    (admittedUnder === undefined || typeof admittedUnder === 'string') &&
     (maxTokens === null || (Number.isSafeInteger(maxTokens) && (maxTokens as number) >= 1)) &&
     embedding === undefined &&
     reply === null &&
@@ -120,6 +124,7 @@ export function clientCallText(call: ClientCall, requestText: string): string {
     traceparent,
     reserved,
     countedTokens,
+    admittedUnder,
     maxTokens,
     embedding,
   } = call;
@@ -128,6 +133,7 @@ export function clientCallText(call: ClientCall, requestText: string): string {
   const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)}`;
   const reservation = reserved === undefined ? '' : `"reserved":${reserved},`;
   const counted = countedTokens === undefined ? '' : `"countedTokens":${countedTokens},`;
+  const configuration = admittedUnder === undefined ? '' : `"admittedUnder":${quoted(admittedUnder)},`;
   const vectors = embedding === undefined ? '' : `"embedding":${JSON.stringify(embedding)},`;
-  return `{${names},${facts},${caller},${reservation}${counted}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
+  return `{${names},${facts},${caller},${reservation}${counted}${configuration}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
 }

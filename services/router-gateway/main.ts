@@ -1,9 +1,9 @@
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import { fixed } from '#shared/config/living.ts';
-import { loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { openRouterConfig } from '#shared/config/open-router-config.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { onHangUp } from '#shared/lifecycle/hang-up.ts';
 import { runProcess, type Starting } from '#shared/lifecycle/run-process.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -27,7 +27,10 @@ await runProcess({
     const port = await step('opening the port', () => openRouterPort(config, 'PORT'));
     releasers.add('public port', () => port.close());
     log.info({ url: port.url }, 'listening, and not ready yet');
-    const routerConfig = fixed(await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'keys' }));
+    const file = { path: config.routerConfigPath, environment, use: { secrets: 'keys' } } as const;
+    const { living: routerConfig, reload, stop } = await openRouterConfig(file, { clock: systemClock, log, metrics });
+    releasers.add('router configuration', stop);
+    releasers.add('reload on SIGHUP', onHangUp(reload));
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-gateway',

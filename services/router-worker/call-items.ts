@@ -27,6 +27,7 @@ import { callLine } from './call-line.ts';
 import { countCall } from './call-metrics.ts';
 import type { CallRates } from './call-rates.ts';
 import { CallRecord } from './call-record.ts';
+import { enterSetup, setupOf } from './call-setup.ts';
 import { CallSpan, callTrace } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
 import { type Published, publishedOf } from './published-frames.ts';
@@ -99,17 +100,18 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     remainingMs: ({ call }) => call.deadlineAtMs - (call.reply === null ? clock : actorClock).nowMs(),
     watch: ({ call }, running, publishedAtMs) => watch.follow(call, running, publishedAtMs),
     trace: { of: ({ call }, { delivery }) => callTrace(call, delivery, tracing.content) },
-    execute: (addressed, running) => settleUnderKey(addressed, running, null, enterSetup(addressed, running, deps)),
-    refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, enterSetup(addressed, running, deps)),
+    execute: (addressed, running) => settleUnderSetup(addressed, running, deps),
+    refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, { ...deps, ...enterSetup(addressed.call, running, deps).setup }),
     commandOf: ({ call }, result) => (call.reply === null ? null : commandOf(call.reply.actorId, result)),
     whenTooLarge: (failure) => ({ type: 'failed', failure }),
   };
 }
 
-function enterSetup(_: AddressedCall, running: RunningItem, deps: CallItemsDeps): CallDeps {
-  const { setup, leave } = deps.setups.enter(undefined);
-  running.onRelease(leave);
-  return { ...deps, ...setup };
+function settleUnderSetup(addressed: AddressedCall, running: RunningItem, deps: CallItemsDeps): Promise<Outcome<CallResult>> {
+  const settle = (setup: RouterSetup) => settleUnderKey(addressed, running, null, { ...deps, ...setup });
+  const setup = setupOf(addressed.call, running, deps);
+  // no fail point: waits
+  return setup instanceof Promise ? setup.then((found) => (found === 'again' ? found : settle(found))) : settle(setup);
 }
 
 /** A call that no gateway has admitted names its key by a hash. Those of actors of releases before name `llms.api_key`, and are not checked. */

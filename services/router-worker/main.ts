@@ -2,11 +2,11 @@ import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import { fixed } from '#shared/config/living.ts';
-import { loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { openRouterConfig } from '#shared/config/open-router-config.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { onHangUp } from '#shared/lifecycle/hang-up.ts';
 import { runProcess, type Starting } from '#shared/lifecycle/run-process.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
@@ -23,7 +23,10 @@ await runProcess({
   name: 'router-worker',
   parseConfig,
   async start({ config, environment, log, metrics, step, releasers }) {
-    const routerConfig = fixed(await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'calls', provider: providerBlock }));
+    const file = { path: config.routerConfigPath, environment, use: { secrets: 'calls', provider: providerBlock } } as const;
+    const { living: routerConfig, reload, stop } = await openRouterConfig(file, { clock: systemClock, log, metrics });
+    releasers.add('router configuration', stop);
+    releasers.add('reload on SIGHUP', onHangUp(reload));
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-worker',

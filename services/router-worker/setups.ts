@@ -17,6 +17,8 @@ interface SetupsDeps {
 /** A setup in use by one call. */
 export interface EnteredSetup {
   readonly setup: RouterSetup;
+  /** Whether it is that of the hash, or the call names none. */
+  readonly isKnown: boolean;
   /** Once. */
   leave(): void;
 }
@@ -25,6 +27,7 @@ export interface EnteredSetup {
 export class Setups {
   readonly #deps: SetupsDeps;
   readonly #unregister: () => void;
+  readonly #listeners = new Set<() => void>();
   #current: KeptSetup;
   /** Newest first. */
   #former: KeptSetup[] = [];
@@ -37,8 +40,20 @@ export class Setups {
 
   /** @param hash of the configuration that the call was admitted under; absent, or not known here: the current one */
   enter(hash: string | undefined): EnteredSetup {
-    const kept = hash === undefined || hash === this.#current.setup.hash ? this.#current : this.#formerOf(hash);
-    return (kept ?? this.#current).enter();
+    const kept = this.#keptOf(hash);
+    return (kept ?? this.#current).enter(kept !== undefined);
+  }
+
+  /** For a look; it may be closed at any time. */
+  find(hash: string | undefined): Pick<EnteredSetup, 'setup' | 'isKnown'> {
+    const kept = this.#keptOf(hash);
+    return { setup: (kept ?? this.#current).setup, isKnown: kept !== undefined };
+  }
+
+  /** @returns unregisters the listener */
+  onReplaced(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Closes all, those in use too. */
@@ -48,7 +63,8 @@ export class Setups {
     this.#former = [];
   }
 
-  #formerOf(hash: string): KeptSetup | undefined {
+  #keptOf(hash: string | undefined): KeptSetup | undefined {
+    if (hash === undefined || hash === this.#current.setup.hash) return this.#current;
     return this.#former.find(({ setup }) => setup.hash === hash);
   }
 
@@ -61,6 +77,7 @@ export class Setups {
       this.#former = this.#former.filter((kept) => kept !== replaced);
     });
     for (const oldest of this.#former.splice(maxFormer)) oldest.drop();
+    for (const listener of this.#listeners) listener();
   }
 }
 
@@ -77,13 +94,13 @@ class KeptSetup {
     this.#log = log;
   }
 
-  enter(): EnteredSetup {
+  enter(isKnown: boolean): EnteredSetup {
     this.#calls += 1;
     const leave = () => {
       this.#calls -= 1;
       if (this.#isDropped) this.#closeUnused();
     };
-    return { setup: this.setup, leave };
+    return { setup: this.setup, isKnown, leave };
   }
 
   dropAfter(ms: number, onDropped: () => void): void {

@@ -4,7 +4,6 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
-import { fixed } from '#shared/config/living.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { checkFailPoint } from '#shared/fail-points.ts';
@@ -30,6 +29,7 @@ import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys
 import { parseConfig, type StandaloneConfig } from './config.ts';
 import { explainDamage } from './explain-damage.ts';
 import { refuseForeignFolder } from './foreign-folder.ts';
+import { keepRouter } from './keep-router.ts';
 import { loadKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
 import { probeToolServers } from './probe-tool-servers.ts';
@@ -83,7 +83,8 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   releasers.add('management listener', () => management?.stop());
   const keys = await loadKeys(config.dataFolder, process.env, await requestedKeys(config));
   const environment = withKeys(process.env, keys);
-  const { router, bundle } = await loadConfiguration(config, { environment, given: process.env });
+  const load = () => loadConfiguration(config, { environment, given: process.env });
+  const { router, bundle, living } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
   const routerConfig = router.config;
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
   const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
@@ -111,7 +112,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
   const deps = {
     config,
-    routerConfig: fixed(router),
+    routerConfig: living,
     environment,
     agent,
     bundle,

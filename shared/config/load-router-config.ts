@@ -7,11 +7,11 @@ import { type LoadedRouterConfig, loadedRouterConfig } from './loaded-router-con
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { providerSecrets } from './provider-secrets.ts';
 import { readDocumentFile } from './read-document-file.ts';
-import { type ProviderConfig, type RouterConfig, routerConfig, routerConfigWith } from './router-config.ts';
+import { type ProviderConfig, type RouterConfig, routerConfig, routerConfigLimits, routerConfigWith } from './router-config.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
-interface RouterConfigUse {
+export interface RouterConfigUse {
   /** Credentials that must be set: a gateway needs the callers' keys, a worker (`calls`) the providers' and those of the keys that call models. */
   secrets: 'keys' | 'calls' | 'all';
   /** Of a provider's whole block. Absent, as in a gateway: of a block only slug, name and kind are read. */
@@ -38,6 +38,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
   const outline = routerOutline.parse(value);
   if (outline !== null) {
     checkNames(outline, report);
+    checkEndpointCount(outline, report);
     checkKnownProviders(outline, report);
     checkKeyLimits(outline, report);
     if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
@@ -105,6 +106,11 @@ function checkKinds({ models, default_model: defaultModel }: Pick<Outline, 'mode
       }
     });
   });
+}
+
+function checkEndpointCount({ models }: Outline, report: Report): void {
+  const count = models?.reduce((sum, model) => sum + (model?.endpoints?.length ?? 0), 0) ?? 0;
+  if (count > routerConfigLimits.allEndpoints) report(['models'], `must have at most ${routerConfigLimits.allEndpoints} endpoints in all, and has ${count}`);
 }
 
 type Named = [name: string | null | undefined, path: PropertyKey[]];

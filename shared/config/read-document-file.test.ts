@@ -150,7 +150,7 @@ describe('readDocumentFile', () => {
   });
 
   it('refuses values that JSON has no form for', async () => {
-    for (const value of ['.inf', '-.inf', '.nan']) expect((await problemsOf(`a: ${value}`)).join()).toContain('that JSON cannot represent');
+    for (const value of ['.inf', '-.inf', '.nan']) expect((await problemsOf(`a: ${value}`)).join()).toContain('a: is a value that JSON cannot represent');
     for (const value of ['!!binary aGk=', '!!set {a, b}', '!!timestamp 2026-01-31', '!!omap [a: 1]']) {
       expect(await problemsOf(`a: ${value}`)).toEqual(['line 1, column 4: a tag or an unquoted value is unknown']);
       expect(await problemsOf(`%YAML 1.1\n---\na: ${value}`)).toEqual(['line 3, column 4: a tag or an unquoted value is unknown']);

@@ -14,6 +14,7 @@ import {
   parseDocument,
   type SchemaOptions,
 } from 'yaml';
+import { type Problem, sentenceOf } from './problems.ts';
 
 /** Parsing this much takes 1–3 s of CPU, some 10 s where nearly each character is an error; only at the start, since no request reads a file. */
 const MAX_FILE_BYTES = 1_048_576;
@@ -52,7 +53,7 @@ export async function readDocumentFile(path: string): Promise<FileRead> {
     return refused(`an alias refers to no anchor before it, or aliases expand to more than ${MAX_ALIASES} values`);
   }
   const fault = faultOf(value, { valuesLeft: MAX_VALUES });
-  return fault === null ? { value, problems: [] } : refused(fault);
+  return fault === null ? { value, problems: [] } : refused(sentenceOf(fault));
 }
 
 /** Values without a JSON form; reading `omap` is quadratic. `%YAML 1.1` enables these tags too. */
@@ -136,19 +137,21 @@ async function readText(path: string): Promise<string | { problem: string }> {
   }
 }
 
-/** Refuses what JSON can't express: infinity, bytes, dates, sets, cyclic values. */
-function faultOf(value: unknown, walk: { valuesLeft: number }, depth = 0): string | null {
+/** Refuses what JSON can't express: infinity, bytes, dates, sets, cyclic values. The path is that of a value that is at fault by itself. */
+function faultOf(value: unknown, walk: { valuesLeft: number }, path: PropertyKey[] = []): Problem | null {
   walk.valuesLeft -= 1;
-  if (walk.valuesLeft < 0) return `aliases expand to more than ${MAX_VALUES} values`;
-  if (depth > MAX_DEPTH) return `the document is nested deeper than ${MAX_DEPTH} levels`;
+  if (walk.valuesLeft < 0) return { path: [], expected: `aliases expand to more than ${MAX_VALUES} values` };
+  if (path.length > MAX_DEPTH) return { path: [], expected: `the document is nested deeper than ${MAX_DEPTH} levels` };
   if (value === null || typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))) return null;
   const isList = Array.isArray(value);
   if (!isList && (typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype)) {
-    return 'the document has a value that JSON cannot represent, such as .inf, .nan, !!binary or !!set';
+    return { path: [...path], expected: 'is a value that JSON cannot represent, such as 1e999, .inf, .nan, !!binary or !!set' };
   }
-  for (const inner of isList ? value : Object.values(value)) {
-    const fault = faultOf(inner, walk, depth + 1);
+  for (const [key, inner] of isList ? value.entries() : Object.entries(value)) {
+    path.push(key);
+    const fault = faultOf(inner, walk, path);
     if (fault !== null) return fault;
+    path.pop();
   }
   return null;
 }

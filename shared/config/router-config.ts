@@ -21,6 +21,21 @@ const IMPLIED_PORT = /^(?:https:.*:443|http:.*:80)$/;
 const ORIGIN_EXPECTED =
   'must be an origin as browsers send it, like https://app.example.com or http://localhost:3000: lower-case, without a path or an implied port';
 const origin = z.string().refine((text) => ORIGIN.test(text) && !IMPLIED_PORT.test(text), ORIGIN_EXPECTED);
+/** Of one file. Gateways and workers keep several configurations, and all that they have of each is in memory. */
+export const routerConfigLimits = {
+  providers: 1_000,
+  models: 10_000,
+  /** Of one model. */
+  aliases: 100,
+  /** Of one model. */
+  endpoints: 100,
+  /** Of all models. */
+  allEndpoints: 50_000,
+  /** Of one endpoint. */
+  parameters: 500,
+  keys: 10_000,
+};
+
 const milliseconds = z.number().int().min(1).max(3_600_000);
 
 /** The fields that every provider has. The others belong to its kind, and its dialect in the router worker owns their schema. */
@@ -50,7 +65,7 @@ const endpoint = z.strictObject({
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
   /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */
-  supported_parameters: z.array(z.string()).optional(),
+  supported_parameters: z.array(z.string()).max(routerConfigLimits.parameters).optional(),
   /** Formats of `response_format` beside text; absent: those that `supported_parameters` allow, and `grammar` and `python` where it names them. */
   response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),
   /** What a request may contain beside text; absent: pictures, recordings and files, and nothing for a model of vectors. */
@@ -68,7 +83,7 @@ const model = z.strictObject({
   name: z.string().min(1).optional(),
   description: z.string().default(''),
   /** Other names for requests; the response has the id. */
-  aliases: z.array(z.string().min(1)).default([]),
+  aliases: z.array(z.string().min(1)).max(routerConfigLimits.aliases).default([]),
   /** Whether its author permits training other models on its output. Absent: not known. */
   distillable: z.boolean().optional(),
   /** Of a model of vectors, which serves POST /embeddings and no chat. Absent: it chats. */
@@ -81,7 +96,7 @@ const model = z.strictObject({
     })
     .optional(),
   /** Tried in this order. */
-  endpoints: z.array(endpoint).min(1),
+  endpoints: z.array(endpoint).min(1).max(routerConfigLimits.endpoints),
 });
 
 const key = z.strictObject({
@@ -106,11 +121,11 @@ const key = z.strictObject({
 /** @param provider of one entry of `providers` */
 export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(provider: Provider) =>
   z.strictObject({
-    providers: z.array(provider).min(1),
-    models: z.array(model).min(1),
+    providers: z.array(provider).min(1).max(routerConfigLimits.providers),
+    models: z.array(model).min(1).max(routerConfigLimits.models),
     /** Used when a request names no model. Absent: the first of `models` that chats. */
     default_model: z.string().optional(),
-    keys: z.array(key).min(1),
+    keys: z.array(key).min(1).max(routerConfigLimits.keys),
     /** Ceiling on the completion tokens of requests that have none, for keys with a credit limit: so much is reserved. */
     default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
     /** Whether requests may ask for the bodies that upstreams get (`debug.echo_upstream_body`). For development: the echo may show what a provider is asked. */

@@ -136,6 +136,10 @@ export const metricTable = {
   loopHeld: counter('switchyard_event_loop_held_total', 'Ticks of the event loop that took more than a second of CPU, by the work that took longest.', {
     work: null,
   }),
+  configReloads: counter('switchyard_config_reloads_total', 'Readings of the changed router file, or on SIGHUP.', {
+    outcome: ['applied', 'unchanged', 'refused'],
+  }),
+  configInForceSince: gauge('switchyard_config_in_force_since_seconds', 'Unix time since when the configuration of this hash is in force.', { hash: null }),
   telemetryDropped: counter(
     'switchyard_telemetry_dropped_total',
     'Log lines, spans, and batches of clients’ spans that were dropped because their receiver was slow or unreachable.',

@@ -62,8 +62,8 @@ export function credentialVariables(root: string, service: ServiceName, { router
 }
 
 function routerCredentials(source: string): string[] {
-  if (!source.includes('loadRouterConfig(')) return [];
-  const secrets = /loadRouterConfig\([^;]*\{ secrets: '(keys|calls)'[^}]*\}\)/.exec(source)?.[1];
+  if (!source.includes('openRouterConfig(')) return [];
+  const secrets = /routerConfigPath, environment, use: \{ secrets: '(keys|calls)'[^}]*\}/.exec(source)?.[1];
   if (secrets === undefined) throw new Error('a main.ts says in another way than before which secrets of the router’s configuration it uses');
   // The examples have no management key, which calls would not need.
   return secrets === 'keys' ? ['keys.*.key'] : ['keys.*.key', 'providers.*.api_key'];

@@ -127,7 +127,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
       // no fail point: inside
-      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
+      const allowed =
+        callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
       const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
       if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
@@ -143,6 +144,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         republished: false,
         keyId: request.keyId,
         traceparent: publishing.traceparent,
+        ...(setup.hash !== '' && { admittedUnder: setup.hash }),
         ...(allowed === null ? UNLIMITED : allowed.fields),
         ...(embedding !== null && { embedding }),
       };
