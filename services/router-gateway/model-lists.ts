@@ -66,7 +66,7 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
       model_id: id,
       model_name: name,
       provider_name: providerName,
-      tag: endpoint.provider,
+      tag: endpoint.tag ?? endpoint.provider,
       context_length: endpoint.context_length ?? CONTEXT_UNKNOWN,
       pricing: pricingOf(endpoint.prices),
       quantization: endpoint.quantization ?? null,

@@ -169,6 +169,9 @@ async function settleCall(
     tokens: bus.tokens,
     framesAt,
     nowMs: deps.clock.nowMs(),
+    decided: (decision) => {
+      record.decision = decision;
+    },
     attempted: (attempt) => {
       attempts.push(attempt);
       span?.attempted(attempt);
@@ -201,7 +204,7 @@ async function settleCall(
   if (call.reply === null && !isReachable && cause === null) return 'again';
   await record.stored; // no fail point: inside
   if (deps.log.writes?.('info') !== false) {
-    const line = callLine({ call, result, attempts, bill: record.bill, cause, durationMs: performance.now() - startedAtMs });
+    const line = callLine({ call, result, attempts, decision: record.decision, bill: record.bill, cause, durationMs: performance.now() - startedAtMs });
     deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
   }
   return result;

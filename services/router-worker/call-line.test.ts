@@ -105,7 +105,7 @@ describe('the line of a call', () => {
   it('counts the tries; each failed one has its own warning', async () => {
     await start();
     const call = await publish('!fail 500 on=primary');
-    expect(await lineOf(call)).toMatchObject({ attempts: 2, finish: 'stop' });
+    expect(await lineOf(call)).toMatchObject({ attempts: 2, strategy: 'weighted', finish: 'stop' });
     const fields = { model: 'scripted/assistant', provider: 'local', attempt: 1, status: 500, reason: 'it answered 500', code: 'router.provider_unavailable' };
     expect(linesOf(call, 'an attempt of a router call failed')).toMatchObject([{ level: 'warn', fields }]);
   });
@@ -117,7 +117,7 @@ describe('the line of a call', () => {
     [
       'unknown',
       { request: { messages: [{ role: 'user' as const, content: 'hi' }], model: 'x/none' } },
-      { attempts: 0, finish: 'failed', code: 'router.model_unknown', model: 'x/none' },
+      { attempts: 0, strategy: null, finish: 'failed', code: 'router.model_unknown', model: 'x/none' },
     ],
   ])('has the failure of a call: %s', async (text, fields, expected) => {
     await start();

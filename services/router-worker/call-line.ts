@@ -1,6 +1,7 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { hasContent } from '#shared/surfaces/answer.ts';
+import type { Decision } from './call/decision.ts';
 import type { CallResult } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
 import type { Bill } from './call/usage.ts';
@@ -9,6 +10,8 @@ interface EndedCall {
   call: RouterCall;
   result: CallResult;
   attempts: readonly Attempted[];
+  /** Null: none was made. */
+  decision: Decision | null;
   /** Null: nothing was used. */
   bill: Bill | null;
   /** What aborted it; null: it ended by itself. */
@@ -17,12 +20,13 @@ interface EndedCall {
 }
 
 /** The fields of the one log line per call (docs/operations.md, "Log lines"). */
-export function callLine({ call, result, attempts, bill, cause, durationMs }: EndedCall): Record<string, unknown> {
+export function callLine({ call, result, attempts, decision, bill, cause, durationMs }: EndedCall): Record<string, unknown> {
   const last = attempts.at(-1) ?? null;
   return {
     model: last?.candidate.model.id ?? call.request.model ?? call.request.models?.[0] ?? null,
     provider: last?.candidate.provider.slug ?? null,
     attempts: attempts.length,
+    strategy: decision?.strategy ?? null,
     ...usageIn(bill),
     duration_ms: Math.round(durationMs),
     finish: finishOf(result, last, cause),

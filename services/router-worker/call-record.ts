@@ -11,6 +11,7 @@ import { hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Catalogue } from './call/candidates.ts';
+import type { Decision } from './call/decision.ts';
 import type { Ending, ShownAnswer } from './call/execute-call.ts';
 import type { ModelEndpoint } from './call/model-endpoint.ts';
 import type { Attempted } from './call/run-call.ts';
@@ -47,6 +48,8 @@ interface OpenCall {
  * before the item is acknowledged. So each terminal frame that a reader has is recorded, and each acknowledged item.
  */
 export class CallRecord {
+  /** Null: none was made. */
+  decision: Decision | null = null;
   readonly #open: OpenCall;
   readonly #deps: RecordDeps;
   #bill: Bill | null = null;

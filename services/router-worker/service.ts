@@ -17,6 +17,7 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { configuredSpeeds } from './call/health-view.ts';
 import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { CallRates } from './call-rates.ts';
@@ -104,6 +105,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     watch,
     setups,
     vectorBudget: new VectorBudget(),
+    health: configuredSpeeds,
   };
   const kinds = [
     callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),

@@ -9,6 +9,7 @@ import { providerSecrets } from './provider-secrets.ts';
 import { readDocumentFile } from './read-document-file.ts';
 import { type ProviderConfig, type RouterConfig, routerConfig, routerConfigLimits, routerConfigWith } from './router-config.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+import { slugsOf } from './slugs.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
 export interface RouterConfigUse {
@@ -40,6 +41,8 @@ function checked(value: unknown, environment: Environment, subject: string, { se
     checkNames(outline, report);
     checkEndpointCount(outline, report);
     checkKnownProviders(outline, report);
+    checkTags(outline, report);
+    checkRules(outline, report);
     checkKeyLimits(outline, report);
     if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
     checkKeySecrets(outline, environment, report, { exceptManagement: secrets === 'calls' });
@@ -50,6 +53,8 @@ function checked(value: unknown, environment: Environment, subject: string, { se
 
 type Report = (path: PropertyKey[], message: string) => void;
 
+const tolerantRules = tolerantObject({ allowed_providers: tolerantList(tolerantText), ignored_providers: tolerantList(tolerantText) });
+
 const routerOutline = tolerantObject({
   providers: tolerantList(z.looseObject({ slug: tolerantText })),
   models: tolerantList(
@@ -57,10 +62,11 @@ const routerOutline = tolerantObject({
       id: tolerantText,
       aliases: tolerantList(tolerantText),
       embeddings: z.unknown().optional(),
-      endpoints: tolerantList(tolerantObject({ provider: tolerantText, max_inputs: z.unknown().optional() })),
+      endpoints: tolerantList(tolerantObject({ provider: tolerantText, tag: tolerantText, max_inputs: z.unknown().optional() })),
     }),
   ),
   default_model: tolerantText,
+  account: tolerantRules,
   keys: tolerantList(
     tolerantObject({
       id: tolerantText,
@@ -70,6 +76,7 @@ const routerOutline = tolerantObject({
       limit: z.unknown().optional(),
       limit_reset: z.unknown().optional(),
       limits: z.unknown().optional(),
+      account: tolerantRules,
     }),
   ),
 });
@@ -137,6 +144,34 @@ function checkKnownProviders({ providers, models }: Outline, report: Report): vo
   });
 }
 
+function checkTags({ models }: Outline, report: Report): void {
+  models?.forEach((model, index) => {
+    model?.endpoints?.forEach((endpoint, position) => {
+      const { provider = null, tag = null } = endpoint ?? {};
+      if (provider === null || tag === null || slugsOf(tag).includes(provider)) return;
+      report(['models', index, 'endpoints', position, 'tag'], `must be the provider's slug, or begin with it: ${quotedName(`${provider}/…`)}`);
+    });
+  });
+}
+
+/** A slug that names no endpoint would forbid or permit nothing, unnoticed. */
+function checkRules({ providers, models, account, keys }: Outline, report: Report): void {
+  if (providers === null || models === null) return;
+  const tags = [...providers.map((provider) => provider?.slug), ...models.flatMap((model) => model?.endpoints?.map((endpoint) => endpoint?.tag) ?? [])];
+  const known = new Set(tags.flatMap((tag) => (tag === null || tag === undefined ? [] : slugsOf(tag))));
+  const check = (rules: Outline['account'], path: PropertyKey[]) => {
+    for (const list of ['allowed_providers', 'ignored_providers'] as const) {
+      rules?.[list]?.forEach((slug, position) => {
+        if (slug !== null && !known.has(slug)) report([...path, list, position], `there is no provider ${quotedName(slug)}`);
+      });
+    }
+  };
+  check(account, ['account']);
+  keys?.forEach((key, index) => {
+    check(key?.account ?? null, ['keys', index, 'account']);
+  });
+}
+
 function checkProviderSecrets({ providers }: Outline, environment: Environment, report: Report): void {
   providers?.forEach((provider, index) => {
     for (const { path, reference } of providerSecrets(provider)) secretAt(reference, ['providers', index, ...path], environment, report);
@@ -172,8 +207,8 @@ function checkKeyLimits({ keys }: Outline, report: Report): void {
     if (key === null) return;
     if (key.limit_reset !== undefined && key.limit === undefined) report(['keys', index, 'limit_reset'], 'needs a limit');
     if (key.management !== true) return;
-    for (const name of ['limit', 'limits'] as const)
-      if (key[name] !== undefined) report(['keys', index, name], 'has no effect: a management key calls no model');
+    for (const name of ['limit', 'limits', 'account'] as const)
+      if ((key[name] ?? null) !== null) report(['keys', index, name], 'has no effect: a management key calls no model');
   });
 }
 

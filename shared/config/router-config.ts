@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
+import { plugin } from '../contracts/router/chat-request.ts';
 import { embeddingLimits } from '../contracts/router/embedding-request.ts';
 import { MAX_LIMIT_USD } from '../credit/nano-usd.ts';
 import { hashInReference } from '../keys/key-reference.ts';
@@ -8,10 +9,17 @@ import { hashInReference } from '../keys/key-reference.ts';
  * The router's configuration: a YAML or JSON file. Prices are USD per million tokens, as decimal strings for precision. Times are in
  * milliseconds.
  */
-const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
+const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
+/** Of a provider, or of one endpoint of it. Its parts go from the general to the special: `google-vertex/us-east5`. */
+const slug = z
+  .string()
+  .regex(/^(?=.{1,64}$)[a-z0-9][a-z0-9._-]*(\/[a-z0-9][a-z0-9._-]*)*$/, 'must be lower-case letters, digits, ".", "_" or "-", with "/" between its parts');
 const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
 /** Per minute or at once; more is no limit. */
 const rate = z.number().int().min(1).max(1_000_000_000);
+/** Slugs of one list. */
+const MAX_RULES = 1_000;
+const MAX_DEFAULT_PLUGINS = 32;
 const LIMIT_EXPECTED = `must be US dollars as a decimal like "5.00", at most ${MAX_LIMIT_USD}`;
 const KEY_EXPECTED =
   'must be a reference like ${VAR_NAME}, or sha256: and the 64 hex digits, in lower case, of the SHA-256 of the key; literal credentials are not accepted';
@@ -44,7 +52,7 @@ export const providerIdentity = { slug, name: z.string().min(1).optional(), kind
 const opaqueProvider = z.looseObject(providerIdentity);
 export type ProviderConfig = z.infer<typeof opaqueProvider>;
 
-/** USD: per million tokens, per call (`request`), per picture and per recording of the request. Cached prompts cost what others do unless they have a price. */
+/** USD: per million tokens, per call (`request`), per picture and per recording of the request, per search. Cached prompts cost what others do unless they have a price. */
 export const endpointPrices = z.strictObject({
   prompt: price,
   completion: price,
@@ -55,11 +63,15 @@ export const endpointPrices = z.strictObject({
   request: price.optional(),
   image: price.optional(),
   audio: price.optional(),
+  /** Per search that the provider makes itself. */
+  web_search: price.optional(),
 });
 export type EndpointPrices = z.infer<typeof endpointPrices>;
 
 const endpoint = z.strictObject({
   provider: slug,
+  /** Its own slug, which begins with the provider's: `deepinfra/turbo`. Absent: the provider's. */
+  tag: slug.optional(),
   upstream_model: z.string().min(1),
   prices: endpointPrices.optional(),
   context_length: z.number().int().min(1).optional(),
@@ -95,12 +107,30 @@ const model = z.strictObject({
       shortens: z.boolean().default(true),
     })
     .optional(),
-  /** Tried in this order. */
+  /**
+   * In which order requests that state none try the endpoints. `price`, or absent: free ones, then a draw in which cheaper ones are likelier to come first, then those
+   * without prices in the file's order. `file`: the file's order. In both, endpoints with an outage come last.
+   */
+  order: z.enum(['price', 'file']).optional(),
   endpoints: z.array(endpoint).min(1).max(routerConfigLimits.endpoints),
 });
 
+/** What requests may use, whatever they ask for. Absent: no rule. */
+const accountRules = z.strictObject({
+  /** By slug: all others serve no request. Requests can only narrow it. */
+  allowed_providers: z.array(slug).min(1).max(MAX_RULES).optional(),
+  /** By slug: these serve no request. */
+  ignored_providers: z.array(slug).max(MAX_RULES).optional(),
+  /** `deny`: only providers that neither train on requests nor retain them. */
+  data_collection: z.enum(['allow', 'deny']).optional(),
+  /** True: only providers that retain nothing. */
+  zdr: z.boolean().optional(),
+  /** Of requests that do not name them. */
+  plugins: z.array(plugin).max(MAX_DEFAULT_PLUGINS).optional(),
+});
+
 const key = z.strictObject({
-  id: slug,
+  id: keyId,
   name: z.string().min(1).optional(),
   /** The callers' bearer token, or its SHA-256. */
   key: z.string().refine((text) => SECRET_REF.test(text) || hashInReference(text) !== null, KEY_EXPECTED),
@@ -116,6 +146,8 @@ const key = z.strictObject({
   /** Begin of the window that the limit applies to, in UTC. Absent: all time. */
   limit_reset: z.enum(['daily', 'weekly', 'monthly']).optional(),
   limits: z.strictObject({ requests_per_minute: rate.optional(), tokens_per_minute: rate.optional(), calls_at_once: rate.optional() }).prefault({}),
+  /** Narrows the rules of `account`. */
+  account: accountRules.optional(),
 });
 
 /** @param provider of one entry of `providers` */
@@ -126,6 +158,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     /** Used when a request names no model. Absent: the first of `models` that chats. */
     default_model: z.string().optional(),
     keys: z.array(key).min(1).max(routerConfigLimits.keys),
+    /** Of all keys, also those made over HTTP. */
+    account: accountRules.optional(),
     /** Ceiling on the completion tokens of requests that have none, for keys with a credit limit: so much is reserved. */
     default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
     /** Whether requests may ask for the bodies that upstreams get (`debug.echo_upstream_body`). For development: the echo may show what a provider is asked. */

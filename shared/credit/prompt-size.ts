@@ -2,6 +2,8 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { piecesIn } from './pieces.ts';
 
 const CHARS_PER_TOKEN = 4;
+/** Prose has fewer. */
+const MOST_CHARS_PER_TOKEN = 5;
 /** Extra bytes in UTF-8 per token: writing systems with three bytes per character have about a token per character. */
 const EXTRA_BYTES_PER_TOKEN = 2;
 /** Of a picture that has no price of its own: what vendors count for a large one. */
@@ -13,6 +15,8 @@ const RECORDING_CHARS_PER_TOKEN = 100;
 export interface PromptSize {
   /** Of everything but pictures and recordings. */
   textTokens: number;
+  /** So many at least. */
+  leastTextTokens: number;
   images: number;
   recordings: number;
   /** Of pictures, for endpoints that count them as part of the prompt. */
@@ -31,6 +35,7 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   for (const text of textsOf(request)) add(text);
   return {
     textTokens: Math.ceil(chars / CHARS_PER_TOKEN) + Math.ceil(extraBytes / EXTRA_BYTES_PER_TOKEN),
+    leastTextTokens: Math.ceil(chars / MOST_CHARS_PER_TOKEN),
     images,
     recordings,
     imageTokens: images * TOKENS_PER_IMAGE,

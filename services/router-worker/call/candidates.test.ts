@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { configuredProviders } from '../providers/registry.ts';
-import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
+import type { Candidate } from './candidates.ts';
+import { chosenCandidates } from './test-support/chosen.ts';
 
 type Endpoint = RouterConfig['models'][number]['endpoints'][number];
 
@@ -17,6 +17,7 @@ function configWith(models: Record<string, Partial<Endpoint>[]>, extra: object =
     models: Object.entries(models).map(([id, endpoints]) => ({
       id,
       aliases: [`${id}-alias`],
+      order: 'file',
       endpoints: endpoints.map((endpoint) => ({ provider: 'east', upstream_model: id, ...endpoint })),
     })),
     keys: [{ id: 'k', key: '${KEY}' }],
@@ -29,8 +30,7 @@ const west = { provider: 'west' };
 const local = { provider: 'local' };
 
 function candidates(config: RouterConfig, request: Partial<ChatRequest> = {}, maxTokens: number | null = null): Candidate[] {
-  const catalogue = catalogueOf(config, configuredProviders(config));
-  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens }, catalogue);
+  return chosenCandidates(config, request, { maxTokens });
 }
 
 const named = (list: Candidate[]) => list.map(({ model, provider }) => `${model.id}@${provider.slug}`);
@@ -138,9 +138,7 @@ describe('eligible endpoints', () => {
 
   it('leaves out endpoints without prices for a reserved call, since nothing could be billed', () => {
     const config = configWith({ 'a/one': [east, { ...west, prices: { prompt: '1', completion: '2' } }], 'b/two': [east] });
-    const catalogue = catalogueOf(config, configuredProviders(config));
-    const candidatesOf = (model: string, reserved: boolean) =>
-      candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], model }, maxTokens: null, reserved }, catalogue);
+    const candidatesOf = (model: string, reserved: boolean) => chosenCandidates(config, { model }, { reserved });
     expect(named(candidatesOf('a/one', true))).toEqual(['a/one@west']);
     expect(named(candidatesOf('a/one', false))).toEqual(['a/one@east', 'a/one@west']);
     const unpriced = refusal(() => candidatesOf('b/two', true));

@@ -1,20 +1,27 @@
 import type { RouterCall } from '#bus/messages/router.ts';
+import { type AccountRules, type AccountRulesTable, accountRulesOf } from '#shared/config/account-rules.ts';
 import { defaultModelOf, type ModelUse, serves, wrongUse } from '#shared/config/model-kinds.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
+import { type PromptSize, promptSizeOf } from '#shared/credit/prompt-size.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
 import { refuseUnsendable, takingContent } from './content-fit.ts';
+import { fittingContext } from './context-fit.ts';
+import { type Decision, decisionOf } from './decision.ts';
 import { refuseUnembeddable, takingInputs, type VectorPlan, vectorPlanOf } from './embedding-fit.ts';
-import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
+import { tokenMixOf } from './expected-price.ts';
+import type { HealthView } from './health-view.ts';
+import { type Exclusions, type ModelEndpoint, modelEndpointsOf, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
-import { filterOut } from './preferences.ts';
+import { filterOut, quickEnough } from './preferences.ts';
 
 /** An endpoint for a call, and the request as sent there. */
 export interface Candidate {
+  /** `<model id>@<tag>`. */
+  id: string;
   model: ModelConfig;
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
@@ -28,10 +35,6 @@ export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamReq
   return { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
 }
 
-/** For the operator: no change of the request helps. */
-const UNPRICED =
-  "The API key has a credit limit, and the model has no prices: they are set in the router's configuration (prices of its endpoints, or ROUTER_PRICES of npm start)";
-
 type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'>;
 
 /** Index of the configuration. */
@@ -42,9 +45,12 @@ export interface Catalogue {
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
   /** Of chats; empty: none. */
   defaultModel: string;
+  rules: AccountRulesTable;
 }
 
-export function catalogueOf(config: Pick<RouterConfig, 'models' | 'default_model'>, providers: ConfiguredProviders): Catalogue {
+type Catalogued = Pick<RouterConfig, 'models' | 'default_model'> & Partial<Pick<RouterConfig, 'account' | 'keys'>>;
+
+export function catalogueOf(config: Catalogued, providers: ConfiguredProviders): Catalogue {
   const models = new Map<string, ModelConfig>();
   for (const model of config.models) for (const alias of model.aliases) models.set(alias, model);
   for (const model of config.models) models.set(model.id, model);
@@ -52,68 +58,100 @@ export function catalogueOf(config: Pick<RouterConfig, 'models' | 'default_model
     models,
     modelEndpoints: new Map(config.models.map((model) => [model, modelEndpointsOf(model, providers)])),
     defaultModel: defaultModelOf(config)?.id ?? '',
+    rules: accountRulesOf(config),
   };
 }
 
-function modelEndpointsOf(model: ModelConfig, providers: ConfiguredProviders): ModelEndpoint[] {
-  return model.endpoints.flatMap((endpoint) => {
-    const provider = providers.get(endpoint.provider);
-    return provider === undefined ? [] : [{ model, endpoint, provider }];
-  });
+/** What a decision is made from, beside the request. */
+export interface Circumstances {
+  catalogue: Catalogue;
+  /** Of the account and the key. */
+  rules: AccountRules;
+  health: HealthView;
+  /** The endpoint (`<model id>@<tag>`) that served this conversation last; null: none. */
+  stickyTo: string | null;
+  /** Of the draw: the id of the call. Equal seeds give equal orders. */
+  seed: string;
+}
+
+export interface Choice {
+  /** Best first; empty: no endpoint meets the requirements (`noProvider`). */
+  candidates: Candidate[];
+  decision: Decision;
 }
 
 /**
- * The candidates of a call, best first; pure, never empty.
+ * The candidates of a call, and why these; pure.
  *
- * @throws `router.model_unknown` when the request names no known model, `request.invalid` for models of the other use and for what no endpoint can be sent,
- *   `router.no_provider` when none of them can serve it
+ * @throws `router.model_unknown` when the request names no known model, `request.invalid` for models of the other use and for what no endpoint can be sent
  */
-export function candidatesFor({ request, maxTokens, reserved = false, embedding: asked }: Asked, catalogue: Catalogue): Candidate[] {
-  const embedding = asked ?? null;
+export function candidatesFor(asked: Asked, circumstances: Circumstances): Choice {
+  const { request, maxTokens, reserved = false } = asked;
+  const { catalogue, rules, health, stickyTo, seed } = circumstances;
+  const embedding = asked.embedding ?? null;
   const exclusions: Exclusions = new Map();
   const fitting: ModelEndpoint[] = [];
   const models = modelsOf(request, embedding === null ? 'chat' : 'vectors', catalogue);
   const endpointsOf = (model: ModelConfig) => catalogue.modelEndpoints.get(model) ?? [];
   if (embedding === null) refuseUnsendable(request, () => models.flatMap(endpointsOf));
   else refuseUnembeddable(request, embedding, models.flatMap(endpointsOf));
+  let known: PromptSize | null = null;
+  const size = () => (known ??= promptSizeOf(request));
   for (const model of models) {
     const all = reserved ? priced(endpointsOf(model), exclusions) : endpointsOf(model);
-    fitting.push(...(embedding === null ? fittingEndpoints(all, request, exclusions) : embeddingEndpoints(all, request, embedding, exclusions)));
+    const permitted = filterOut(request, all, rules, exclusions);
+    const able = embedding === null ? takingChat(request, permitted, size, exclusions) : takingInputs(request, embedding, permitted, exclusions);
+    const quick = quickEnough(request, able, health, exclusions);
+    fitting.push(...(embedding === null ? supporting(request, quick, exclusions) : quick));
   }
-  const modelEndpoints = inOrderOf(request, fitting, exclusions);
-  if (modelEndpoints.length === 0) {
-    throw new SwitchyardError('router.no_provider', isUnpriced(exclusions) ? UNPRICED : 'No provider meets the requirements of this request', {
-      details: { excluded_by: [...exclusions].map(([filter, endpoints]) => ({ filter, endpoints })) },
-    });
-  }
-  return modelEndpoints.map(({ model, endpoint, provider }) => ({
-    model,
-    endpoint,
-    provider: { slug: provider.slug, name: provider.name },
-    request: embedding === null ? requestFor(endpoint, request, maxTokens) : request,
-    vectors: embedding === null ? null : vectorPlanOf({ model, endpoint, provider }, request, embedding),
-  }));
+  const mix = () => tokenMixOf(request, size(), embedding);
+  const ordering = inOrderOf(fitting, { request, health, stickyTo, seed, mix }, exclusions);
+  const candidates = ordering.modelEndpoints.map((modelEndpoint) =>
+    candidateOf(modelEndpoint, {
+      request: () => (embedding === null ? requestFor(modelEndpoint.endpoint, request, maxTokens) : request),
+      vectors: () => (embedding === null ? null : vectorPlanOf(modelEndpoint, request, embedding)),
+    }),
+  );
+  return { candidates, decision: decisionOf(namesIn(request), ordering, exclusions) };
 }
 
-/** Of the endpoints of one model. */
-function embeddingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, embedding: EmbeddingCall, exclusions: Exclusions): ModelEndpoint[] {
-  return filterOut(request, takingInputs(request, embedding, all, exclusions), exclusions);
+/** Most candidates are never tried: what is sent to them is made when it is. */
+function candidateOf(
+  { id, model, endpoint, provider: { slug, name } }: ModelEndpoint,
+  make: { request(): ChatRequest; vectors(): VectorPlan | null },
+): Candidate {
+  let request: ChatRequest | null = null;
+  let vectors: VectorPlan | null | undefined;
+  return {
+    id,
+    model,
+    endpoint,
+    provider: { slug, name },
+    get request() {
+      request ??= make.request();
+      return request;
+    },
+    get vectors() {
+      if (vectors === undefined) vectors = make.vectors();
+      return vectors;
+    },
+  };
+}
+
+function namesIn({ model, models = [] }: ChatRequest): readonly string[] {
+  return model === undefined ? models : [model, ...models];
 }
 
 /** The known models of a request, or the default; empty for unknown names alone. */
 export function namedModels({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
-  const named = [...(model === undefined ? [] : [model]), ...models];
-  if (named.length === 0) named.push(catalogue.defaultModel);
+  const names = namesIn({ messages: [], model, models });
+  const named = names.length === 0 ? [catalogue.defaultModel] : names;
   return [...new Set(named.flatMap((name) => catalogue.models.get(name) ?? []))];
 }
 
 /** What a reserved call costs is billed. */
 function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   return all.filter((modelEndpoint) => passes(modelEndpoint, modelEndpoint.endpoint.prices !== undefined, 'unpriced', exclusions));
-}
-
-function isUnpriced(exclusions: Exclusions): boolean {
-  return exclusions.size === 1 && exclusions.has('unpriced');
 }
 
 /** `model`, then `models`, each once; unknown names, and models of the other use, are skipped beside others. */
@@ -131,23 +169,22 @@ function modelsOf({ model, models = [] }: ChatRequest, use: ModelUse, catalogue:
   return serving;
 }
 
-function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
-  const fitting = filterOut(request, takingContent(request, all, exclusions), exclusions).filter(
-    (modelEndpoint) =>
-      passes(modelEndpoint, fitsTokens(modelEndpoint.endpoint, request), 'context_length', exclusions) &&
-      passes(modelEndpoint, request.provider?.require_parameters !== true || supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions),
-  );
-  // Dropping one of these changes the answer, so endpoints that support it exclude the others.
-  return ['tools', 'response_format', 'verbosity'].reduce((modelEndpoints, parameter) => preferring(modelEndpoints, parameter, request), fitting);
+/** Of one model: endpoints with the capacity for the request, and with what it contains and requires. */
+function takingChat(request: ChatRequest, all: readonly ModelEndpoint[], size: () => PromptSize, exclusions: Exclusions): readonly ModelEndpoint[] {
+  const able = takingContent(request, fittingContext(request, all, size, exclusions), exclusions);
+  if (request.provider?.require_parameters !== true) return able;
+  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions));
 }
 
-function preferring(modelEndpoints: ModelEndpoint[], parameter: string, request: ChatRequest): ModelEndpoint[] {
-  if (request[parameter] === undefined) return modelEndpoints;
-  const able = modelEndpoints.filter(({ endpoint }) => supportsParameter(endpoint, parameter, request));
-  return able.length > 0 ? able : modelEndpoints;
+/** Dropping one of these changes the answer, so endpoints of the model that support it exclude the others. */
+const DECISIVE_PARAMETERS = ['tools', 'response_format', 'verbosity'];
+
+function supporting(request: ChatRequest, all: readonly ModelEndpoint[], exclusions: Exclusions): readonly ModelEndpoint[] {
+  return DECISIVE_PARAMETERS.reduce((left, parameter) => preferring(left, parameter, request, exclusions), all);
 }
 
-function fitsTokens({ max_completion_tokens: most = Infinity, context_length: context = Infinity }: EndpointConfig, request: ChatRequest): boolean {
-  const asked = request.max_completion_tokens ?? request.max_tokens ?? 0;
-  return asked <= most && asked < context;
+function preferring(all: readonly ModelEndpoint[], parameter: string, request: ChatRequest, exclusions: Exclusions): readonly ModelEndpoint[] {
+  if (request[parameter] === undefined) return all;
+  const supports = ({ endpoint }: ModelEndpoint) => supportsParameter(endpoint, parameter, request);
+  return all.some(supports) ? all.filter((modelEndpoint) => passes(modelEndpoint, supports(modelEndpoint), parameter, exclusions)) : all;
 }

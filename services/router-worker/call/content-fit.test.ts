@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type EndpointConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
-import { configuredProviders } from '../providers/registry.ts';
-import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
+import type { Candidate } from './candidates.ts';
+import { chosenCandidates } from './test-support/chosen.ts';
 
 /** Candidates for a model with one endpoint per provider: one, two … */
 function candidates(endpoints: readonly Partial<EndpointConfig>[], request: Partial<ChatRequest>): Candidate[] {
@@ -13,10 +13,7 @@ function candidates(endpoints: readonly Partial<EndpointConfig>[], request: Part
     models: [{ id: 'a/m', endpoints: endpoints.map((endpoint, at) => ({ provider: slugs[at], upstream_model: 'm', ...endpoint })) }],
     keys: [{ id: 'k', key: '${KEY}' }],
   });
-  return candidatesFor(
-    { request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens: null },
-    catalogueOf(config, configuredProviders(config)),
-  );
+  return chosenCandidates(config, request);
 }
 
 const slugsOf = (list: Candidate[]) => list.map(({ provider }) => provider.slug);

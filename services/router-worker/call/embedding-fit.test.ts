@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { EmbeddingCall } from '#shared/contracts/router/embedding-call.ts';
-import { configuredProviders } from '../providers/registry.ts';
-import { candidatesFor, catalogueOf } from './candidates.ts';
+import { chosenCandidates } from './test-support/chosen.ts';
 
 const providers = [
   { slug: 'east', kind: 'openai-compatible', profile: 'openai' },
@@ -27,12 +26,10 @@ const call: EmbeddingCall = { format: 'float', dimensions: null, inputType: null
 const picture = [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA' } }] }];
 
 function candidates(config: RouterConfig, embedding: Partial<EmbeddingCall> = {}, request: Partial<ChatRequest> = {}, more: object = {}) {
-  const catalogue = catalogueOf(config, configuredProviders(config));
-  const asked = { messages: [{ role: 'user' as const, content: 'hi' }], model: 'a/vectors', ...request };
-  return candidatesFor({ request: asked, maxTokens: null, embedding: { ...call, ...embedding }, ...more }, catalogue);
+  return chosenCandidates(config, { model: 'a/vectors', ...request }, { embedding: { ...call, ...embedding }, ...more });
 }
 
-const at = (list: ReturnType<typeof candidatesFor>) => list.map(({ provider, vectors }) => [provider.slug, vectors?.maxInputs]);
+const at = (list: ReturnType<typeof chosenCandidates>) => list.map(({ provider, vectors }) => [provider.slug, vectors?.maxInputs]);
 
 it('are the endpoints of providers that give vectors, with what each takes at once', () => {
   const config = configWith([{ provider: 'claude' }, { provider: 'east' }, { provider: 'west', max_inputs: 7 }, { provider: 'gem' }]);
@@ -101,17 +98,15 @@ describe('dimensions', () => {
 
 describe('models', () => {
   const config = configWith([{ provider: 'east' }]);
-  const catalogue = catalogueOf(config, configuredProviders(config));
-  const messages = [{ role: 'user' as const, content: 'hi' }];
 
   it('of the other use are refused alone, by name, and skipped beside others', () => {
-    const chat = (request: object) => candidatesFor({ request: { messages, ...request }, maxTokens: null }, catalogue).map(({ model }) => model.id);
+    const chat = (request: object) => chosenCandidates(config, request).map(({ model }) => model.id);
     expect(() => chat({ model: 'v' })).toThrow(expect.objectContaining({ code: 'request.invalid', message: expect.stringMatching(/v is an embedding model/) }));
     expect(() => candidates(config, {}, { model: 'a/chat' })).toThrow(expect.objectContaining({ message: expect.stringMatching(/no embedding model/) }));
     expect(chat({ models: ['a/vectors', 'a/chat'] })).toEqual(['a/chat']);
   });
 
   it('that chat are the default of chats, wherever they stand', () => {
-    expect(candidatesFor({ request: { messages }, maxTokens: null }, catalogue).map(({ model }) => model.id)).toEqual(['a/chat']);
+    expect(chosenCandidates(config).map(({ model }) => model.id)).toEqual(['a/chat']);
   });
 });

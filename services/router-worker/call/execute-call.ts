@@ -14,7 +14,9 @@ import type { Stage } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor, upstreamRequestOf } from './candidates.ts';
+import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
+import type { HealthView } from './health-view.ts';
 import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { type AttemptEnd, type Bill, billOf } from './usage.ts';
 
@@ -50,6 +52,8 @@ export interface Execution {
   /** Their subject. */
   framesAt: string;
   nowMs: number;
+  /** Called once, before the first attempt; not for a request that no decision was made about. */
+  decided?(decision: Decision): void;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
@@ -74,6 +78,7 @@ export interface ShownAnswer {
 
 export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
+  health: HealthView;
   /** Absent: those of pipeline/stages.ts. */
   stages?: readonly Stage[];
 }
@@ -136,8 +141,16 @@ async function runTransformed(pipeline: Pipeline, execution: Execution, observer
   return { ...outcome, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
 }
 
-function runStaged(request: ChatRequest, { parts }: Pipeline, { call, signal }: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
-  const candidates = candidatesFor({ request, maxTokens: call.maxTokens, reserved: call.reserved, embedding: call.embedding }, deps.catalogue);
+/** @throws `router.no_provider`, and as `candidatesFor` does */
+function runStaged(request: ChatRequest, { parts }: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+  const { call, signal } = execution;
+  const { catalogue, health } = deps;
+  const { candidates, decision } = candidatesFor(
+    { request, maxTokens: call.maxTokens, reserved: call.reserved, embedding: call.embedding },
+    { catalogue, rules: catalogue.rules.of(call.keyId), health, stickyTo: null, seed: call.callId },
+  );
+  execution.decided?.(decision);
+  if (candidates.length === 0) throw noProvider(decision);
   return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
 }
 

@@ -1,103 +1,144 @@
-import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { Decision, Ordered, RankedEndpoint, Strategy } from './decision.ts';
+import { DECISIVE, DefaultOrder, healthNameOf, type OrderInputs, type Rank } from './default-order.ts';
+import { expectedPrice } from './expected-price.ts';
+import type { EndpointHealth } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
+import { missesPreferredSpeed } from './preferred-speed.ts';
 
-type Preferences = NonNullable<ChatRequest['provider']>;
-type SortBy = 'price' | 'throughput' | 'latency';
+type SortBy = NonNullable<Decision['sortedBy']>;
+
+interface Ordering extends Ordered {
+  modelEndpoints: readonly ModelEndpoint[];
+}
+
+interface Ranked extends Rank {
+  modelEndpoint: ModelEndpoint;
+}
 
 /**
- * Orders endpoints by the caller's `order`, else its `sort`, else the configuration; model by model, unless the caller sorts across models. Without fallbacks
- * the providers in `order` remain, or the first endpoint.
+ * Orders endpoints by the caller's `order`, else its `sort`, else by a draw weighted by price, healthy ones first; model by model, unless the caller sorts
+ * across models. Without fallbacks the providers in `order` remain, or the first endpoint.
  */
-export function inOrderOf(
-  { provider, route, messages }: Pick<ChatRequest, 'provider' | 'route' | 'messages'>,
-  modelEndpoints: readonly ModelEndpoint[],
+export function inOrderOf(eligible: readonly ModelEndpoint[], inputs: OrderInputs, exclusions: Exclusions): Ordering {
+  const { order, allow_fallbacks: fallbacks } = inputs.request.provider ?? {};
+  const mayFallBack = fallbacks !== false;
+  if (order && order.length > 0) return inCallersOrder(order, mayFallBack, eligible, inputs, exclusions);
+  const ordering = inSortedOrder(eligible, inputs);
+  return mayFallBack || eligible.length < 2 ? ordering : firstOf(ordering, exclusions);
+}
+
+/** The named providers, each with its endpoints in the configuration's order; then the others in the default order. */
+function inCallersOrder(
+  order: readonly string[],
+  mayFallBack: boolean,
+  eligible: readonly ModelEndpoint[],
+  inputs: OrderInputs,
   exclusions: Exclusions,
-): ModelEndpoint[] {
-  const preferences = provider ?? {};
-  const { order, allow_fallbacks: mayFallBack } = preferences;
-  if (order && order.length > 0) return inCallersOrder(order, mayFallBack !== false, modelEndpoints, exclusions);
-  const sorted = inSortedOrder(preferences, route ?? 'fallback', messages, modelEndpoints);
-  return mayFallBack === false ? sorted.slice(0, 1) : sorted;
+): Ordering {
+  const rankOf = callersRanks(order);
+  const remaining = mayFallBack
+    ? eligible
+    : eligible.filter((modelEndpoint) => passes(modelEndpoint, rankOf(modelEndpoint) < order.length, 'allowed_providers', exclusions));
+  const modelRankOf = modelRanks(eligible);
+  const defaults = new DefaultOrder({ ...inputs, stickyTo: null });
+  const ranked = remaining.map((modelEndpoint): Ranked => {
+    const keys = [modelRankOf(modelEndpoint), rankOf(modelEndpoint)];
+    if (rankOf(modelEndpoint) < order.length) return { modelEndpoint, keys, listed: unranked(modelEndpoint) };
+    const rank = defaults.rankOf(modelEndpoint);
+    return { modelEndpoint, keys: [...keys, ...rank.keys], listed: rank.listed };
+  });
+  return orderingOf(ranked, { strategy: () => 'order', sortedBy: null, seed: defaults.seed });
 }
 
-/** The named providers, then the others as configured. */
-function inCallersOrder(order: readonly string[], mayFallBack: boolean, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
-  const rankOf = ({ provider }: ModelEndpoint) => (order.includes(provider.slug) ? order.indexOf(provider.slug) : order.length);
-  const eligible = modelEndpoints.filter((modelEndpoint) =>
-    passes(modelEndpoint, mayFallBack || order.includes(modelEndpoint.provider.slug), 'allowed_providers', exclusions),
-  );
-  return sortedBy(eligible, [modelRanks(modelEndpoints), rankOf]);
+/** The place of the first slug in the list that names the endpoint; behind all for others. */
+function callersRanks(order: readonly string[]): (modelEndpoint: ModelEndpoint) => number {
+  const rankOfSlug = new Map<string, number>();
+  for (const [rank, slug] of order.entries()) if (!rankOfSlug.has(slug)) rankOfSlug.set(slug, rank);
+  return ({ slugs }) => slugs.reduce((lowest, slug) => Math.min(lowest, rankOfSlug.get(slug) ?? order.length), order.length);
 }
 
-/** Endpoints that miss a preferred speed come last. Without a sort those that read the reasoning sent back come first. Ties keep the configuration's order. */
-function inSortedOrder(
-  preferences: Preferences,
-  route: 'fallback' | 'sort',
-  messages: ChatRequest['messages'],
-  modelEndpoints: readonly ModelEndpoint[],
-): ModelEndpoint[] {
-  if (modelEndpoints.length < 2) return [...modelEndpoints];
-  const { sort } = preferences;
+function inSortedOrder(eligible: readonly ModelEndpoint[], inputs: OrderInputs): Ordering {
+  const [only] = eligible;
+  if (only !== undefined && eligible.length === 1) {
+    return { modelEndpoints: eligible, strategy: 'single', sortedBy: null, seed: null, candidates: [unranked(only)] };
+  }
+  const { provider, route } = inputs.request;
+  const { sort } = provider ?? {};
   const by = typeof sort === 'string' ? sort : (sort?.by ?? null);
   // `route` is the legacy form.
   const partition = (typeof sort === 'string' ? null : sort?.partition) ?? (route === 'sort' ? 'none' : 'model');
-  const missing = (modelEndpoint: ModelEndpoint) => (missesPreferredSpeed(modelEndpoint, preferences) ? 1 : 0);
-  const amount = by === null ? [readsReasoningOf(messages)] : [(modelEndpoint: ModelEndpoint) => amountOf(modelEndpoint, by)];
-  return sortedBy(modelEndpoints, [...(partition === 'model' ? [modelRanks(modelEndpoints)] : []), missing, ...amount]);
+  const modelRankOf = modelRanks(eligible);
+  if (by !== null) return sortedBy(by, eligible, partition === 'model' ? modelRankOf : () => 0, inputs);
+  const defaults = new DefaultOrder(inputs);
+  const ranked = eligible.map((modelEndpoint): Ranked => {
+    const { keys, listed } = defaults.rankOf(modelEndpoint);
+    const rank = modelRankOf(modelEndpoint);
+    // Across models health and speed count before the order of models; prices of different models are not compared.
+    return { modelEndpoint, keys: partition === 'model' ? [rank, ...keys] : [...keys.slice(0, DECISIVE), rank, ...keys.slice(DECISIVE)], listed };
+  });
+  return orderingOf(ranked, { strategy: defaults.strategyOf, sortedBy: null, seed: defaults.seed });
 }
 
-/** Reasoning is lost at an endpoint of another dialect. */
-function readsReasoningOf(messages: ChatRequest['messages']): (modelEndpoint: ModelEndpoint) => number {
-  const formats = reasoningFormats(messages);
-  return ({ provider: { reasoningFormat: format } }) => (format !== null && formats.has(format) ? 0 : 1);
+/** Nothing is drawn: health demotes only endpoints that would fail. */
+function sortedBy(by: SortBy, eligible: readonly ModelEndpoint[], modelRankOf: (modelEndpoint: ModelEndpoint) => number, inputs: OrderInputs): Ordering {
+  const mix = by === 'price' ? inputs.mix() : null;
+  const ranked = eligible.map((modelEndpoint): Ranked => {
+    const health = inputs.health.of(modelEndpoint);
+    const isSlow = missesPreferredSpeed(health, inputs.request.provider ?? {});
+    const price = mix === null || modelEndpoint.prices === null ? null : expectedPrice(modelEndpoint.prices, mix);
+    const keys = [modelRankOf(modelEndpoint), health.isOpen ? 1 : 0, isSlow ? 1 : 0, amountOf(by, health, price)];
+    return { modelEndpoint, keys, listed: { endpoint: modelEndpoint.id, health: healthNameOf(health), price, weight: null, ...(isSlow && { slow: true }) } };
+  });
+  return orderingOf(ranked, { strategy: () => 'sort', sortedBy: by, seed: null });
 }
 
-function reasoningFormats(messages: ChatRequest['messages']): ReadonlySet<unknown> {
-  const formats = new Set<unknown>();
-  for (const message of messages) {
-    const details = message.role === 'assistant' ? message.reasoning_details : null;
-    for (const detail of Array.isArray(details) ? details : []) formats.add(detail?.format);
-  }
-  return formats;
-}
-
-/** Sort key: lowest is best, unknown last. */
-function amountOf({ endpoint: { prices, speed } }: ModelEndpoint, by: SortBy): number {
+/** Lowest is best, unknown last. */
+function amountOf(by: SortBy, { tokensPerSecond, firstTokenSeconds }: EndpointHealth, price: number | null): number {
   switch (by) {
     case 'price':
-      return prices === undefined ? Number.POSITIVE_INFINITY : Number(prices.prompt) + Number(prices.completion);
+      return price ?? Number.POSITIVE_INFINITY;
     case 'throughput':
-      return -(speed?.tokens_per_second ?? Number.NEGATIVE_INFINITY);
+      return -(tokensPerSecond?.p50 ?? Number.NEGATIVE_INFINITY);
     case 'latency':
-      return speed?.first_token_seconds ?? Number.POSITIVE_INFINITY;
+      return firstTokenSeconds?.p50 ?? Number.POSITIVE_INFINITY;
   }
-}
-
-/** Only medians are known; one that misses a stricter percentile's cutoff surely misses that percentile. */
-function missesPreferredSpeed({ endpoint: { speed } }: ModelEndpoint, preferences: Preferences): boolean {
-  const { preferred_min_throughput: minThroughput, preferred_max_latency: maxLatency } = preferences;
-  return (
-    cutoffs(minThroughput).some((cutoff) => (speed?.tokens_per_second ?? 0) < cutoff) ||
-    cutoffs(maxLatency).some((cutoff) => (speed?.first_token_seconds ?? Number.POSITIVE_INFINITY) > cutoff)
-  );
-}
-
-function cutoffs(given: Preferences['preferred_max_latency']): number[] {
-  if (given === null || given === undefined) return [];
-  return typeof given === 'number' ? [given] : Object.values(given);
 }
 
 function modelRanks(modelEndpoints: readonly ModelEndpoint[]): (modelEndpoint: ModelEndpoint) => number {
-  const models = [...new Set(modelEndpoints.map(({ model }) => model))];
-  return ({ model }) => models.indexOf(model);
+  const ranks = new Map<unknown, number>();
+  for (const { model } of modelEndpoints) if (!ranks.has(model)) ranks.set(model, ranks.size);
+  return ({ model }) => ranks.get(model) ?? ranks.size;
 }
 
-function sortedBy(modelEndpoints: readonly ModelEndpoint[], amounts: readonly ((modelEndpoint: ModelEndpoint) => number)[]): ModelEndpoint[] {
-  return modelEndpoints.toSorted((left, right) => {
-    for (const amount of amounts) {
-      const [one, other] = [amount(left), amount(right)];
-      if (one !== other) return one < other ? -1 : 1;
-    }
-    return 0;
-  });
+function unranked({ id }: ModelEndpoint): RankedEndpoint {
+  return { endpoint: id, health: null, price: null, weight: null };
+}
+
+/** @param why the strategy by the first candidate */
+function orderingOf(ranked: Ranked[], why: { strategy(first: RankedEndpoint): Strategy; sortedBy: SortBy | null; seed: string | null }): Ordering {
+  ranked.sort(({ keys: left }, { keys: right }) => compared(left, right));
+  const candidates = ranked.map(({ listed }) => listed);
+  const [first] = candidates;
+  return {
+    modelEndpoints: ranked.map(({ modelEndpoint }) => modelEndpoint),
+    strategy: first === undefined ? 'single' : why.strategy(first),
+    sortedBy: why.sortedBy,
+    seed: why.seed,
+    candidates,
+  };
+}
+
+function compared(left: readonly number[], right: readonly number[]): number {
+  for (const [at, one] of left.entries()) {
+    const other = right[at];
+    if (other === undefined) return 0;
+    if (one !== other) return one < other ? -1 : 1;
+  }
+  return 0;
+}
+
+/** The others are listed as excluded: they are not tried. */
+function firstOf(ordering: Ordering, exclusions: Exclusions): Ordering {
+  for (const other of ordering.modelEndpoints.slice(1)) passes(other, false, 'allow_fallbacks', exclusions);
+  return { ...ordering, modelEndpoints: ordering.modelEndpoints.slice(0, 1), candidates: ordering.candidates.slice(0, 1) };
 }

@@ -9,9 +9,9 @@ import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { pipelineFor } from '../pipeline/pipeline.ts';
 import { stages } from '../pipeline/stages.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
-import { configuredProviders } from '../providers/registry.ts';
-import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
+import type { Candidate } from './candidates.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
+import { chosenCandidates } from './test-support/chosen.ts';
 import { VectorBudget } from './vector-budget.ts';
 
 const say = (text: string): ProviderPart => ({ type: 'text-delta', text });
@@ -39,8 +39,7 @@ function configOf(endpoints: readonly string[], contexts: Record<string, number>
 }
 
 function candidatesOf(config: RouterConfig, request: Partial<ChatRequest> = {}): Candidate[] {
-  const catalogue = catalogueOf(config, configuredProviders(config));
-  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens: null }, catalogue);
+  return chosenCandidates(config, request);
 }
 
 interface Run {

@@ -9,6 +9,7 @@ import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { catalogueOf } from '../call/candidates.ts';
 import { executeCall } from '../call/execute-call.ts';
+import { configuredSpeeds } from '../call/health-view.ts';
 import { VectorBudget } from '../call/vector-budget.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
@@ -78,6 +79,7 @@ async function execute(given: readonly Stage[], { want = 'body', fields = {} }: 
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
       catalogue: catalogueOf(config, configuredProviders(config)),
+      health: configuredSpeeds,
       stages: given,
     },
   );

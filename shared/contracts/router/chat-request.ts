@@ -94,7 +94,17 @@ export const providerPreferences = z.looseObject({
   ignore: slugs,
   quantizations: z.array(z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32', 'unknown'])).nullish(),
   sort: z.union([sortBy, z.looseObject({ by: sortBy.nullish(), partition: z.enum(['model', 'none']).nullish() })]).nullish(),
-  max_price: z.looseObject({ prompt: priceCeiling, completion: priceCeiling, image: priceCeiling, audio: priceCeiling, request: priceCeiling }).optional(),
+  max_price: z
+    .looseObject({
+      prompt: priceCeiling,
+      completion: priceCeiling,
+      image: priceCeiling,
+      audio: priceCeiling,
+      request: priceCeiling,
+      /** Beyond the contract: per search of the provider. */
+      web_search: priceCeiling,
+    })
+    .optional(),
   preferred_min_throughput: cutoff,
   preferred_max_latency: cutoff,
   min_throughput: z.number().nullish(),
@@ -129,7 +139,7 @@ export type PluginId = z.infer<typeof knownPlugin>['id'];
 const KNOWN_PLUGINS: ReadonlySet<string> = new Set(knownPlugin.options.map((option) => option.shape.id.value));
 /** Unknown plugins are accepted, like unknown fields. `abort`: otherwise the error of an invalid known plugin would name its id. */
 const otherPlugin = z.looseObject({ id: z.string().refine((id) => !KNOWN_PLUGINS.has(id), { abort: true }) });
-const plugin = z.union([knownPlugin, otherPlugin]);
+export const plugin = z.union([knownPlugin, otherPlugin]);
 
 /**
  * Body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept: clients may be newer. Absent

@@ -7,7 +7,7 @@ export interface EndpointEntry {
   model_id: string;
   model_name: string;
   provider_name: string;
-  /** The provider's slug, as in `provider.order`, `only` and `ignore` of requests. */
+  /** The endpoint's slug, as in `provider.order`, `only` and `ignore` of requests. */
   tag: string;
   /** Tokens; 0: not known, since clients require a number. */
   context_length: number;

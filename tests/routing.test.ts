@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inParallel } from './helpers/in-parallel.ts';
+import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
+
+const variables = { ONE: 'sk-one', NARROW: 'sk-narrow', MANAGER: 'sk-manager' };
+const priced = (provider: string, price: string, more: object = {}) => ({
+  provider,
+  upstream_model: 'm',
+  prices: { prompt: price, completion: price },
+  ...more,
+});
+const config = {
+  providers: ['cheap', 'dear', 'barred'].map((slug) => ({ slug, kind: 'scripted' })),
+  models: [{ id: 'a/one', endpoints: [priced('dear', '3', { tag: 'dear/turbo' }), priced('cheap', '1'), priced('barred', '0')] }],
+  keys: [
+    { id: 'one', key: '${ONE}' },
+    { id: 'narrow', key: '${NARROW}', account: { allowed_providers: ['dear'] } },
+    { id: 'manager', key: '${MANAGER}', management: true },
+  ],
+  account: { ignored_providers: ['barred'] },
+};
+const CALLS = 600;
+const AT_ONCE = 16;
+
+let router: RouterInProcess;
+beforeAll(async () => {
+  router = await openRouterInProcess({ config, variables });
+}, 60_000);
+afterAll(() => router.close());
+
+async function complete(key: string, fields: object = {}): Promise<{ response: Response; provider: string; body: { error?: { metadata: object } } }> {
+  const response = await fetch(`${router.url}/api/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'a/one', messages: [{ role: 'user', content: 'Hello!' }], ...fields }),
+  });
+  const body = (await response.json()) as { provider?: string; error?: { metadata: object } };
+  return { response, provider: body.provider ?? '', body };
+}
+
+it('of two providers the one at a third of the price answers nine of ten calls', async () => {
+  const providers: string[] = [];
+  await inParallel(Array.from({ length: CALLS }), AT_ONCE, async () => {
+    providers.push((await complete('sk-one')).provider);
+  });
+
+  // Five standard deviations of six hundred draws.
+  expect(Math.abs(providers.filter((provider) => provider === 'cheap').length / CALLS - 0.9)).toBeLessThan(0.065);
+  expect(new Set(providers)).toEqual(new Set(['cheap', 'dear']));
+}, 120_000);
+
+it('the rules of the account hold for each key, those of a key for it alone, whatever a request asks for', async () => {
+  const made = await fetch(`${router.url}/api/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer sk-manager', 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'made over HTTP' }),
+  });
+  const { key } = (await made.json()) as { key: string };
+  const preferring = { provider: { order: ['barred', 'cheap'] } };
+
+  expect((await complete('sk-one', preferring)).provider).toBe('cheap');
+  expect((await complete(key, preferring)).provider).toBe('cheap');
+  expect((await complete('sk-narrow', preferring)).provider).toBe('dear');
+});
+
+it('what no provider can serve is 503 with the filters, and is not to be repeated', async () => {
+  const { response, body } = await complete('sk-narrow', { provider: { only: ['cheap'] } });
+
+  expect(response.status).toBe(503);
+  expect(response.headers.get('x-should-retry')).toBe('false');
+  expect(body.error?.metadata).toMatchObject({
+    excluded_by: [{ filter: 'allowed_providers', endpoints: ['a/one@dear/turbo', 'a/one@cheap', 'a/one@barred'] }],
+  });
+});
+
+it('a call that may not fall back ends with the error of its provider', async () => {
+  const failing = { messages: [{ role: 'user', content: '!fail connect' }], provider: { order: ['cheap'], allow_fallbacks: false } };
+  const { response, body } = await complete('sk-one', failing);
+
+  expect([response.status, body.error?.metadata]).toEqual([502, expect.objectContaining({ provider_name: 'cheap' })]);
+});
