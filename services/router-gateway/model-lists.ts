@@ -141,10 +141,11 @@ function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
   return {
     prompt: pricePerToken(prices.prompt),
     completion: pricePerToken(prices.completion),
-    // Not per token: USD per call, picture and recording, in the configuration too.
+    // Not per token: USD per call, picture, recording and search, in the configuration too.
     ...(prices.request !== undefined && { request: prices.request }),
     ...(prices.image !== undefined && { image: prices.image }),
     ...(prices.audio !== undefined && { audio: prices.audio }),
+    ...(prices.web_search !== undefined && { web_search: prices.web_search }),
     ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
     ...(prices.cache_write !== undefined && { input_cache_write: pricePerToken(prices.cache_write) }),
     ...(prices.cache_write_1h !== undefined && { input_cache_write_1h: pricePerToken(prices.cache_write_1h) }),

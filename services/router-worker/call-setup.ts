@@ -3,6 +3,7 @@ import { pauseFor } from '#bus/pause.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Catalogue, candidatesFor } from './call/candidates.ts';
+import { configuredSpeeds } from './call/health-view.ts';
 import type { RouterSetup } from './router-setup.ts';
 import type { Setups } from './setups.ts';
 
@@ -57,10 +58,10 @@ export function enterSetup({ admittedUnder }: RouterCall, running: RunningItem, 
 }
 
 /** What the configuration does not serve has no candidates. */
-function isServable({ request, maxTokens, reserved, embedding }: RouterCall, catalogue: Catalogue): boolean {
+function isServable({ callId, keyId, request, maxTokens, reserved, embedding }: RouterCall, catalogue: Catalogue): boolean {
+  const circumstances = { catalogue, rules: catalogue.rules.of(keyId), health: configuredSpeeds, stickyTo: null, seed: callId };
   try {
-    candidatesFor({ request, maxTokens, reserved, embedding }, catalogue);
-    return true;
+    return candidatesFor({ request, maxTokens, reserved, embedding }, circumstances).candidates.length > 0;
   } catch {
     return false;
   }

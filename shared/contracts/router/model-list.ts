@@ -10,6 +10,7 @@ export interface ModelPricing {
   image?: string;
   /** USD per recording. */
   audio?: string;
+  web_search?: string;
   input_cache_read?: string;
   input_cache_write?: string;
   input_cache_write_1h?: string;
