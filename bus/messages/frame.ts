@@ -106,7 +106,7 @@ export function textFrame(address: FrameAddress, text: string): Uint8Array {
 
 /** `body` is one line of JSON. */
 export function errorFrame(address: FrameAddress, status: number, body: string, events: string): Uint8Array {
-  return Buffer.from(`${cased('e', address)}${status}\n${body}\n${idLineOf(address)}${events}`, 'utf8');
+  return Buffer.from(`${cased('e', address)}${status}\n${body}\n${idLineOf(address)}${numbered(events, address)}`, 'utf8');
 }
 
 export function bodyFrame(status: number, body: string): Uint8Array {
@@ -136,6 +136,14 @@ function numbered(events: string, { callId, attempt, seq }: FrameAddress): strin
 export function isLastFrame(bytes: Uint8Array): boolean {
   const kind = KINDS[((bytes[0] as number) | SMALL) as keyof typeof KINDS];
   return kind === 'done' || kind === 'error' || kind === 'body';
+}
+
+/** The number of its events: of the empty lines that close them. */
+export function eventsIn(sse: Uint8Array): number {
+  const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
+  let events = 0;
+  for (let at = bytes.indexOf(EVENT_END); at >= 0; at = bytes.indexOf(EVENT_END, at + EVENT_END.length)) events += 1;
+  return events;
 }
 
 /** The bytes after the first `events` events, as a view; empty for none. */

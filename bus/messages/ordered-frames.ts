@@ -32,6 +32,8 @@ export interface FrameHandler {
   onText(frame: TextFrame, template: EventTemplate): void;
   /** A higher attempt begins, of which this frame came first. @returns false when it is not to be read */
   onAttempt(frame: NumberedFrame): boolean;
+  /** Of a resumed reader: the last event that it has, once it is found. Not called for one that begins before a frame's first event. */
+  onPosition?(sse: Uint8Array): void;
   /** The terminal frame, of which a resumed reader has all events. */
   onNothingLeft(): void;
   /** A frame before this one is missing, or the template of this one, and no replay has it. */
@@ -144,8 +146,10 @@ export class OrderedFrames {
   #deliverRest(frame: NumberedFrame, events: number): void {
     if (frame.kind === 'text') {
       if (events === 0) this.#handler.onText(frame, this.#template as EventTemplate);
+      else this.#handler.onPosition?.((this.#template as EventTemplate).eventOf(frame.seq, frame.text));
       return;
     }
+    if (events > 0) this.#handler.onPosition?.(behindEvents(frame.sse, events - 1));
     const sse = behindEvents(frame.sse, events);
     if (sse.byteLength > 0) this.#handler.onReady({ ...frame, sse });
     else if (frame.kind === 'done' || frame.kind === 'error') this.#handler.onNothingLeft();

@@ -93,19 +93,24 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     await reservations?.stop();
   });
   const callDeps = { ...deps, reservations, rates, detached };
-  const calls = [...surfaces].flatMap(([name, surface]) => (surface.request === null ? [] : [modelCall({ name, surface, form: surface.request }, callDeps)]));
+  const calls = [...surfaces].flatMap(([name, surface]) => {
+    const form = surface.request;
+    return form === null ? [] : [{ form, route: modelCall({ name, surface, form }, callDeps) }];
+  });
   const accountDeps = { ...deps, limits: deps.accountLimits ?? accountLimits };
   const management = account(accountDeps);
   const exchange = keyExchange(accountDeps);
   const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
+  const callChecks = [open, byKey, keyScopes.modelsOnly];
+  const elsewhere = calls.flatMap(({ form, route }) => (form.otherPrefixes ?? []).map((prefix) => ({ prefix, checks: callChecks, routes: [route] })));
   const published = PREFIXES.flatMap((prefix) => [
-    { prefix, checks: [open, byKey, keyScopes.modelsOnly], routes: [...calls, resumeGeneration(deps)] },
+    { prefix, checks: callChecks, routes: [...calls.map(({ route }) => route), resumeGeneration(deps)] },
     { prefix, checks: [open, byKey], routes: [listModels(setup), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },
   ]);
-  addRoutes(app, [...published, { checks: [open], routes: [keyApproval(accountDeps)] }, { routes: [health({ bus, admission })] }]);
+  addRoutes(app, [...published, ...elsewhere, { checks: [open], routes: [keyApproval(accountDeps)] }, { routes: [health({ bus, admission })] }]);
   return app;
 }
 

@@ -17,7 +17,7 @@ export interface GatewaySetup {
   models: ModelIndex;
   modelLists: ModelLists;
   /** Header value; null when nothing is ignored. */
-  ignoredIn(request: ModelRequest): string | null;
+  ignoredIn(request: ModelRequest, otherNames: readonly string[]): string | null;
   /** Pages of these may send requests. */
   origins: ReadonlySet<string>;
   /** By the provider's slug. */

@@ -99,16 +99,21 @@ const rulesWith = (debugEcho: boolean) => new Map<string, Rule>(Object.entries({
 /**
  * Builds the header's value for a request: paths of ignored plugins and fields, comma-separated; null when there are none.
  * Unknown parameters are listed although upstreams get them, unless an endpoint declares them as supported: a misspelt one must show.
+ * `otherNames` stand before them: fields of another API that have no counterpart in a chat.
  */
-export function ignoredFields({ models, debug_echo: debugEcho }: Pick<RouterConfig, 'models' | 'debug_echo'>): (request: ChatRequest) => string | null {
+export function ignoredFields({
+  models,
+  debug_echo: debugEcho,
+}: Pick<RouterConfig, 'models' | 'debug_echo'>): (request: ChatRequest, otherNames?: readonly string[]) => string | null {
   const topLevel = rulesWith(debugEcho);
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
-  return (request) => {
+  return (request, otherNames = []) => {
     let paths: HeaderPaths | null = null;
     const name = (path: string) => {
       paths ??= new HeaderPaths();
       return paths.add(path);
     };
+    for (const other of otherNames) name(encodedName(other));
     for (const field in request) {
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;

@@ -178,6 +178,7 @@ async function settleCall(
     },
     ending: (ending) => record.store(ending),
     capturesContent: deps.tracing.content !== 'off',
+    failures: deps.failures,
   };
   const executing =
     error === null

@@ -70,7 +70,7 @@ function publishedIn({ call, surface }: PublishedCall, frames: readonly Uint8Arr
     }
     kind = 'end';
     const values = frame.kind === 'body' ? [jsonIn(Buffer.from(frame.body).toString('utf8'))] : dataIn(frame.sse);
-    for (const value of values) addStated(shown, value);
+    for (const value of values) addStated(shown, surface, value);
   }
   return kind === 'nothing' ? { kind } : { kind, shown };
 }
@@ -92,14 +92,19 @@ function eventsOf(callId: string, frame: Extract<Frame, { kind: 'content' | 'tex
 
 function addContent(shown: Shown, surface: Surface, events: Uint8Array): void {
   for (const value of dataIn(events)) {
-    addHead(shown, value);
+    addHead(shown, statedIn(surface, value));
     for (const part of surface.partsIn?.(value) ?? []) addPart(shown.answer, part);
   }
 }
 
-function addStated(shown: Shown, value: unknown): void {
-  addHead(shown, value);
-  const { success, data } = stated.safeParse(value);
+function statedIn({ statedIn: read }: Surface, value: unknown): unknown {
+  return read === undefined ? value : read(value);
+}
+
+function addStated(shown: Shown, surface: Surface, value: unknown): void {
+  const said = statedIn(surface, value);
+  addHead(shown, said);
+  const { success, data } = stated.safeParse(said);
   if (!success) return;
   const { prompt_tokens, completion_tokens, prompt_tokens_details: read, completion_tokens_details: made, cost } = data.usage;
   const usage: ProviderUsage = {

@@ -1,4 +1,5 @@
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
+import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import { type Catalogue, catalogueOf } from './call/candidates.ts';
 import { type Upstreams, upstreamsOf } from './call-span.ts';
 import type { ProviderAdapter, ProviderTimeouts } from './providers/provider.ts';
@@ -15,6 +16,8 @@ export interface RouterSetup {
   upstreams: Upstreams;
   /** Ceiling on the completion tokens of requests that have none, where credit is reserved for them. */
   defaultCompletionTokens: number;
+  /** How streams end that fail behind content, where their API has several events for it. */
+  failures: FailureEvent;
 }
 
 /** `close` once no call uses the setup. */
@@ -33,6 +36,7 @@ export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<Provi
     timeouts: { connectMs, firstTokenMs, idleMs },
     upstreams: upstreamsOf(configured),
     defaultCompletionTokens: config.default_completion_tokens,
+    failures: config.errors,
     close,
   };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { plugin } from '../contracts/router/chat-request.ts';
 import { embeddingLimits } from '../contracts/router/embedding-request.ts';
+import { failureEvents } from '../contracts/router/response-object.ts';
 import { MAX_LIMIT_USD } from '../credit/nano-usd.ts';
 import { hashInReference } from '../keys/key-reference.ts';
 
@@ -164,6 +165,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     default_completion_tokens: z.number().int().min(1).max(10_000_000).default(4_096),
     /** Whether requests may ask for the bodies that upstreams get (`debug.echo_upstream_body`). For development: the echo may show what a provider is asked. */
     debug_echo: z.boolean().default(true),
+    /** How streams of /responses end that fail behind content. */
+    errors: z.enum(failureEvents).default('response.failed'),
     /** Pages of these origins may send requests; of others, only the gateway's own host. */
     cors: z.strictObject({ origins: z.array(origin).max(1_000).default([]) }).prefault({}),
     timeouts: z

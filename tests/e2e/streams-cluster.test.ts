@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { get, type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
+import { readEvents } from '../../shared/surfaces/responses/test-support/read-events.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
 import { OTHER_KEY, openScriptedProviders, plannedCall, plannedRequests, requestFor, type ScriptedProviders } from '../helpers/scripted-deployment.ts';
@@ -30,6 +31,16 @@ function ask(url: string, plan: Plan, { stream = true, headers = {} }: { stream?
   client.answer.catch(() => {});
   return { plan, client };
 }
+
+/** The same call in the dialect of /responses. */
+function askResponse(url: string, plan: Plan): Asked {
+  const { messages: input, ...request } = requestFor(plan, 'first', true);
+  const client = post(`${url}/api/v1/responses`, { ...request, input }, { authorization: `Bearer ${cluster.keys.routerKey}` });
+  client.answer.catch(() => {});
+  return { plan, client };
+}
+
+const numbersIn = (text: string) => readEvents(text).map(({ sequence_number }) => sequence_number);
 
 function resume(callId: string, headers: Record<string, string> = {}, key = cluster.keys.routerKey) {
   return get(`${elsewhere}/api/v1/generations/${callId}/stream`, { authorization: `Bearer ${key}`, ...headers });
@@ -63,6 +74,8 @@ afterAll(async () => {
 describe('a worker is killed, and then a gateway', () => {
   let unshown: Asked;
   let shown: Asked;
+  let shownResponse: Asked;
+  let interruptedResponse: Asked;
   let accumulated: Asked;
   let interrupted: Asked[];
   let forsaken: Asked[];
@@ -73,10 +86,11 @@ describe('a worker is killed, and then a gateway', () => {
     const again: Step[] = [{ say: 'word', times: 20 }, ...ended];
     unshown = ask(elsewhere, plannedRequests({ first: [['headers', 'hold'], again] }));
     shown = ask(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }));
+    shownResponse = askResponse(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }));
     accumulated = ask(elsewhere, plannedRequests({ first: [[{ say: 'word', times: 3 }, 'hold'], again] }), { stream: false });
-    await eventually(() => callsOf(unshown).length === 1 && saidOf(shown) === 3 && saidOf(accumulated) === 3);
-    const shownSoFar = await shown.client.answer;
-    await eventually(() => shownSoFar.text.includes('word2'));
+    await eventually(() => callsOf(unshown).length === 1 && saidOf(shown) === 3 && saidOf(shownResponse) === 3 && saidOf(accumulated) === 3);
+    const shownSoFar = await Promise.all([shown.client.answer, shownResponse.client.answer]);
+    await eventually(() => shownSoFar.every(({ text }) => text.includes('word2')));
     const [worker] = cluster.running('router-worker');
     await cluster.add('router-worker');
     worker?.signal('SIGKILL');
@@ -84,11 +98,12 @@ describe('a worker is killed, and then a gateway', () => {
 
     // From fast to slow: some are cut between two frames, some in the middle of a write.
     interrupted = [1, 2, 5, 10, 20].map((everyMs) => ask(gateway, plannedCall({ first: [{ say: 'word', times: 4_000 / everyMs, everyMs }, ...ended] })));
+    interruptedResponse = askResponse(gateway, plannedCall({ first: [{ say: 'word', times: 800, everyMs: 5 }, ...ended] }));
     const endless: Step[] = [{ say: 'word', times: 10_000, everyMs: 100 }];
     forsaken = [true, true, false].map((stream) => ask(gateway, plannedCall({ first: endless }), { stream }));
     detached = ask(gateway, plannedCall({ first: [{ say: 'word', times: 50, everyMs: 100 }, ...ended] }), { headers: { 'x-detach': 'true' } });
-    await eventually(() => [...interrupted, ...forsaken, detached].every((asked) => saidOf(asked) > 5));
-    const answers = await Promise.all([...interrupted, detached].map(({ client }) => client.answer));
+    await eventually(() => [...interrupted, interruptedResponse, ...forsaken, detached].every((asked) => saidOf(asked) > 5));
+    const answers = await Promise.all([...interrupted, interruptedResponse, detached].map(({ client }) => client.answer));
     await eventually(() => answers.every(({ text }) => text.includes('word5')));
     const [victim] = cluster.running('router-gateway');
     expect(victim?.url).toBe(gateway);
@@ -114,6 +129,20 @@ describe('a worker is killed, and then a gateway', () => {
       expect(readStream(whole.text)).toMatchObject({ text: words(times), ends: ['done'], behindEnd: 0, finishes: ['stop'], usages: 1 });
       expect(callsOf({ client, plan })).toHaveLength(1);
     }
+  });
+
+  it('DESIGN 7: a stream of /responses that was cut with its gateway goes on at another, and its events are numbered without a gap', async () => {
+    const answer = await interruptedResponse.client.answer;
+    expect(await answer.ended).toBe(false);
+    const received = receivedOf(answer.text);
+    const lastId = received.slice(received.lastIndexOf('id: ') + 'id: '.length).split('\n', 1)[0] ?? '';
+    const rest = await resume(String(answer.headers['x-generation-id']), { 'last-event-id': lastId });
+    expect([rest.status, await rest.ended]).toEqual([200, true]);
+
+    const events = readEvents(received + rest.text);
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+    expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { output_text: words(800) } });
+    expect(callsOf(interruptedResponse)).toHaveLength(1);
   });
 
   it('DESIGN 7: a call that its client detached goes on though its gateway dies and it has no reader, and can be read afterwards', async () => {
@@ -173,6 +202,20 @@ describe('a worker is killed, and then a gateway', () => {
 
     expect(readStream(streamed)).toMatchObject({ text: words(3), ends: [502], behindEnd: 0, finishes: ['error'] });
     expect(callsOf(shown)).toHaveLength(1);
+  });
+
+  it('DESIGN 7: a stream of /responses of which a part was shown ends with an error event when its worker dies, with the number that follows', async () => {
+    const streamed = await wholeStream(shownResponse);
+    const numbers = numbersIn(streamed);
+
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    expect(readEvents(streamed).at(-1)).toMatchObject({
+      type: 'error',
+      code: 'server_error',
+      error_type: 'provider_unavailable',
+      error: { code: 'server_error' },
+    });
+    expect(callsOf(shownResponse)).toHaveLength(1);
   });
 
   it('DESIGN 7: streams that the broker is lost to in their middle end in exactly one of [DONE] and the error chunk, and leave nothing out', async () => {

@@ -28,6 +28,7 @@ function tablesIn(file: string) {
 
 export const requestTables = tablesIn('request-tables.json');
 export const embeddingTables = tablesIn('embedding-tables.json');
+export const responsesTables = tablesIn('responses-tables.json');
 type Table = (typeof requestTables)[number];
 
 interface Case {

@@ -1,6 +1,7 @@
 import { Agent, request as send } from 'node:http';
 import { expect } from 'vitest';
 import { z } from 'zod';
+import { readEvents } from '../../shared/surfaces/responses/test-support/read-events.ts';
 import type { HostileBody } from './mutate-body.ts';
 
 /** Beyond it a request hangs; no limit of the router is as long in these tests. */
@@ -72,6 +73,21 @@ const completion = z.looseObject({
   object: z.literal('chat.completion'),
   choices: z.array(z.looseObject({ finish_reason: z.string() })).length(1),
 });
+
+const response = z.looseObject({ id: z.string(), object: z.literal('response'), status: z.enum(['completed', 'incomplete']) });
+
+/** The same of /responses, whose events have numbers. */
+export function expectResponse({ contentType, text }: HostileReply): void {
+  if (contentType.startsWith('application/json')) {
+    response.parse(JSON.parse(text));
+    return;
+  }
+  expect(contentType).toMatch(/^text\/event-stream/);
+  const events = readEvents(text);
+  expect(events[0]?.type).toBe('response.created');
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+  response.parse(events.at(-1)?.['response']);
+}
 
 /** A whole answer, or a stream that ends in order and has no error. */
 export function expectAnswer({ contentType, text }: HostileReply): void {

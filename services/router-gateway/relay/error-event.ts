@@ -1,10 +1,18 @@
-import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { errorReply } from '../plugins/error-reply.ts';
+import { z } from 'zod';
+import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { RelayedCall } from './relay.ts';
 
 const PROVIDER = 'switchyard';
 
-/** The SSE event that ends a stream after its headers; nothing may follow, not even `[DONE]`. */
-export function errorEvent({ callId, model, surface }: RelayedCall, nowMs: number, error: SwitchyardError): string {
-  return surface.errorEvent(errorReply(error).body, { id: callId, created: Math.floor(nowMs / 1_000), model, provider: PROVIDER });
+const errorBody = z.object({ error: z.object({ code: z.number(), message: z.string(), type: z.string(), param: z.string() }) });
+
+/** The events that end a stream after its headers; nothing may follow. @param written number of events before them, of a surface that numbers them */
+export function errorEvent({ callId, model, surface, failures }: RelayedCall, nowMs: number, body: RouterErrorBody, written: number): string {
+  return surface.errorEvent(body, { id: callId, created: Math.floor(nowMs / 1_000), model, provider: PROVIDER, failures }, written);
+}
+
+/** As a worker sent it. Null: it is none. */
+export function errorBodyIn(bytes: Uint8Array): RouterErrorBody | null {
+  return errorBody.safeParse(jsonIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))).data ?? null;
 }

@@ -30,7 +30,10 @@ export type OtherFrame = OpenFrame | ErrorFrame | BodyFrame;
 /** The last call is one terminal frame (done, error, body), `onNothingLeft` or `fail`, unless the client leaves. */
 export interface FrameSink {
   onContent(sse: Uint8Array): void;
-  onFrame(frame: OtherFrame): void;
+  /** @param isBehindLoss of an error: events before it are missing, or its worker does not know which were sent */
+  onFrame(frame: OtherFrame, isBehindLoss?: boolean): void;
+  /** Of a resumed reader: the last event that it has. */
+  onPosition?(sse: Uint8Array): void;
   /** Another attempt begins; no content of the former one was passed on. */
   restart(): void;
   /** Nothing is left for a resumed reader. */
@@ -154,7 +157,7 @@ export class FrameFeed implements CallReader, FrameHandler {
       return true;
     }
     // An error frame may report the loss itself.
-    if (frame.kind === 'error') this.onReady(frame);
+    if (frame.kind === 'error') this.#onErrorBehindLoss(frame);
     else this.#failAsLost('The worker of this call was lost after a part of the answer was sent');
     return false;
   }
@@ -166,8 +169,12 @@ export class FrameFeed implements CallReader, FrameHandler {
 
   onLost(frame: NumberedFrame): void {
     // An error frame itself says that the answer is incomplete.
-    if (frame.kind === 'error') this.onReady(frame);
+    if (frame.kind === 'error') this.#onErrorBehindLoss(frame);
     else this.#failAsLost('A part of the answer was lost in transit');
+  }
+
+  onPosition(sse: Uint8Array): void {
+    this.#sink.onPosition?.(sse);
   }
 
   onForeign(): void {
@@ -185,6 +192,12 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.#isWorkerSuspect &&= this.#hasSentContent || this.#isUnconfirmed;
     }
     if (this.#isWorkerSuspect) this.#expireWorker();
+  }
+
+  #onErrorBehindLoss(frame: ErrorFrame): void {
+    this.#isUnconfirmed = false;
+    this.#close('over');
+    this.#sink.onFrame(frame, true);
   }
 
   /** A detached call goes on without its reader. */

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify';
+import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
@@ -19,6 +20,8 @@ export interface RelayedCall extends FedCall {
   surface: Surface;
   /** For errors of the gateway. */
   model: string;
+  /** `errors` of the router's file. */
+  failures: FailureEvent;
   requestId: string;
   reply: FastifyReply;
 }

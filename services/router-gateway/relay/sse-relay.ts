@@ -1,8 +1,11 @@
+import { type ErrorFrame, eventsIn } from '#bus/messages/frame.ts';
+import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { SseWriter } from '#shared/http-server/sse-writer.ts';
 import { IGNORED_HEADER } from '../ignored-fields.ts';
-import { errorEvent } from './error-event.ts';
+import { errorReply } from '../plugins/error-reply.ts';
+import { errorBodyIn, errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink, type OtherFrame } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
@@ -24,7 +27,7 @@ export const relayStream: OpenRelay = (deps, call) => {
  * Frames of one call → SSE bytes for one client.
  *
  *   waiting ──content | done | 15 s──▶ streaming ──done──▶ ended with the worker's last bytes, `[DONE]`
- *      │                                   └──error | failure──▶ ended with an error chunk, and nothing after it
+ *      │                                   └──error | failure──▶ ended with the surface's error event, and nothing after it
  *      └──error | failure──▶ ended with a whole response, which has the proper status
  *
  * While waiting, frames without content are buffered: any byte would commit status 200. The client may leave in any state.
@@ -39,6 +42,8 @@ class SseSink implements FrameSink {
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
+  /** Counted for surfaces whose events have numbers. */
+  #writtenEvents = 0;
   /** Null after the first content, and when resumed. */
   #startedAtMs: number | null;
 
@@ -61,10 +66,15 @@ class SseSink implements FrameSink {
 
   onContent(sse: Uint8Array): void {
     if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
+    if (this.#call.surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
     this.#write(sse);
   }
 
-  onFrame(frame: OtherFrame): void {
+  onPosition(sse: Uint8Array): void {
+    this.#writtenEvents = this.#call.surface.eventsUpTo?.(sse) ?? 0;
+  }
+
+  onFrame(frame: OtherFrame, isBehindLoss = false): void {
     switch (frame.kind) {
       case 'open':
         if (this.#state === 'waiting') this.#buffer(frame.sse);
@@ -76,8 +86,7 @@ class SseSink implements FrameSink {
         return;
       case 'error':
         if (this.#state === 'waiting') this.#endWhole(wholeResponse(frame.status, frame.body));
-        this.#write(frame.sse);
-        this.#endStream();
+        else this.#endWithError(frame, isBehindLoss);
         return;
       case 'body':
         this.#onWhole(frame.status, frame.body);
@@ -115,7 +124,22 @@ class SseSink implements FrameSink {
     }
     // Before the headers the route logs the failure.
     this.#deps.log.warn({ err: error, call_id: callId, request_id: requestId }, 'a stream was ended with an error');
-    this.#write(errorEvent(this.#call, this.#deps.clock.nowMs(), error));
+    this.#endWith(errorReply(error).body);
+  }
+
+  /** Numbers of a worker that does not know what was sent would not follow on those of this stream. */
+  #endWithError(frame: ErrorFrame, isBehindLoss: boolean): void {
+    const body = isBehindLoss && this.#call.surface.isNumbered === true ? errorBodyIn(frame.body) : null;
+    if (body !== null) {
+      this.#endWith(body);
+      return;
+    }
+    this.#write(frame.sse);
+    this.#endStream();
+  }
+
+  #endWith(body: RouterErrorBody): void {
+    this.#write(errorEvent(this.#call, this.#deps.clock.nowMs(), body, this.#writtenEvents));
     this.#endStream();
   }
 

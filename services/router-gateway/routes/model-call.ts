@@ -114,7 +114,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const asked = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const chat = asked.debug === undefined || setup.config.debug_echo ? asked : withoutDebug(asked);
       const embedding = form.toEmbeddingCall?.(request.body) ?? null;
-      const ignored = form.ignoredNames === undefined ? setup.ignoredIn(asked) : headerOf(form.ignoredNames(request.body));
+      const names = form.ignoredNames?.(request.body) ?? [];
+      const ignored = embedding === null ? setup.ignoredIn(asked, names) : headerOf(names);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refusePlugins(chat);
       const model = setup.models.firstKnown(chat, embedding === null ? 'chat' : 'vectors');
@@ -152,7 +153,17 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, { callId, surface, model, deadlineAtMs, isDetached, outgoing, requestId: request.id, reply });
+      const relay = openRelay(deps, {
+        callId,
+        surface,
+        model,
+        failures: setup.config.errors,
+        deadlineAtMs,
+        isDetached,
+        outgoing,
+        requestId: request.id,
+        reply,
+      });
       const fail = (error: unknown, isUnsent: boolean) => {
         // Else a worker may have it: its record ends the reservation.
         if (isUnsent) allowed?.release();

@@ -15,7 +15,7 @@ import { sendWhole } from '../relay/whole-response.ts';
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;
   houseSecret: string;
-  setup: Living<Pick<GatewaySetup, 'longestTotalMs'>>;
+  setup: Living<Pick<GatewaySetup, 'config' | 'longestTotalMs'>>;
 }
 
 /** Event id: `<generation>.<attempt>.<seq>`, followed by `.<n>` for the n-th event of a frame after the first. */
@@ -77,11 +77,13 @@ export async function resumeCall(
   if (position === null || generation === null) throw nothingToResume();
   const { generationId: callId, after } = position;
   reply.header('x-generation-id', callId);
+  const { config, longestTotalMs } = deps.setup.current();
   const relay = relayStream(deps, {
     callId,
     surface,
     model: MODEL_UNKNOWN,
-    deadlineAtMs: generation.atMs + deps.setup.current().longestTotalMs,
+    failures: config.errors,
+    deadlineAtMs: generation.atMs + longestTotalMs,
     isDetached: request.headers['x-detach'] === 'true',
     requestId: request.id,
     reply,

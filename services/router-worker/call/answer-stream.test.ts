@@ -19,7 +19,7 @@ function opened(about: Partial<StreamTarget> = {}, named = head) {
   const frames: Uint8Array[] = [];
   const tokens = { publish: (_: string, frame: Uint8Array) => frames.push(frame) };
   const target = { surface: chatCompletions, callId: 'gen-1', attempt: 2, isLogged: false, statesTemplate: true, tokens, framesAt: 'tok.g.gen-1', ...about };
-  return { writer: new AnswerStream(target, named), frames };
+  return { writer: new AnswerStream(target, { ...named, request: { messages: [] }, now: () => 8 }), frames };
 }
 
 /** The events of each frame as a client sees them: parsed, the end mark verbatim. */
@@ -127,7 +127,7 @@ describe('the frames of a call', () => {
   it('open with the upstream’s body for debug requests, without content, and name the provider that is called next', () => {
     const { writer, frames } = opened();
     writer.debug({ model: 'm' });
-    writer.begin({ ...head, provider: 'West' }, emptyAnswer());
+    writer.begin({ ...head, provider: 'West', request: { messages: [] }, now: () => 8 }, emptyAnswer());
     writer.debug({ model: 'm' });
     expect(kindsOf(frames)).toEqual(['open', 'open']);
     expect(eventsOf(frames).flat()).toEqual([

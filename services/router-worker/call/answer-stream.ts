@@ -71,8 +71,10 @@ export class AnswerStream {
     this.#publish(sseFrame('d', this.#address, this.#writer.done(answer, usage)));
   }
 
-  fail(body: RouterErrorBody): void {
-    this.#publish(errorFrame(this.#address, body.error.code, JSON.stringify(body), this.#target.surface.errorEvent(body, this.#head)));
+  /** @param usage null: nothing came of the call */
+  fail(body: RouterErrorBody, usage: Usage | null = null): void {
+    const events = this.#writer.failed?.(body, usage) ?? this.#target.surface.errorEvent(body, this.#head, 0);
+    this.#publish(errorFrame(this.#address, body.error.code, JSON.stringify(body), events));
   }
 
   #contentFrame(events: string, isStated: boolean): Uint8Array {

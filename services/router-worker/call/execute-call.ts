@@ -4,8 +4,9 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Answer, finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
+import { type Answer, emptyAnswer, finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
 import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
@@ -20,6 +21,7 @@ import type { HealthView } from './health-view.ts';
 import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { type AttemptEnd, type Bill, billOf } from './usage.ts';
 
+const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, is_byok: false };
 /** Provider name in errors when none was asked. */
 const DEFAULT_PROVIDER_NAME = 'Switchyard';
 
@@ -59,6 +61,8 @@ export interface Execution {
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
   ending?(ending: Ending): Promise<void> | null;
   capturesContent?: boolean;
+  /** `errors` of the router's file. */
+  failures?: FailureEvent;
 }
 
 /** How a call has ended. */
@@ -177,11 +181,16 @@ interface ResponseWriter {
 
 /** Writes the response as the call wants it: frames, one body, or nothing. */
 function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempted) => void): ResponseWriter {
-  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false } = execution;
+  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false, failures } = execution;
   const created = Math.floor(nowMs / 1_000);
+  const begunAtMs = performance.now();
+  const now = () => Math.floor((nowMs + performance.now() - begunAtMs) / 1_000);
   const headOf = (candidate: Candidate | null): AnswerHead => ({
     id: call.callId,
     created,
+    now,
+    request: call.request,
+    ...(failures !== undefined && { failures }),
     model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
     provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
@@ -221,11 +230,23 @@ function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempte
     fail(error, { candidate, partial, previousErrors }, bill) {
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
-      stream?.fail(body);
-      if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), partial, bill));
+      const usage = bill?.usage ?? null;
+      if (surface.endsForLength?.(body.error) === true) {
+        const cutOff = cutOffAnswer(partial);
+        stream?.finish(cutOff, usage ?? NO_USAGE);
+        if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(cutOff, headOf(candidate), usage ?? NO_USAGE)));
+      } else {
+        stream?.fail(body, usage);
+        if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), partial, bill));
+      }
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };
+}
+
+/** What came before an error that its API states as an end for length. */
+function cutOffAnswer(partial: Answer | null): Answer {
+  return { ...(partial ?? emptyAnswer()), finishReason: 'length' };
 }
 
 /** After content the error is returned beside the answer; without content it is the response. */

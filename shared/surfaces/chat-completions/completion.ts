@@ -1,12 +1,12 @@
 import type { AssistantMessage, ChatCompletion, RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
-import type { AnswerHead } from '../surface.ts';
+import type { EventHead } from '../surface.ts';
 import { audioOf } from './audio-of.ts';
 import { imageOf } from './image-of.ts';
 import { detailOf, plainDetail } from './reasoning-detail.ts';
 
 /** With `error`: the incomplete answer before it. */
-export function toCompletion(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
+export function toCompletion(answer: Answer, head: EventHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',
     content: answer.text === '' && hasOtherThanText(answer) ? null : answer.text,

@@ -1,8 +1,8 @@
 import type { ErrorChunk, RouterErrorBody } from '../../contracts/router/chat-completion.ts';
-import type { AnswerHead } from '../surface.ts';
+import type { EventHead } from '../surface.ts';
 
 /** The last chunk of a failed stream. */
-export function errorChunkOf({ error }: RouterErrorBody, { id, created, model, provider }: AnswerHead): ErrorChunk {
+export function errorChunkOf({ error }: RouterErrorBody, { id, created, model, provider }: EventHead): ErrorChunk {
   const metadata = { error_type: error.type, ...error.metadata };
   return {
     id,

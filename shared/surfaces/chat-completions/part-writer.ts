@@ -1,7 +1,7 @@
 import type { AnswerAudio, ReasoningDetail, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart, ResponseMetadata } from '../../contracts/router/provider-part.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
-import type { AnswerHead, PartWriter, Template } from '../surface.ts';
+import type { EventHead, PartWriter, Template } from '../surface.ts';
 import { imageOf } from './image-of.ts';
 import { detailOf, plainDetail } from './reasoning-detail.ts';
 
@@ -12,13 +12,13 @@ const END_MARKER = 'data: [DONE]\n\n';
 
 /** Writes chunks. Empty keys of a delta are omitted: null there makes real clients throw. */
 export class ChunkWriter implements PartWriter {
-  readonly #head: AnswerHead;
+  readonly #head: EventHead;
   readonly #answer: Pick<Answer, 'metadata'>;
   /** Of content chunks, once the first is written. */
   #deltaStart = '';
   #hasRole = false;
 
-  constructor(head: AnswerHead, answer: Pick<Answer, 'metadata'>) {
+  constructor(head: EventHead, answer: Pick<Answer, 'metadata'>) {
     this.#head = head;
     this.#answer = answer;
   }
@@ -74,14 +74,14 @@ export class ChunkWriter implements PartWriter {
 }
 
 /** Up to the choices. Null for `system_fingerprint` makes real clients throw. */
-function chunkStart(head: AnswerHead, metadata?: ResponseMetadata): string {
+function chunkStart(head: EventHead, metadata?: ResponseMetadata): string {
   const { systemFingerprint, serviceTier } = metadata ?? { systemFingerprint: null, serviceTier: null };
   const fingerprint = systemFingerprint === null ? '' : `,"system_fingerprint":${JSON.stringify(systemFingerprint)}`;
   const tier = serviceTier === null ? '' : `,"service_tier":${JSON.stringify(serviceTier)}`;
   return `${headStart(head)}${fingerprint}${tier}`;
 }
 
-function headStart({ id, created, model, provider }: AnswerHead): string {
+function headStart({ id, created, model, provider }: EventHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
 }
 

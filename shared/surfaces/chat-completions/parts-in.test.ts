@@ -5,6 +5,7 @@ import { type Answer, addPart, emptyAnswer } from '../answer.ts';
 import { dataIn } from '../parts/text-in.ts';
 import { chatCompletions } from './surface.ts';
 
+const head = { id: 'gen-1', created: 1, model: 'a/one', provider: 'A', request: { messages: [] }, now: () => 2 };
 const text = fc.string({ minLength: 1, unit: 'grapheme' });
 const part: fc.Arbitrary<ProviderPart> = fc.oneof(
   text.map((it): ProviderPart => ({ type: 'text-delta', text: it })),
@@ -22,7 +23,7 @@ it('counts in the events of an answer what its parts had', () => {
   fc.assert(
     fc.property(fc.array(part), (parts) => {
       const [given, read] = [emptyAnswer(false), emptyAnswer(false)];
-      const writer = chatCompletions.partWriter({ id: 'gen-1', created: 1, model: 'a/one', provider: 'A' }, given);
+      const writer = chatCompletions.partWriter(head, given);
       for (const one of parts) {
         addPart(given, one);
         const events = Buffer.from(writer.parts([one]), 'utf8');

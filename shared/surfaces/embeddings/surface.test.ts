@@ -4,7 +4,7 @@ import { addPart, emptyAnswer, hasContent } from '../answer.ts';
 import { embeddings } from './surface.ts';
 import { toEmbeddingCall, toModelRequest } from './to-model-request.ts';
 
-const head = { id: 'gen-1', created: 7, model: 'a/vectors', provider: 'East' };
+const head = { id: 'gen-1', created: 7, model: 'a/vectors', provider: 'East', request: { messages: [] }, now: () => 8 };
 const usage = { prompt_tokens: 3, completion_tokens: 0, total_tokens: 3, prompt_tokens_details: { cached_tokens: 0 }, is_byok: false as const };
 
 function answered() {

@@ -1,0 +1,115 @@
+/** Responses of the router's second dialect (POST /responses). Keys that clients require are there, null where nothing is known. */
+
+/** Events of a failure behind content. The second is that of the contract's table, which clients of today do not read. */
+export const failureEvents = ['response.failed', 'response.error'] as const;
+export type FailureEvent = (typeof failureEvents)[number];
+
+export type ResponseStatus = 'completed' | 'incomplete' | 'in_progress' | 'failed';
+type ItemStatus = 'completed' | 'incomplete' | 'in_progress';
+
+/** A source of the text; indexes are characters of it. */
+export interface ResponseAnnotation {
+  type: 'url_citation';
+  url: string;
+  title: string;
+  start_index: number;
+  end_index: number;
+  content?: string;
+}
+
+interface AlternativeToken {
+  token: string;
+  logprob: number;
+  bytes: number[];
+}
+export interface ResponseLogprob extends AlternativeToken {
+  top_logprobs: AlternativeToken[];
+}
+
+export interface OutputText {
+  type: 'output_text';
+  text: string;
+  annotations: ResponseAnnotation[];
+  logprobs: ResponseLogprob[];
+}
+export interface OutputRefusal {
+  type: 'refusal';
+  refusal: string;
+}
+
+export interface OutputMessage {
+  type: 'message';
+  id: string;
+  role: 'assistant';
+  status: ItemStatus;
+  content: (OutputText | OutputRefusal)[];
+}
+
+export interface OutputFunctionCall {
+  type: 'function_call';
+  id: string;
+  /** The model's id of the call, which its output names. */
+  call_id: string;
+  name: string;
+  arguments: string;
+  status: ItemStatus;
+}
+
+/** `format` is the dialect that reads it when it is sent back; `signature` belongs to the text. */
+export interface OutputReasoning {
+  type: 'reasoning';
+  id: string;
+  summary: { type: 'summary_text'; text: string }[];
+  content: { type: 'reasoning_text'; text: string }[];
+  encrypted_content: string | null;
+  signature: string | null;
+  format: string;
+  status: ItemStatus;
+}
+
+interface OutputImage {
+  type: 'image_generation_call';
+  id: string;
+  status: ItemStatus;
+  /** Base64, or an address of the upstream; null until it is there. */
+  result: string | null;
+}
+
+export type OutputItem = OutputMessage | OutputFunctionCall | OutputReasoning | OutputImage;
+
+/** The closed list of this API, of which errors of the router are a part. */
+export type ResponseErrorCode = 'server_error' | 'rate_limit_exceeded' | 'invalid_prompt' | 'image_content_policy_violation';
+
+export interface ResponseUsage {
+  input_tokens: number;
+  input_tokens_details: { cached_tokens: number; cache_write_tokens?: number };
+  output_tokens: number;
+  output_tokens_details: { reasoning_tokens: number };
+  total_tokens: number;
+  /** USD; absent when the price is not known, as `cost_details` is. */
+  cost?: number;
+  is_byok?: false;
+  cost_details?: { upstream_inference_cost: null; upstream_inference_input_cost: number; upstream_inference_output_cost: number };
+}
+
+export interface ResponseObject {
+  id: string;
+  object: 'response';
+  /** Epoch seconds. */
+  created_at: number;
+  /** Epoch seconds; null unless it is completed. */
+  completed_at: number | null;
+  status: ResponseStatus;
+  model: string;
+  provider: string;
+  output: OutputItem[];
+  output_text: string;
+  error: { code: ResponseErrorCode; message: string } | null;
+  /** Of a failed response: our own, more exact type. */
+  error_type?: string;
+  incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
+  /** Null while it runs. */
+  usage: ResponseUsage | null;
+  /** What the request said, or what holds without it. */
+  [stated: string]: unknown;
+}
