@@ -1,12 +1,16 @@
 import { defaultModelOf, type ModelUse, serves, wrongUse } from '#shared/config/model-kinds.ts';
+import { modelNamesOf } from '#shared/config/model-names.ts';
 import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
-import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { ModelRequest } from '#shared/surfaces/surface.ts';
 
-type Names = Pick<ChatRequest, 'model' | 'models'>;
+type Names = Pick<ModelRequest, 'model' | 'models'>;
 
-/** The configured models by id and alias. */
+/** The configured models by id, alias and suffixes. */
 export interface ModelIndex {
+  /** The request with what the suffixes of its names ask for; the same object when they ask for nothing. @throws as `withSuffixEffects` */
+  withSuffixEffects(request: ModelRequest, use: ModelUse): ModelRequest;
   /**
    * Id of the first model among those named that serves the use; the default's when none is named.
    * @throws `router.model_unknown`; `request.invalid` when those that are known serve the other use
@@ -16,21 +20,19 @@ export interface ModelIndex {
   allKnown(request: Names, use: ModelUse): ModelConfig[];
 }
 
-/** Indexes models by id and alias. @throws `config.invalid` when the default is neither */
+/** @throws `config.invalid` when the default is neither */
 export function indexModels(config: Pick<RouterConfig, 'models' | 'default_model'>): ModelIndex {
-  const { models, default_model } = config;
-  const modelOf = new Map<string, ModelConfig>();
-  for (const model of models) for (const alias of model.aliases) modelOf.set(alias, model);
-  // Ids last: they win over other models' aliases.
-  for (const model of models) modelOf.set(model.id, model);
+  const { default_model } = config;
+  const names = modelNamesOf(config);
   const fallback = defaultModelOf(config);
   if (fallback === null && default_model !== undefined) {
     throw new SwitchyardError('config.invalid', `default_model: '${default_model}' is not among the models`);
   }
   return {
+    withSuffixEffects: (request, use) => withSuffixEffects(request, use, names),
     allKnown(request, use) {
       const named = namesIn(request);
-      const known = named.length === 0 ? (fallback ?? []) : named.flatMap((name) => modelOf.get(name) ?? []);
+      const known = named.length === 0 ? (fallback ?? []) : named.flatMap((name) => names.resolve(name)?.model ?? []);
       return [...new Set([known].flat())].filter((model) => serves(model, use));
     },
     firstKnown(request, use) {
@@ -43,7 +45,7 @@ export function indexModels(config: Pick<RouterConfig, 'models' | 'default_model
       }
       let other: string | null = null;
       for (const name of named) {
-        const model = modelOf.get(name);
+        const model = names.resolve(name)?.model;
         if (model === undefined) continue;
         if (serves(model, use)) return model.id;
         other ??= name;

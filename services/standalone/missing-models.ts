@@ -1,4 +1,5 @@
 import { type ModelUse, serves } from '#shared/config/model-kinds.ts';
+import { modelNamesOf } from '#shared/config/model-names.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 
@@ -19,13 +20,15 @@ export function missingModels({ agent_config: { llms, search } }: Manifest, { mo
 type Named = [place: string, model: string | null];
 
 function missingFrom(models: RouterConfig['models'], use: ModelUse, named: readonly Named[]): string[] {
-  const known = new Set(models.filter((model) => serves(model, use)).flatMap(({ id, aliases }) => [id, ...aliases]));
+  const serving = models.filter((model) => serves(model, use));
+  const known = new Set(serving.flatMap(({ id, aliases }) => [id, ...aliases]));
+  const { resolve } = modelNamesOf({ models: serving });
   const kind = use === 'chat' ? 'model' : 'embedding model';
   const names = [...known].slice(0, MAX_NAMES).join(', ');
   const others = known.size > MAX_NAMES ? `${names} and ${known.size - MAX_NAMES} more` : names;
   const advice = known.size === 0 ? 'add one of this name' : `use one of its models (${others}), or add this name`;
   return named.flatMap(([field, model]) =>
-    model === null || known.has(model)
+    model === null || resolve(model) !== null
       ? []
       : [`agent_config.${field}: the router has no ${kind} ${JSON.stringify(model)}: ${advice} to the configuration of the router, as a model or an alias`],
   );

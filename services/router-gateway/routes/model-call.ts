@@ -111,14 +111,17 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         return resumeCall(deps, { position: positionOf(lastEventId), surface }, request, reply);
       }
       const setup = deps.setup.current();
-      const asked = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
-      const chat = asked.debug === undefined || setup.config.debug_echo ? asked : withoutDebug(asked);
       const embedding = form.toEmbeddingCall?.(request.body) ?? null;
+      const use = embedding === null ? 'chat' : 'vectors';
+      const given = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
+      const chat = given.debug === undefined || setup.config.debug_echo ? given : withoutDebug(given);
+      // For what the gateway checks. The worker gets the request as given, and does the same.
+      const asked = setup.models.withSuffixEffects(given, use);
       const names = form.ignoredNames?.(request.body) ?? [];
       const ignored = embedding === null ? setup.ignoredIn(asked, names) : headerOf(names);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
-      if (chat.plugins !== undefined) refusePlugins(chat);
-      const model = setup.models.firstKnown(chat, embedding === null ? 'chat' : 'vectors');
+      if (asked.plugins !== undefined) refusePlugins(asked);
+      const model = setup.models.firstKnown(chat, use);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
       const nowMs = clock.nowMs();
@@ -129,7 +132,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const { callerKey } = request;
       // no fail point: inside
       const allowed =
-        callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: chat, embedding }, callerKey, deps);
+        callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: asked, embedding }, callerKey, deps);
       const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
       if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));

@@ -1,6 +1,7 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type AccountRules, type AccountRulesTable, accountRulesOf } from '#shared/config/account-rules.ts';
 import { defaultModelOf, type ModelUse, serves, wrongUse } from '#shared/config/model-kinds.ts';
+import { type ModelNames, modelNamesOf } from '#shared/config/model-names.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type PromptSize, promptSizeOf } from '#shared/credit/prompt-size.ts';
@@ -39,8 +40,7 @@ type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'
 
 /** Index of the configuration. */
 export interface Catalogue {
-  /** By id and by alias; ids win. */
-  models: ReadonlyMap<string, ModelConfig>;
+  names: ModelNames;
   /** In the configuration's order. */
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
   /** Of chats; empty: none. */
@@ -51,12 +51,10 @@ export interface Catalogue {
 type Catalogued = Pick<RouterConfig, 'models' | 'default_model'> & Partial<Pick<RouterConfig, 'account' | 'keys'>>;
 
 export function catalogueOf(config: Catalogued, providers: ConfiguredProviders): Catalogue {
-  const models = new Map<string, ModelConfig>();
-  for (const model of config.models) for (const alias of model.aliases) models.set(alias, model);
-  for (const model of config.models) models.set(model.id, model);
+  const names = modelNamesOf(config);
   return {
-    models,
-    modelEndpoints: new Map(config.models.map((model) => [model, modelEndpointsOf(model, providers)])),
+    names,
+    modelEndpoints: new Map(names.models.map((model) => [model, modelEndpointsOf(model, providers)])),
     defaultModel: defaultModelOf(config)?.id ?? '',
     rules: accountRulesOf(config),
   };
@@ -146,7 +144,7 @@ function namesIn({ model, models = [] }: ChatRequest): readonly string[] {
 export function namedModels({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
   const names = namesIn({ messages: [], model, models });
   const named = names.length === 0 ? [catalogue.defaultModel] : names;
-  return [...new Set(named.flatMap((name) => catalogue.models.get(name) ?? []))];
+  return [...new Set(named.flatMap((name) => catalogue.names.resolve(name)?.model ?? []))];
 }
 
 /** What a reserved call costs is billed. */
@@ -156,7 +154,7 @@ function priced(all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEnd
 
 /** `model`, then `models`, each once; unknown names, and models of the other use, are skipped beside others. */
 function modelsOf({ model, models = [] }: ChatRequest, use: ModelUse, catalogue: Catalogue): ModelConfig[] {
-  const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
+  const only = model === undefined || models.length > 0 ? undefined : catalogue.names.resolve(model)?.model;
   if (only !== undefined && serves(only, use)) return [only];
   const known = namedModels({ messages: [], model, models }, catalogue);
   if (known.length === 0) {

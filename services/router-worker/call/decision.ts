@@ -31,7 +31,7 @@ export interface Decision {
   /** Names of models in the request, in its order; empty: it named none. */
   requested: readonly string[];
   strategy: Strategy;
-  sortedBy: 'price' | 'throughput' | 'latency' | null;
+  sortedBy: 'price' | 'throughput' | 'latency' | 'exacto' | null;
   /** Of the draw, which can be repeated with it; null: nothing was drawn. */
   seed: string | null;
   /** In the order in which they are tried. */

@@ -2,6 +2,7 @@ import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
+import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
@@ -131,15 +132,22 @@ function endingOf(outcome: CallOutcome, last: Attempted | null): Ending {
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
 function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const { call } = execution;
-  const pipeline = pipelineFor(call.request, deps.stages ?? allStages);
+  const asked = withSuffixEffects(call.request, call.embedding === undefined ? 'chat' : 'vectors', deps.catalogue.names);
+  const pipeline = pipelineFor(asked, deps.stages ?? allStages);
   // Most calls have neither stages nor transforms, and need no promise for them.
-  if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged(call.request, pipeline, execution, observer, deps);
-  return runTransformed(pipeline, execution, observer, deps);
+  if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged(asked, pipeline, execution, observer, deps);
+  return runTransformed(asked, pipeline, execution, observer, deps);
 }
 
-async function runTransformed(pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+async function runTransformed(
+  asked: ChatRequest,
+  pipeline: Pipeline,
+  execution: Execution,
+  observer: CallObserver,
+  deps: ExecuteDeps,
+): Promise<CallOutcome> {
   const { call, signal } = execution;
-  const request = await stagedRequest(pipeline.request, call.request, signal);
+  const request = await stagedRequest(pipeline.request, asked, signal);
   const outcome = await runStaged(request, pipeline, execution, observer, deps);
   if (outcome.type !== 'completed' || call.want === 'frames') return outcome;
   return { ...outcome, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };

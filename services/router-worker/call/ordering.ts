@@ -1,9 +1,11 @@
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { Decision, Ordered, RankedEndpoint, Strategy } from './decision.ts';
 import { DECISIVE, DefaultOrder, healthNameOf, type OrderInputs, type Rank } from './default-order.ts';
 import { expectedPrice } from './expected-price.ts';
 import type { EndpointHealth } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { missesPreferredSpeed } from './preferred-speed.ts';
+import { qualityRanks } from './quality.ts';
 
 type SortBy = NonNullable<Decision['sortedBy']>;
 
@@ -82,18 +84,27 @@ function inSortedOrder(eligible: readonly ModelEndpoint[], inputs: OrderInputs):
 /** Nothing is drawn: health demotes only endpoints that would fail. */
 function sortedBy(by: SortBy, eligible: readonly ModelEndpoint[], modelRankOf: (modelEndpoint: ModelEndpoint) => number, inputs: OrderInputs): Ordering {
   const mix = by === 'price' ? inputs.mix() : null;
+  const amountsOf = amountsFor(by, inputs.request);
   const ranked = eligible.map((modelEndpoint): Ranked => {
     const health = inputs.health.of(modelEndpoint);
     const isSlow = missesPreferredSpeed(health, inputs.request.provider ?? {});
     const price = mix === null || modelEndpoint.prices === null ? null : expectedPrice(modelEndpoint.prices, mix);
-    const keys = [modelRankOf(modelEndpoint), health.isOpen ? 1 : 0, isSlow ? 1 : 0, amountOf(by, health, price)];
+    const keys = [modelRankOf(modelEndpoint), health.isOpen ? 1 : 0, isSlow ? 1 : 0, ...amountsOf(modelEndpoint, health, price)];
     return { modelEndpoint, keys, listed: { endpoint: modelEndpoint.id, health: healthNameOf(health), price, weight: null, ...(isSlow && { slow: true }) } };
   });
   return orderingOf(ranked, { strategy: () => 'sort', sortedBy: by, seed: null });
 }
 
+type AmountsOf = (modelEndpoint: ModelEndpoint, health: EndpointHealth, price: number | null) => number[];
+
+function amountsFor(by: SortBy, request: ChatRequest): AmountsOf {
+  if (by !== 'exacto') return (_, health, price) => [amountOf(by, health, price)];
+  const ranks = qualityRanks(request);
+  return (modelEndpoint) => ranks.map((rankOf) => rankOf(modelEndpoint));
+}
+
 /** Lowest is best, unknown last. */
-function amountOf(by: SortBy, { tokensPerSecond, firstTokenSeconds }: EndpointHealth, price: number | null): number {
+function amountOf(by: Exclude<SortBy, 'exacto'>, { tokensPerSecond, firstTokenSeconds }: EndpointHealth, price: number | null): number {
   switch (by) {
     case 'price':
       return price ?? Number.POSITIVE_INFINITY;

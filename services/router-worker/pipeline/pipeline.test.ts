@@ -129,6 +129,12 @@ describe('the stages of a call', () => {
     expect(written).toContain('a/one');
   });
 
+  it('are those of the plugins that the suffix of a name asks for', async () => {
+    const searching: Stage = { ...shouting, appliesTo: ({ plugins = [] }) => plugins.some(({ id }) => id === 'web') };
+    expect((await execute([searching], { fields: { model: 'a/one:online' } })).written).toContain('A/ONE');
+    expect((await execute([searching])).written).toContain('a/one');
+  });
+
   it('hide reasoning when the caller excludes it, and are one shared empty pipeline for a plain request', async () => {
     expect((await execute(stages)).written).toContain('hm');
     expect((await execute(stages, { fields: { reasoning: { exclude: true } } })).written).not.toContain('hm');

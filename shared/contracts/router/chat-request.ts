@@ -74,13 +74,17 @@ const beyondTheContract = {
   provider_options: z.record(z.string(), z.record(z.string(), z.unknown())).nullish(),
 };
 
-const sortBy = z.enum(['price', 'throughput', 'latency']);
+/** Most entries of the lists of one request; each costs a look-up per endpoint, or a stage. */
+export const requestLimits = { models: 100, plugins: 32, slugs: 256 } as const;
+
+/** `exacto` is of newer clients: by quality. */
+const sortBy = z.enum(['price', 'throughput', 'latency', 'exacto']);
 /** USD, per million tokens for prompt and completion, else per unit. Strings avoid a float's rounding. */
 const priceCeiling = z.union([z.number().min(0), z.string().regex(/^\d+(\.\d+)?(e-?\d+)?$/i, 'must be a number of at least 0')]).optional();
 /** A number is the median; newer clients send percentiles instead. */
 const cutoff = z.union([z.number(), z.partialRecord(z.enum(['p50', 'p75', 'p90', 'p99']), z.number())]).nullish();
 /** Unknown slugs are accepted too. */
-const slugs = z.array(z.string()).nullish();
+const slugs = z.array(z.string()).max(requestLimits.slugs).nullish();
 
 /** Routing preferences (router-api, "provider"). */
 export const providerPreferences = z.looseObject({
@@ -148,9 +152,9 @@ export const plugin = z.union([knownPlugin, otherPlugin]);
 const fields = z.looseObject({
   messages: z.array(message).min(1),
   model: z.string().min(1).optional(),
-  models: z.array(z.string().min(1)).optional(),
+  models: z.array(z.string().min(1)).max(requestLimits.models).optional(),
   provider: providerPreferences.nullish(),
-  plugins: z.array(plugin).optional(),
+  plugins: z.array(plugin).max(requestLimits.plugins).optional(),
   route: z.enum(['fallback', 'sort']).nullish(),
   user: z.string().optional(),
   session_id: z.string().max(128).optional(),
