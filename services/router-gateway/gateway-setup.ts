@@ -7,7 +7,8 @@ import { fileKeys } from '#shared/keys/file-keys.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { indexModels, type ModelIndex } from './model-index.ts';
-import { type ModelLists, modelListsOf } from './model-lists.ts';
+import { notMeasured } from './models/measured.ts';
+import { type ModelLists, modelListsOf } from './models/model-lists.ts';
 
 /** All that requests use of one configuration. A request keeps the one that it was admitted under. */
 export interface GatewaySetup {
@@ -36,7 +37,7 @@ export function gatewaySetup(routerConfig: Living<LoadedRouterConfig>, environme
       config,
       hash,
       models: indexModels(config),
-      modelLists: modelListsOf(config),
+      modelLists: modelListsOf(config, notMeasured),
       ignoredIn: ignoredFields(config),
       origins: new Set(config.cors.origins),
       providerNames: new Map(config.providers.map(({ slug, name = slug }) => [slug, name])),

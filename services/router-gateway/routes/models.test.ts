@@ -2,7 +2,8 @@ import { fastify } from 'fastify';
 import { expect, it } from 'vitest';
 import { fixed } from '#shared/config/living.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
-import { modelListsOf } from '../model-lists.ts';
+import { notMeasured } from '../models/measured.ts';
+import { modelListsOf } from '../models/model-lists.ts';
 import { listModels } from './models.ts';
 
 it('lists as inputs of a model what any of its endpoints declares, and text', async () => {
@@ -19,7 +20,7 @@ it('lists as inputs of a model what any of its endpoints declares, and text', as
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(fixed({ modelLists: modelListsOf(config) })));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config, notMeasured) })));
   const { data } = (await app.inject('/models')).json();
   await app.close();
 
@@ -40,7 +41,7 @@ it('lists models of vectors with that output and without parameters, and by them
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(fixed({ modelLists: modelListsOf(config) })));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config, notMeasured) })));
   const [all, ofVectors, one] = await Promise.all(
     ['/models', '/embeddings/models', '/models/a/vectors/endpoints'].map(async (url) => (await app.inject(url)).json()),
   );

@@ -1,25 +1,51 @@
-import type { FastifyPluginAsync } from 'fastify';
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import type { Living } from '#shared/config/living.ts';
+import { listQuery, modelQuery } from '#shared/contracts/router/model-query.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { ModelLists } from '../model-lists.ts';
+import { notMeasured } from '../models/measured.ts';
+import type { ListedModel, ModelLists } from '../models/model-lists.ts';
+import { selectModels } from '../models/select-models.ts';
+import { validation } from '../plugins/validation.ts';
 
 /** Ids may contain slashes. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
+const params = z.object({ '*': z.string() });
 
-/** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models; /embeddings/models: those of vectors. Aliases are not listed. */
-export function listModels(setup: Living<{ modelLists: ModelLists }>): FastifyPluginAsync {
+/** What of the configuration clients may read: models with their endpoints, and providers. Aliases are not listed. */
+export function listModels(setup: Living<{ modelLists: ModelLists }>): FastifyPluginAsyncZod {
   const lists = () => setup.current().modelLists;
   return async (app) => {
-    app.get('/models', async () => lists().all);
-    app.get('/embeddings/models', async () => lists().ofVectors);
-    app.get('/models/count', async () => ({ data: { count: lists().all.total_count } }));
-    app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
-      const path = params['*'];
-      const { answerOf, endpointsOf } = lists();
-      // The whole path first: an id may end in `/endpoints`.
-      const answer = answerOf.get(path) ?? endpointsOf.get(ENDPOINTS.exec(path)?.[1] ?? '');
-      if (answer === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
-      return answer;
+    app.setValidatorCompiler(validation.compiler);
+    app.get('/models', { schema: { querystring: modelQuery } }, async (request) => {
+      return selectModels(lists().all, request.query, pathOf(request), notMeasured);
     });
+    const listed = (url: string, of: () => readonly ListedModel[]) =>
+      app.get(url, { schema: { querystring: listQuery } }, async (request) => {
+        return selectModels(of(), request.query, pathOf(request), notMeasured);
+      });
+    listed('/models/user', () => lists().all);
+    listed('/embeddings/models', () => lists().ofVectors);
+    app.get('/models/count', { schema: { querystring: listQuery } }, async ({ query: { output_modalities: outputs } }) => {
+      const { total_count: count } = selectModels(lists().all, { output_modalities: outputs }, '', notMeasured);
+      return { data: { count } };
+    });
+    app.get('/endpoints/zdr', async () => lists().zeroRetention());
+    app.get('/providers', async () => lists().providers);
+    app.get('/models/*', { schema: { params } }, async (request) => {
+      const path = request.params['*'];
+      // The whole path first: an id may end in `/endpoints`.
+      return lists().one(path) ?? lists().endpoints(ENDPOINTS.exec(path)?.[1] ?? '') ?? unknown();
+    });
+    app.get('/model/*', { schema: { params } }, async (request) => lists().one(request.params['*']) ?? unknown());
   };
+}
+
+function pathOf({ url }: FastifyRequest): string {
+  return url.split('?', 1)[0] ?? url;
+}
+
+function unknown(): never {
+  throw new SwitchyardError('request.not_found', 'There is no model of this id');
 }

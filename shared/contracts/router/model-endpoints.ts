@@ -1,5 +1,12 @@
 import type { ModelEntry, ModelPricing } from './model-list.ts';
 
+export interface PercentileEntry {
+  p50: number;
+  p75: number;
+  p90: number;
+  p99: number;
+}
+
 /** A model at one provider. Null: not measured or not known. */
 export interface EndpointEntry {
   /** Display name, `<provider> | <model>`. */
@@ -16,15 +23,23 @@ export interface EndpointEntry {
   max_completion_tokens: number | null;
   max_prompt_tokens: null;
   supported_parameters: string[];
-  /** 0: no known fault. */
-  status: 0;
-  uptime_last_30m: null;
-  uptime_last_5m: null;
-  uptime_last_1d: null;
+  /** 0: no known fault; below it: not asked at present. */
+  status: 0 | -2;
+  /** Percent. */
+  uptime_last_30m: number | null;
+  uptime_last_5m: number | null;
+  uptime_last_1d: number | null;
   supports_implicit_caching: boolean;
   supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;
-  latency_last_30m: null;
-  throughput_last_30m: null;
+  /** Milliseconds to the first token. */
+  latency_last_30m: PercentileEntry | null;
+  /** Tokens per second. */
+  throughput_last_30m: PercentileEntry | null;
+}
+
+/** Response of GET /api/v1/endpoints/zdr. */
+export interface EndpointList {
+  data: EndpointEntry[];
 }
 
 /** Response of GET /api/v1/models/<id>/endpoints. */

@@ -44,7 +44,13 @@ export type ModelAnswer = ModelEntry & { data: ModelEntry };
 export interface ModelList {
   object: 'list';
   data: ModelEntry[];
-  /** There is only one page. */
-  links: { next: null };
+  /** Path of the next page; null: this is the last one. */
+  links: { next: string | null };
+  /** Of all pages. */
   total_count: number;
+}
+
+/** Response of GET /api/v1/providers. */
+export interface ProviderList {
+  data: { name: string; slug: string; privacy_policy_url: string | null; terms_of_service_url: string | null; status_page_url: string | null }[];
 }

@@ -1,3 +1,4 @@
+import { UNKNOWN_POLICY } from '#shared/config/data-policy.ts';
 import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { anthropic } from './adapter.ts';
@@ -15,7 +16,7 @@ export const anthropicDialect = dialect(
     address: addressOf(baseUrl),
     reasoningFormat: ANTHROPIC_FORMAT,
     vectors: null,
-    dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
+    dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>
       anthropic({
         ...settings,

@@ -1,3 +1,4 @@
+import { UNKNOWN_POLICY } from '#shared/config/data-policy.ts';
 import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { gemini } from './adapter.ts';
@@ -16,7 +17,7 @@ export const geminiDialect = dialect(geminiConfig, ({ slug, name = slug, base_ur
     address: addressOf(baseUrl),
     reasoningFormat: GEMINI_FORMAT,
     vectors: { maxInputs: vertex === undefined ? STUDIO_INPUTS : VERTEX_INPUTS, takesTokens: false },
-    dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
+    dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>
       gemini({
         ...settings,

@@ -1,3 +1,4 @@
+import { UNKNOWN_POLICY, usualPolicies } from '#shared/config/data-policy.ts';
 import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { openAiCompatible } from './adapter.ts';
@@ -11,14 +12,14 @@ export const openAiCompatibleDialect = dialect(
     const profile = profileOf(named, given === undefined ? null : new URL(given).hostname);
     const baseUrl = withVersion(given ?? profile.baseUrl ?? '', version);
     // A host alone is no statement of the operator on the account's terms.
-    const known = policy ?? (named === undefined ? null : profile.dataPolicy);
+    const known = policy ?? (named === undefined ? undefined : usualPolicies.get(named));
     return {
       slug,
       name,
       address: addressOf(baseUrl),
       reasoningFormat: null,
       vectors: { maxInputs: profile.vectors.maxInputs, takesTokens: profile.vectors.takesTokens },
-      dataPolicy: { ...(known ?? { trains: true, retains: true }), isDistillable: false },
+      dataPolicy: { ...(known ?? UNKNOWN_POLICY), isDistillable: false },
       open: ({ secret, ...settings }) =>
         openAiCompatible({
           ...settings,

@@ -12,8 +12,6 @@ export interface Profile extends RequestForm {
   path: string;
   /** Whether the query has `api-version`, from `api_version` of the block. */
   apiVersion: 'none' | 'optional' | 'required';
-  /** The vendor's usual terms; null: they differ by account, or are not known. They hold for blocks that name the profile. */
-  dataPolicy: { trains: boolean; retains: boolean } | null;
   /** True: `completion_tokens` are without the reasoning tokens. */
   countsReasoningApart: boolean;
   /** Type or message of a refusal because of too long a prompt, beside OpenAI's; null: none. */
@@ -33,7 +31,6 @@ const generic: Profile = {
   keyHeader: 'bearer',
   path: '/chat/completions',
   apiVersion: 'none',
-  dataPolicy: null,
   countsReasoningApart: false,
   tooLong: null,
   vectors: anyVectors,
@@ -52,7 +49,6 @@ const openAi: Profile = {
   ...generic,
   baseUrl: 'https://api.openai.com/v1',
   hosts: ['api.openai.com'],
-  dataPolicy: { trains: false, retains: true },
   // Some of its models take this name only, and all take it.
   maxTokensField: 'max_completion_tokens',
   leftOut: new Set([...SAMPLING_BEYOND_OPENAI, 'image_config']),
@@ -79,7 +75,6 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://api.groq.com/openai/v1',
     hosts: ['api.groq.com'],
-    dataPolicy: { trains: false, retains: true },
     maxTokensField: 'max_completion_tokens',
     leftOut: new Set([...SAMPLING_BEYOND_OPENAI, ...OF_OPENAI_ALONE, ...LOGPROBS, 'logit_bias']),
     messageFieldsLeftOut: new Set(['name']),
@@ -116,7 +111,6 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://api.deepseek.com',
     hosts: ['api.deepseek.com'],
-    dataPolicy: { trains: true, retains: true },
     // A turn with tool calls is refused without its reasoning.
     extensions: new Set(['reasoning_content']),
     efforts: ['high', 'max'],
@@ -126,7 +120,6 @@ export const PROFILES = {
     ...generic,
     baseUrl: 'https://api.x.ai/v1',
     hosts: ['api.x.ai'],
-    dataPolicy: { trains: false, retains: true },
     maxTokensField: 'max_completion_tokens',
     leftOut: new Set([...SAMPLING_BEYOND_OPENAI, 'logit_bias']),
     efforts: ['low', 'high'],
@@ -136,14 +129,12 @@ export const PROFILES = {
   vllm: {
     ...generic,
     baseUrl: 'http://127.0.0.1:8000/v1',
-    dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
     vectors: { ...anyVectors, givesBase64: true },
     grammarIn: 'structured_outputs',
     efforts: LOW_TO_HIGH,
     reasoningSwitch: 'chat_template_kwargs',
   },
-  /** Without a data policy: it can pass requests on to a vendor. */
   ollama: {
     ...generic,
     baseUrl: 'http://127.0.0.1:11434/v1',
@@ -153,7 +144,6 @@ export const PROFILES = {
   'llama.cpp': {
     ...generic,
     baseUrl: 'http://127.0.0.1:8080/v1',
-    dataPolicy: { trains: false, retains: false },
     extensions: new Set(['reasoning_content']),
     vectors: { ...anyVectors, givesBase64: true },
     renamed: { repetition_penalty: 'repeat_penalty' },

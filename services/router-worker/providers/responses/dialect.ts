@@ -1,3 +1,4 @@
+import { UNKNOWN_POLICY } from '#shared/config/data-policy.ts';
 import { dialect } from '../dialect.ts';
 import { addressOf } from '../http-stream/address-of.ts';
 import { responses } from './adapter.ts';
@@ -11,6 +12,6 @@ export const responsesDialect = dialect(responsesConfig, ({ slug, name = slug, b
   address: addressOf(baseUrl),
   reasoningFormat: RESPONSES_FORMAT,
   vectors: null,
-  dataPolicy: { ...(policy ?? { trains: true, retains: true }), isDistillable: false },
+  dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
   open: ({ secret, ...settings }) => responses({ ...settings, slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey) }),
 }));

@@ -1,8 +1,9 @@
 import { serves } from '#shared/config/model-kinds.ts';
-import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
-import type { EndpointEntry, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
-import type { ModelAnswer, ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
-import { pricePerToken } from './price-per-token.ts';
+import type { EndpointConfig, ModelConfig } from '#shared/config/router-config.ts';
+import type { EndpointEntry } from '#shared/contracts/router/model-endpoints.ts';
+import type { ModelEntry, ModelPricing } from '#shared/contracts/router/model-list.ts';
+import { pricePerToken } from '../price-per-token.ts';
+import type { Measured } from './measured.ts';
 
 /** The configuration has no creation time, and clients want a constant number. */
 const CREATED_UNKNOWN = 0;
@@ -32,62 +33,8 @@ const ALL_PARAMETERS = [
   'top_p',
 ];
 
-/** What GET /models and the routes below it answer. */
-export interface ModelLists {
-  all: ModelList;
-  ofVectors: ModelList;
-  /** By id. */
-  answerOf: ReadonlyMap<string, ModelAnswer>;
-  endpointsOf: ReadonlyMap<string, ModelEndpoints>;
-}
-
-export function modelListsOf({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): ModelLists {
-  const data = models.map(modelEntry);
-  const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
-  return {
-    all: listOf(data),
-    ofVectors: listOf(models.filter((model) => serves(model, 'vectors')).map(modelEntry)),
-    answerOf: new Map(data.map((entry) => [entry.id, { ...entry, data: entry }])),
-    endpointsOf: new Map(models.map((model) => [model.id, modelEndpoints(model, nameOf)])),
-  };
-}
-
-function listOf(data: ModelEntry[]): ModelList {
-  return { object: 'list', data, links: { next: null }, total_count: data.length };
-}
-
-function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>): ModelEndpoints {
-  const { id, name, created, description, architecture } = modelEntry(model);
-  const endpoints = model.endpoints.map((endpoint): EndpointEntry => {
-    const providerName = nameOf.get(endpoint.provider) ?? endpoint.provider;
-    const chats = serves(model, 'chat');
-    return {
-      name: `${providerName} | ${name}`,
-      model_id: id,
-      model_name: name,
-      provider_name: providerName,
-      tag: endpoint.tag ?? endpoint.provider,
-      context_length: endpoint.context_length ?? CONTEXT_UNKNOWN,
-      pricing: pricingOf(endpoint.prices),
-      quantization: endpoint.quantization ?? null,
-      max_completion_tokens: endpoint.max_completion_tokens ?? null,
-      max_prompt_tokens: null,
-      supported_parameters: parametersOf(endpoint, chats),
-      status: 0,
-      uptime_last_30m: null,
-      uptime_last_5m: null,
-      uptime_last_1d: null,
-      supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
-      supports_tool_choice: toolChoiceOf(endpoint, chats),
-      latency_last_30m: null,
-      throughput_last_30m: null,
-    };
-  });
-  return { data: { id, name, created, description, architecture, endpoints } };
-}
-
 /** Prices and limits of the first endpoint; parameters that any endpoint supports. */
-function modelEntry(model: ModelConfig): ModelEntry {
+export function modelEntry(model: ModelConfig): ModelEntry {
   const { id, name, description, endpoints } = model;
   const chats = serves(model, 'chat');
   const [first] = endpoints;
@@ -109,6 +56,33 @@ function modelEntry(model: ModelConfig): ModelEntry {
     default_parameters: null,
     supported_voices: null,
     links: { details: `/api/v1/models/${id}/endpoints` },
+  };
+}
+
+/** @param measured null: nothing is known */
+export function endpointEntry(model: ModelConfig, endpoint: EndpointConfig, providerName: string, measured: Measured | null): EndpointEntry {
+  const { id, name = id } = model;
+  const chats = serves(model, 'chat');
+  return {
+    name: `${providerName} | ${name}`,
+    model_id: id,
+    model_name: name,
+    provider_name: providerName,
+    tag: endpoint.tag ?? endpoint.provider,
+    context_length: endpoint.context_length ?? CONTEXT_UNKNOWN,
+    pricing: pricingOf(endpoint.prices),
+    quantization: endpoint.quantization ?? null,
+    max_completion_tokens: endpoint.max_completion_tokens ?? null,
+    max_prompt_tokens: null,
+    supported_parameters: parametersOf(endpoint, chats),
+    status: measured?.status ?? 0,
+    uptime_last_30m: measured?.uptime30m ?? null,
+    uptime_last_5m: measured?.uptime5m ?? null,
+    uptime_last_1d: measured?.uptime1d ?? null,
+    supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
+    supports_tool_choice: toolChoiceOf(endpoint, chats),
+    latency_last_30m: measured?.latencyMs ?? null,
+    throughput_last_30m: measured?.tokensPerSecond ?? null,
   };
 }
 

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+
+/** Of one page; more is refused. */
+const MAX_PAGE = 1_000;
+const DEFAULT_PAGE = 500;
+const MAX_SEARCH_CHARACTERS = 200;
+
+/** Orders of GET /models. Those of scores and of popularity, which this router does not have, leave the order as it is. */
+const SORTS = [
+  'pricing-low-to-high',
+  'pricing-high-to-low',
+  'context-high-to-low',
+  'throughput-high-to-low',
+  'latency-low-to-high',
+  'newest',
+  'most-popular',
+  'top-weekly',
+  'intelligence-high-to-low',
+  'coding-high-to-low',
+  'agentic-high-to-low',
+  'design-arena-elo-high-to-low',
+] as const;
+
+/** Clients send an empty text for what is not given. */
+const given = <Schema extends z.ZodType>(schema: Schema) => z.preprocess((value) => (value === '' ? undefined : value), schema.optional());
+const text = given(z.string().max(MAX_SEARCH_CHARACTERS));
+/** Separated by commas; null: not given. */
+const list = z.preprocess(
+  (value) => (value === '' ? undefined : value),
+  z
+    .string()
+    .transform((value) => value.split(',').flatMap((entry) => entry.trim().toLowerCase() || []))
+    .nullable()
+    .default(null),
+);
+const number = given(z.string().regex(/^-?\d{1,12}(\.\d{1,12})?$/, 'must be a number').transform(Number));
+const count = given(z.string().regex(/^\d{1,9}$/, 'must be a whole number of at least 0').transform(Number));
+const limit = count.pipe(z.number().min(1).max(MAX_PAGE).optional());
+
+/** Both absent: the whole list. */
+const page = { offset: count, limit };
+
+/** Query of GET /models. An absent field does not filter, and unknown fields are ignored. */
+export const modelQuery = z.object({
+  ...page,
+  q: text,
+  sort: given(z.enum(SORTS)),
+  category: text,
+  supported_parameters: list,
+  input_modalities: list,
+  output_modalities: list,
+  context: count,
+  min_price: number,
+  max_price: number,
+  min_output_price: number,
+  max_output_price: number,
+  arch: text,
+  model_authors: list,
+  providers: list,
+  distillable: given(z.enum(['true', 'false'])),
+  zdr: given(z.enum(['true', 'false'])),
+  region: text,
+  min_age_days: number,
+  max_age_days: number,
+  min_intelligence_index: number,
+  max_intelligence_index: number,
+  min_coding_index: number,
+  max_coding_index: number,
+  min_agentic_index: number,
+  max_agentic_index: number,
+  min_tool_success_rate: number,
+  max_tool_success_rate: number,
+});
+export type ModelQuery = z.infer<typeof modelQuery>;
+
+/** Of GET /models/user, /models/count and /embeddings/models. */
+export const listQuery = modelQuery.pick({ offset: true, limit: true, output_modalities: true });
+
+/** From the first entry, and how many; null: the whole list. */
+export function pageOf({ offset, limit: most }: Pick<Partial<ModelQuery>, 'offset' | 'limit'>): { offset: number; limit: number } | null {
+  return offset === undefined && most === undefined ? null : { offset: offset ?? 0, limit: most ?? DEFAULT_PAGE };
+}
