@@ -129,8 +129,8 @@ export class CallRecord {
 
   #endpointOf({ model, providerName }: Shown): ModelEndpoint | null {
     if (model === null || providerName === null) return null;
-    const { models, modelEndpoints } = this.#deps.catalogue;
-    const configured = models.get(model);
+    const { names, modelEndpoints } = this.#deps.catalogue;
+    const configured = names.resolve(model)?.model;
     const endpoints = configured === undefined ? [] : (modelEndpoints.get(configured) ?? []);
     const found = endpoints.find(({ provider }) => provider.name === providerName) ?? null;
     if (found !== null) this.#servedBy = { model, provider: found.provider.slug, providerName };

@@ -65,10 +65,14 @@ describe('the suffixes of a model name (router-facts 5.6)', () => {
     [':extended without a variant is not known', 'a/plain:extended', null],
     ['stacked', 'a/varied:free:online', { id: 'a/varied:free', endpoints: 1, ...web }],
     ['stacked in another order', 'a/varied:online:free', { id: 'a/varied:free', endpoints: 1, ...web }],
-    ['all that go together', 'a/mixed:online:nitro:thinking:free', {
-      ...{ id: 'a/mixed', endpoints: 1, ...web, provider: { sort: 'throughput' } },
-      reasoning: { enabled: true },
-    }],
+    [
+      'all that go together',
+      'a/mixed:online:nitro:thinking:free',
+      {
+        ...{ id: 'a/mixed', endpoints: 1, ...web, provider: { sort: 'throughput' } },
+        reasoning: { enabled: true },
+      },
+    ],
     ['twice the same', 'a/plain:nitro:nitro', { ...plain, provider: { sort: 'throughput' } }],
     ['the configured name with a suffix wins', 'b/quick:nitro', { id: 'b/quick:nitro', endpoints: 1 }],
     ['and has the others', 'b/quick:online:nitro', { id: 'b/quick:nitro', endpoints: 1, ...web }],
@@ -88,7 +92,12 @@ describe('the suffixes of a model name (router-facts 5.6)', () => {
   it.each<[string, string, Partial<ChatRequest>, Partial<ChatRequest>]>([
     ['a sort', 'a/plain:nitro', { provider: { sort: 'price' } }, { provider: { sort: 'price' } }],
     ['a sort as an object', 'a/plain:nitro', { provider: { sort: { by: 'latency' } } }, { provider: { sort: { by: 'latency' } } }],
-    ['no sort, but a partition', 'a/plain:nitro', { provider: { sort: { partition: 'none' } } }, { provider: { sort: { partition: 'none', by: 'throughput' } } }],
+    [
+      'no sort, but a partition',
+      'a/plain:nitro',
+      { provider: { sort: { partition: 'none' } } },
+      { provider: { sort: { partition: 'none', by: 'throughput' } } },
+    ],
     ['other preferences', 'a/plain:floor', { provider: { zdr: true, sort: null } }, { provider: { zdr: true, sort: 'price' } }],
     ['no preferences', 'a/plain:floor', { provider: null }, { provider: { sort: 'price' } }],
     ['the plugin, switched off', 'a/plain:online', { plugins: [{ id: 'web', enabled: false }] }, { plugins: [{ id: 'web', enabled: false }] }],
@@ -114,7 +123,10 @@ describe('the suffixes of a model name (router-facts 5.6)', () => {
   });
 
   it('are refused where they contradict each other, and where an embedding has none of them', () => {
-    const of = (request: Partial<ChatRequest>, use: 'chat' | 'vectors' = 'chat') => () => withSuffixEffects({ messages: [], ...request }, use, names);
+    const of =
+      (request: Partial<ChatRequest>, use: 'chat' | 'vectors' = 'chat') =>
+      () =>
+        withSuffixEffects({ messages: [], ...request }, use, names);
     expect(of({ model: 'a/plain:nitro:floor' })).toThrow('model :nitro and :floor ask for two orders of the endpoints: use one of them');
     expect(of({ models: ['a/plain:floor:exacto'] })).toThrow(expect.objectContaining({ code: 'request.invalid', details: { param: 'models' } }));
     expect(of({ model: 'a/plain:online' }, 'vectors')).toThrow('model :online has no meaning for embeddings');

@@ -1,5 +1,5 @@
-import type { EndpointConfig, ModelConfig, RouterConfig } from './router-config.ts';
 import { type ModelSuffix, splitModelName } from './model-suffixes.ts';
+import type { EndpointConfig, ModelConfig, RouterConfig } from './router-config.ts';
 
 /** A model by a name of a request. */
 export interface NamedModel {

@@ -15,7 +15,11 @@ const config = routerConfig.parse({
     { slug: 'own', kind: 'openai-compatible', profile: 'vllm' },
   ],
   models: [
-    { id: 'acme/large', name: 'The Large One', endpoints: [endpoint('east', { ...prices('3', '15'), context_length: 200_000, modalities: ['image', 'file'] })] },
+    {
+      id: 'acme/large',
+      name: 'The Large One',
+      endpoints: [endpoint('east', { ...prices('3', '15'), context_length: 200_000, modalities: ['image', 'file'] })],
+    },
     {
       ...{ id: 'acme/small', distillable: true },
       endpoints: [endpoint('own', { ...prices('0', '0'), context_length: 8_000, supported_parameters: ['tools', 'stop'], speed: { tokens_per_second: 80 } })],
@@ -97,7 +101,7 @@ describe('GET /models', () => {
     const second = (await get(first.links.next.slice('/api/v1'.length))).json();
 
     expect([ids(first.data), first.total_count]).toEqual([['acme/large', 'acme/small'], 3]);
-    expect(first.links.next).toBe('/api/v1/models?max_price=10&model_authors=acme%2Cbeta&offset=2&limit=2');
+    expect(first.links.next).toBe('/api/v1/models?limit=2&max_price=10&model_authors=acme%2Cbeta&offset=2');
     expect([ids(second.data), second.links, second.total_count]).toEqual([['beta/vectors'], { next: null }, 3]);
     expect(ids((await get('/models?offset=3')).json().data)).toEqual(['beta/vectors']);
     expect((await get('/models?offset=4&limit=1000')).json()).toMatchObject({ data: [], links: { next: null }, total_count: 4 });

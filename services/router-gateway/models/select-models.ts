@@ -21,7 +21,9 @@ export function selectModels(all: readonly ListedModel[], query: Partial<ModelQu
   return {
     object: 'list',
     data: shown.map(({ entry }) => entry),
-    links: { next: page === null || nextOffset === null || nextOffset >= ordered.length ? null : nextPath(path, query, { offset: nextOffset, limit: page.limit }) },
+    links: {
+      next: page === null || nextOffset === null || nextOffset >= ordered.length ? null : nextPath(path, query, { offset: nextOffset, limit: page.limit }),
+    },
     total_count: ordered.length,
   };
 }
@@ -48,16 +50,61 @@ function testsOf(query: Partial<ModelQuery>): Test[] {
   } = query;
   const text = search?.toLowerCase();
   return [
-    ...when(text, (part) => ({ entry: { id, name } }) => id.toLowerCase().includes(part) || name.toLowerCase().includes(part)),
-    ...when(parameters, (names) => ({ entry }) => names.every((name) => entry.supported_parameters.includes(name))),
-    ...when(inputs, (names) => ({ entry }) => names.every((name) => entry.architecture.input_modalities.includes(name))),
-    ...when(outputs, (names) => ({ entry }) => names.includes('all') || names.some((name) => entry.architecture.output_modalities.includes(name))),
-    ...when(context, (least) => ({ entry }) => entry.context_length !== null && entry.context_length >= least),
-    ...when(arch, (family) => ({ entry }) => entry.architecture.tokenizer.toLowerCase() === family.toLowerCase()),
-    ...when(authors, (names) => ({ entry }) => names.includes(entry.owned_by.toLowerCase())),
+    ...when(
+      text,
+      (part) =>
+        ({ entry: { id, name } }) =>
+          id.toLowerCase().includes(part) || name.toLowerCase().includes(part),
+    ),
+    ...when(
+      parameters,
+      (names) =>
+        ({ entry }) =>
+          names.every((name) => entry.supported_parameters.includes(name)),
+    ),
+    ...when(
+      inputs,
+      (names) =>
+        ({ entry }) =>
+          names.every((name) => entry.architecture.input_modalities.includes(name)),
+    ),
+    ...when(
+      outputs,
+      (names) =>
+        ({ entry }) =>
+          names.includes('all') || names.some((name) => entry.architecture.output_modalities.includes(name)),
+    ),
+    ...when(
+      context,
+      (least) =>
+        ({ entry }) =>
+          entry.context_length !== null && entry.context_length >= least,
+    ),
+    ...when(
+      arch,
+      (family) =>
+        ({ entry }) =>
+          entry.architecture.tokenizer.toLowerCase() === family.toLowerCase(),
+    ),
+    ...when(
+      authors,
+      (names) =>
+        ({ entry }) =>
+          names.includes(entry.owned_by.toLowerCase()),
+    ),
     ...when(providers, (names) => (listed) => names.some((name) => listed.providers.has(name))),
-    ...when(distillable, (value) => ({ model }) => model.distillable === (value === 'true')),
-    ...when(zdr, (value) => ({ isZeroRetention }) => value === 'false' || isZeroRetention),
+    ...when(
+      distillable,
+      (value) =>
+        ({ model }) =>
+          model.distillable === (value === 'true'),
+    ),
+    ...when(
+      zdr,
+      (value) =>
+        ({ isZeroRetention }) =>
+          value === 'false' || isZeroRetention,
+    ),
     ...priceTests(query),
     ...(UNKNOWN_FACTS.some((name) => query[name] !== undefined) ? [() => false] : []),
   ];

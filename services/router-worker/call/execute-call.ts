@@ -139,13 +139,7 @@ function runPipeline(execution: Execution, observer: CallObserver, deps: Execute
   return runTransformed(asked, pipeline, execution, observer, deps);
 }
 
-async function runTransformed(
-  asked: ChatRequest,
-  pipeline: Pipeline,
-  execution: Execution,
-  observer: CallObserver,
-  deps: ExecuteDeps,
-): Promise<CallOutcome> {
+async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const { call, signal } = execution;
   const request = await stagedRequest(pipeline.request, asked, signal);
   const outcome = await runStaged(request, pipeline, execution, observer, deps);

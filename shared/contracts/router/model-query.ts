@@ -33,8 +33,18 @@ const list = z.preprocess(
     .nullable()
     .default(null),
 );
-const number = given(z.string().regex(/^-?\d{1,12}(\.\d{1,12})?$/, 'must be a number').transform(Number));
-const count = given(z.string().regex(/^\d{1,9}$/, 'must be a whole number of at least 0').transform(Number));
+const number = given(
+  z
+    .string()
+    .regex(/^-?\d{1,12}(\.\d{1,12})?$/, 'must be a number')
+    .transform(Number),
+);
+const count = given(
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number of at least 0')
+    .transform(Number),
+);
 const limit = count.pipe(z.number().min(1).max(MAX_PAGE).optional());
 
 /** Both absent: the whole list. */
