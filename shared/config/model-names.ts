@@ -2,7 +2,7 @@ import { type ModelSuffix, splitModelName } from './model-suffixes.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from './router-config.ts';
 
 /** A model by a name of a request. */
-export interface NamedModel {
+interface NamedModel {
   model: ModelConfig;
   /** Those of the name that its model leaves to the request. */
   suffixes: readonly ModelSuffix[];
