@@ -3,7 +3,7 @@ import { canonicalJson } from './canonical-json.ts';
 import { fixed, type Living } from './living.ts';
 import type { RouterConfig } from './router-config.ts';
 
-/** Enough to tell a deployment's configurations apart, and short in log lines. */
+/** Distinguishes the configurations of a deployment, and is short in log lines. */
 const HASH_DIGITS = 12;
 /** Of a configuration that was made in code. */
 const NO_HASH = '';

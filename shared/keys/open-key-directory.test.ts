@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LivingValue } from '../config/living.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from '../storage/database.ts';
 import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
@@ -252,4 +253,18 @@ it.each([
   [{ expiresAtMs: 100, isOauth: true }, 'oauth-expired'],
 ] as const)('%j is refused as %s', (fields, refusal) => {
   expect(refusalOf({ ...ofFile, ...fields }, 100)).toBe(refusal);
+});
+
+it.each([
+  ['with', true],
+  ['without', false],
+])('finds the keys of the file as they are now, %s a database', async (_, hasDatabase) => {
+  const living = new LivingValue<ReadonlyMap<string, CallerKey>>(new Map([[ofFile.hash, ofFile]]));
+  const directory = openKeyDirectory({ fileKeys: living, database: hasDatabase ? real : null, log: silentLog });
+  expect(await directory.find(ofFile.hash)).toBe(ofFile);
+  const disabled = { ...ofFile, disabled: true };
+  living.replace(new Map([[ofFile.hash, disabled]]));
+  expect(await directory.find(ofFile.hash)).toBe(disabled);
+  living.replace(new Map());
+  expect(await directory.find(ofFile.hash)).toBeNull();
 });

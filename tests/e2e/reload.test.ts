@@ -70,7 +70,7 @@ describe('npm start', () => {
 
     // The agent's models must be among them, as at the start.
     write(textOf({ models: ['acme/one'], keys: [{ variable: 'FIRST_KEY' }] }).replace('switchyard/assistant', 'acme/other'));
-    await eventually(() => standalone.output().includes('the router has no model "switchyard/assistant"'), LONG);
+    await eventually(() => standalone.output().includes('the router has no model'), LONG);
     expect([await one.models(), await one.ask('acme/two')]).toEqual(['acme/one,acme/two', 200]);
 
     write({ models: ['acme/three'], keys: [{ variable: 'THIRD_KEY' }] });
