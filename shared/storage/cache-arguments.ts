@@ -8,6 +8,12 @@ export function checkKey(key: string): void {
 }
 
 /** @throws RangeError */
+export function checkKeys(keys: readonly string[]): void {
+  if (keys.length > cacheLimits.keysAtOnce) throw new RangeError(`${keys.length} keys are too many for one request to a cache`);
+  for (const key of keys) checkKey(key);
+}
+
+/** @throws RangeError */
 export function checkValue(value: string): void {
   if (value.length > cacheLimits.valueCharacters) throw new RangeError(`a value of ${value.length} characters is too long for a cache`);
 }

@@ -1,5 +1,5 @@
 /** Every driver throws a RangeError beyond these. */
-export const cacheLimits = { keyCharacters: 512, valueCharacters: 64 * 1_024 } as const;
+export const cacheLimits = { keyCharacters: 512, valueCharacters: 64 * 1_024, keysAtOnce: 256 } as const;
 
 /**
  * Counters, slots and small values that may be lost at any time: rate limits, shared health, stickiness.
@@ -11,6 +11,8 @@ export const cacheLimits = { keyCharacters: 512, valueCharacters: 64 * 1_024 } a
 export interface Cache {
   /** Null when never set, expired or lost. */
   get(key: string): Promise<string | null>;
+  /** As `get`, of several keys in one request; null for slots, too. */
+  getMany(keys: readonly string[]): Promise<(string | null)[]>;
   set(key: string, value: string, ttlMs: number): Promise<void>;
   /** Of any kind; all slots under the key become free. */
   delete(key: string): Promise<void>;

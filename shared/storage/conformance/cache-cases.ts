@@ -56,7 +56,13 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
   it(`${name}: refuses everything after it was closed`, async () => {
     await cache().close();
 
-    const attempts: Promise<unknown>[] = [cache().get('a'), cache().set('a', 'b', LONG_MS), cache().delete('a'), cache().increment('a', 1, LONG_MS)];
+    const attempts: Promise<unknown>[] = [
+      cache().get('a'),
+      cache().getMany(['a']),
+      cache().set('a', 'b', LONG_MS),
+      cache().delete('a'),
+      cache().increment('a', 1, LONG_MS),
+    ];
     attempts.push(cache().acquireSlot('a', 'me', 1, LONG_MS), cache().releaseSlot('a', 'me'));
     for (const attempt of await Promise.allSettled(attempts)) expect(attempt).toMatchObject({ reason: { code: 'storage.closed' } });
   });
@@ -90,6 +96,23 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
 
     await cache().delete('key: with spaces, ü and *');
     expect(await cache().get('key: with spaces, ü and *')).toBeNull();
+  });
+
+  it(`${name}: reads several keys at once, each as by itself, and slots as nothing`, async () => {
+    await cache().set('ü \ud800', 'Zürich \ud800', LONG_MS);
+    await cache().set('short', 'value', 50);
+    await cache().increment('counter', 7, LONG_MS);
+    await cache().acquireSlot('slots', 'me', 1, LONG_MS);
+    expect(await cache().getMany([])).toEqual([]);
+    expect(await cache().getMany(['unknown', 'counter', 'ü \ud800', 'short', 'slots', 'counter'])).toEqual([null, '7', 'Zürich \ud800', 'value', null, '7']);
+
+    await advance(80);
+
+    expect(await cache().getMany(['short', 'counter'])).toEqual([null, '7']);
+    const most = Array.from({ length: cacheLimits.keysAtOnce }, (_, index) => `k${index}`);
+    expect(await cache().getMany(most)).toHaveLength(most.length);
+    await expect(cache().getMany([...most, 'one more'])).rejects.toThrow(RangeError);
+    await expect(cache().getMany(['k'.repeat(cacheLimits.keyCharacters + 1)])).rejects.toThrow(RangeError);
   });
 
   it(`${name}: distinguishes keys with any difference`, async () => {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Cache } from '../cache.ts';
-import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
+import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { ExpiryQueue } from './expiry-queue.ts';
 
 /** Some tens of MB with small values. */
@@ -45,6 +45,16 @@ class MemoryCache implements Cache {
     if (content === undefined) return null;
     if (content.kind === 'slots') throw wrongKind(key, content.kind);
     return content.kind === 'value' ? content.text : String(content.sum);
+  }
+
+  async getMany(keys: readonly string[]): Promise<(string | null)[]> {
+    checkKeys(keys);
+    const nowMs = this.#enter('');
+    return keys.map((key) => {
+      const content = this.#find(key, nowMs)?.content;
+      if (content === undefined || content.kind === 'slots') return null;
+      return content.kind === 'value' ? content.text : String(content.sum);
+    });
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {

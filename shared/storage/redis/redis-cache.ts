@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import { within } from '../../within.ts';
 import type { Cache } from '../cache.ts';
-import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
+import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlot, addToCounter, type Script } from './scripts.ts';
 
@@ -37,6 +37,15 @@ class RedisCache implements Cache {
   async get(key: string): Promise<string | null> {
     const stored = await this.#send(key, (at) => this.#redis.get(at));
     return stored === null ? null : fromRedis(stored);
+  }
+
+  async getMany(keys: readonly string[]): Promise<(string | null)[]> {
+    const check = () => {
+      checkKeys(keys);
+      return 0;
+    };
+    const stored = await this.#send('', () => (keys.length === 0 ? Promise.resolve([]) : this.#redis.mget(keys.map(toRedis))), check);
+    return stored.map((text) => (text === null ? null : fromRedis(text)));
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
