@@ -77,6 +77,8 @@ describe('the spans of a call', () => {
     const chat = spans.at(-1);
     expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([
       ['upstream broken', 'router.provider_unavailable'],
+      // The connection was refused: once more.
+      ['upstream broken', 'router.provider_unavailable'],
       ['upstream local', null],
       ['chat scripted/assistant', null],
     ]);
@@ -88,9 +90,9 @@ describe('the spans of a call', () => {
       'gen_ai.request.temperature': 0,
       'gen_ai.response.finish_reasons': ['stop'],
       'gen_ai.response.time_to_first_chunk': expect.any(Number),
-      'switchyard.attempts': 2,
+      'switchyard.attempts': 3,
     });
-    expect(spans.slice(0, 2).map(({ parent }) => parent)).toEqual([chat?.traceparent, chat?.traceparent]);
+    expect(spans.slice(0, 3).map(({ parent }) => parent)).toEqual([chat?.traceparent, chat?.traceparent, chat?.traceparent]);
     expect(spans[0]?.attributes).toMatchObject({ 'server.address': '127.0.0.1', 'server.port': 1, 'switchyard.upstream_model': 'primary' });
     expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
   });

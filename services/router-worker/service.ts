@@ -17,7 +17,8 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
-import { configuredSpeeds } from './call/health-view.ts';
+import { Health } from './call/health/health.ts';
+import { HealthExchange } from './call/health/health-exchange.ts';
 import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { CallRates } from './call-rates.ts';
@@ -91,6 +92,9 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const notices = onKeyChanged(bus, keys.forget);
   const reservations = new Reservations({ database, log, metrics });
   const rates = new RateLimits({ cache, clock, log, metrics });
+  const health = new Health({ clock, log, metrics });
+  const exchange = cache === null ? null : new HealthExchange({ cache, health, clock, log });
+  exchange?.start();
   const calls: CallItemsDeps = {
     bus,
     cache: deps.cache,
@@ -105,7 +109,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     watch,
     setups,
     vectorBudget: new VectorBudget(),
-    health: configuredSpeeds,
+    health,
   };
   const kinds = [
     callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),
@@ -118,6 +122,8 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     async stop(withinMs) {
       await worker.stop(withinMs);
       rates.stop();
+      exchange?.stop();
+      health.stop();
       await reservations.stop();
       await Promise.all([ledger.stop(), mails.stop()]);
       await notices.stop();

@@ -79,6 +79,11 @@ export const metricTable = {
     { provider: null },
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
   ),
+  endpointsDown: gauge('switchyard_endpoints_down', 'Endpoints that this worker tries last, by what it has seen of them. Absent: none.', {
+    model: null,
+    provider: null,
+    reason: ['outage', 'rate_limit', 'credential', 'model'],
+  }),
   turns: counter('switchyard_turns_total', 'Ended turns, counted after the commit.', { outcome: ['completed', 'failed', 'cancelled'] }),
   turnSeconds: histogram('switchyard_turn_duration_seconds', 'From the beginning of a turn to its end.', {}, [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]),
   runs: counter('switchyard_runs_total', 'Settled runs: `succeeded`, or the code of their error.', { outcome: null }),

@@ -222,8 +222,8 @@ const checks: { [Kind in Ending['kind']]: (got: Received, one: Case, ending: Ext
     const record = await recordOf(got.id);
     expect([cost, record.total_cost]).toEqual([FULL_COST, FULL_COST]);
     expect(record).toMatchObject({ provider_name: 'Second', finish_reason: 'stop' });
-    // A connection that broke before any byte is tried a second time.
-    const tries = row.scenario.fault === 'hang-up' ? ['First', 'First'] : ['First'];
+    // What was refused, or broke before any byte, is tried a second time.
+    const tries = row.scenario.fault === 'hang-up' || row.isClosed ? ['First', 'First'] : ['First'];
     expect(record.provider_responses.map(({ provider_name: name, status }) => [name, status])).toEqual([
       ...tries.map((name) => [name, row.recorded ?? 502]),
       ['Second', 200],

@@ -18,7 +18,6 @@ import { AnswerStream } from './answer-stream.ts';
 import { type Candidate, type Catalogue, candidatesFor, upstreamRequestOf } from './candidates.ts';
 import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
-import type { HealthView } from './health-view.ts';
 import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { type AttemptEnd, type Bill, billOf } from './usage.ts';
 
@@ -83,7 +82,6 @@ export interface ShownAnswer {
 
 export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
-  health: HealthView;
   /** Absent: those of pipeline/stages.ts. */
   stages?: readonly Stage[];
 }

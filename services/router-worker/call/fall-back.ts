@@ -1,7 +1,8 @@
-import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import { type ErrorCode, failureOf } from '#shared/errors/switchyard-error.ts';
+import type { Candidate } from './candidates.ts';
 
 /** Which candidates remain after a failure before the commit point. */
-export type FallBack =
+type FallBack =
   /** It concerns this endpoint alone. */
   | 'next-endpoint'
   /** Of the same model, only endpoints with a larger context remain. */
@@ -10,7 +11,7 @@ export type FallBack =
   | 'next-model';
 
 /** A model that refuses a request does so at all endpoints; another model may accept it. */
-export function fallBackAfter(code: ErrorCode): FallBack {
+function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
     case 'router.context_length':
       return 'larger-context';
@@ -20,5 +21,23 @@ export function fallBackAfter(code: ErrorCode): FallBack {
       return 'next-model';
     default:
       return 'next-endpoint';
+  }
+}
+
+/** Whether the same endpoint may be tried once more: no connection came to be, or an idle one was closed by the upstream, which is no failure of it. */
+export function isRepeated(error: unknown): boolean {
+  return failureOf(error).details.connection !== undefined;
+}
+
+/** Which of the candidates behind a failed one are tried. */
+export function remainingAfter(code: ErrorCode, failed: Candidate, rest: readonly Candidate[]): Candidate[] {
+  const contextOf = ({ endpoint }: Candidate) => endpoint.context_length ?? 0;
+  switch (fallBackAfter(code)) {
+    case 'next-endpoint':
+      return [...rest];
+    case 'larger-context':
+      return rest.filter((candidate) => candidate.model !== failed.model || contextOf(candidate) > contextOf(failed));
+    case 'next-model':
+      return rest.filter((candidate) => candidate.model !== failed.model);
   }
 }

@@ -1,3 +1,4 @@
+import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ModelEndpoint } from './model-endpoint.ts';
 
 /** `p90`: what nine of ten requests reached at least, so that of throughputs it is the lowest tenth, and of times the highest. */
@@ -24,14 +25,14 @@ export interface HealthView {
 }
 
 /** Every endpoint is healthy, and as quick as the configuration says. */
-export const configuredSpeeds: HealthView = {
-  of: ({ endpoint: { speed } }) => ({
+export const configuredSpeeds = {
+  of: ({ endpoint: { speed } }: { endpoint: Pick<EndpointConfig, 'speed'> }): EndpointHealth => ({
     isHealthy: true,
     isOpen: false,
     tokensPerSecond: alike(speed?.tokens_per_second),
     firstTokenSeconds: alike(speed?.first_token_seconds),
   }),
-};
+} satisfies HealthView;
 
 function alike(value: number | undefined): Percentiles | null {
   return value === undefined ? null : { p50: value, p75: value, p90: value, p99: value };

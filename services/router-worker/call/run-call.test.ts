@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Log } from '#shared/telemetry/log.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { pipelineFor } from '../pipeline/pipeline.ts';
 import { stages } from '../pipeline/stages.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
+import { Health } from './health/health.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 import { chosenCandidates } from './test-support/chosen.ts';
 import { VectorBudget } from './vector-budget.ts';
@@ -100,7 +102,8 @@ async function run(
   };
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
   const metrics = openMetrics();
-  const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, vectorBudget: new VectorBudget(), log, metrics };
+  const health = new Health({ clock: systemClock, log: silentLog, metrics: noMetrics });
+  const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, vectorBudget: new VectorBudget(), health, log, metrics };
   const outcome = await runCall({ candidates, partTransforms }, observer, abort.signal, deps);
   const samples = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
   const attempts = samples.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
@@ -189,8 +192,8 @@ describe('fallback', () => {
     expect(asked).toEqual(['m/a@east', 'm/a@north', 'n/b@west']);
   });
 
-  it('repeats a call whose keep-alive connection broke, and only once', async () => {
-    const reset = () => failing('router.provider_unavailable', { connection: 'reset' });
+  it.each(['reset', 'refused'])('repeats a call whose connection was %s, and only once', async (connection) => {
+    const reset = () => failing('router.provider_unavailable', { connection });
     expect((await run({ 'm/a@east': [[reset()], well] })).asked).toEqual(['m/a@east', 'm/a@east']);
     const twice = await run({ 'm/a@east': [[reset()], [reset()], well], 'm/a@west': [well] });
     expect(twice.asked).toEqual(['m/a@east', 'm/a@east', 'm/a@west']);
@@ -299,6 +302,7 @@ describe('an abort', () => {
       adapters: new Map([['east', stubborn]]),
       timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 },
       vectorBudget: new VectorBudget(),
+      health: new Health({ clock: systemClock, log: silentLog, metrics: noMetrics }),
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
     };

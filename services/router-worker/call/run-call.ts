@@ -11,7 +11,9 @@ import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../provider
 import { type Candidate, upstreamRequestOf } from './candidates.ts';
 import { embedInputs } from './embed-inputs.ts';
 import { failureReason } from './failure-reason.ts';
-import { fallBackAfter } from './fall-back.ts';
+import { isRepeated, remainingAfter } from './fall-back.ts';
+import type { AttemptHealth, AttemptVerdict } from './health/attempt-health.ts';
+import type { Health } from './health/health.ts';
 import type { VectorBudget } from './vector-budget.ts';
 
 /** Over all candidates; bounds the caller's wait for an error. */
@@ -25,6 +27,7 @@ export interface RunDeps {
   timeouts: ProviderTimeouts;
   /** Of all calls of this worker. */
   vectorBudget: VectorBudget;
+  health: Pick<Health, 'begin' | 'of'>;
   log: Log;
   metrics: Metrics;
 }
@@ -75,14 +78,17 @@ export async function runCall({ candidates, partTransforms }: CallPlan, observer
   const previousErrors: PreviousError[] = [];
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
   let queue = [...candidates];
-  let hasReset = false;
+  let hasRepeated = false;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     const [candidate, ...rest] = queue;
     if (candidate === undefined) break;
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const answer = emptyAnswer(observer.retainsAnswer);
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
-    const error = await runAttempt(tried, { observer, partTransforms }, signal, deps);
+    const health = deps.health.begin(candidate);
+    const error = await runAttempt(tried, { observer, partTransforms, health }, signal, deps);
+    const mayRepeat: boolean = error !== null && !hasRepeated && isRepeated(error);
+    health.end(verdictOf(tried, signal.aborted || mayRepeat));
     observer.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = hasContent(answer) ? answer : null;
@@ -91,21 +97,26 @@ export async function runCall({ candidates, partTransforms }: CallPlan, observer
     outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
     if (partial !== null) return outcome;
     previousErrors.push(previousErrorOf(error, candidate.provider.name, candidate.model.id));
-    // A connection reset before any content is retried once at the same endpoint: an idle connection that the upstream closed is no failure of it.
-    const isReset: boolean = failure.details.connection === 'reset' && !hasReset;
-    hasReset ||= isReset;
-    queue = isReset ? queue : remaining(rest, candidate, failure);
+    hasRepeated ||= mayRepeat;
+    queue = mayRepeat ? queue : remainingAfter(failure.code, candidate, rest);
   }
   return outcome;
+}
+
+/** @param saysNothing it was aborted, or is repeated at the same endpoint, which decides */
+function verdictOf({ error, answer: { usage } }: Attempted, saysNothing: boolean): AttemptVerdict {
+  if (error === null) return { how: 'succeeded', completionTokens: usage?.completionTokens ?? null };
+  return saysNothing ? { how: 'aborted' } : { how: 'failed', error };
 }
 
 interface Attempting {
   observer: CallObserver;
   partTransforms: readonly PartTransform[];
+  health: AttemptHealth;
 }
 
 /** One attempt. @returns the error; null on success */
-async function runAttempt(tried: Attempted, { observer, partTransforms }: Attempting, signal: CallSignal, deps: RunDeps): Promise<unknown> {
+async function runAttempt(tried: Attempted, { observer, partTransforms, health }: Attempting, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate, answer } = tried;
   const { slug: provider } = candidate.provider;
@@ -114,6 +125,7 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
   const onContent = () => {
     if (tried.firstMs !== null) return;
     tried.firstMs = Date.now();
+    health.answered();
     metrics.observe('upstreamFirstPartSeconds', { provider }, seconds());
   };
   let error: unknown;
@@ -121,7 +133,7 @@ async function runAttempt(tried: Attempted, { observer, partTransforms }: Attemp
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter, answer);
-    const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, onContent }, signal);
+    const { onParts, stopped } = partHandlerFor(tried, { observer, partTransforms, health, onContent }, signal);
     const { vectors } = candidate;
     if (vectors === null) await adapter.stream({ ...upstreamRequestOf(candidate), timeouts, isStreamed: observer.isStreamed ?? false }, signal, onParts);
     else await embedInputs({ candidate, plan: vectors, timeouts, budget: deps.vectorBudget }, adapter, signal, onParts);
@@ -175,18 +187,6 @@ function partHandlerFor({ candidate: { provider }, answer }: Attempted, { observ
     }
   };
   return { onParts, stopped: () => reason };
-}
-
-function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {
-  const contextOf = ({ endpoint }: Candidate) => endpoint.context_length ?? 0;
-  switch (fallBackAfter(code)) {
-    case 'next-endpoint':
-      return [...rest];
-    case 'larger-context':
-      return rest.filter((candidate) => candidate.model !== failed.model || contextOf(candidate) > contextOf(failed));
-    case 'next-model':
-      return rest.filter((candidate) => candidate.model !== failed.model);
-  }
 }
 
 /** The upstream's text may quote a customer and is not logged. */

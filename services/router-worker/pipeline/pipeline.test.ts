@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { ItemAbortController } from '#services/work/item-signal.ts';
+import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { catalogueOf } from '../call/candidates.ts';
 import { executeCall } from '../call/execute-call.ts';
-import { configuredSpeeds } from '../call/health-view.ts';
+import { Health } from '../call/health/health.ts';
 import { VectorBudget } from '../call/vector-budget.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
@@ -76,10 +78,10 @@ async function execute(given: readonly Stage[], { want = 'body', fields = {} }: 
       adapters: new Map([['local', adapter]]),
       timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 },
       vectorBudget: new VectorBudget(),
+      health: new Health({ clock: systemClock, log: silentLog, metrics: noMetrics }),
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
       catalogue: catalogueOf(config, configuredProviders(config)),
-      health: configuredSpeeds,
       stages: given,
     },
   );

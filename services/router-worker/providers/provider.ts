@@ -59,7 +59,7 @@ export interface ProviderAdapter {
    * Emits a batch of parts per read of the upstream; a callback, to make no promise per token. Resolves after a `finish` part; `usage` may come before or after
    * it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text), `providerCode`,
-   *   `retryAfterMs`, and `connection: 'reset'` when a connection broke before any response. A stream without `finish` throws `router.provider_unavailable`. On
+   *   `retryAfterMs`, and `connection`: `reset` when a connection broke before any response, `refused` when none came to be. A stream without `finish` throws `router.provider_unavailable`. On
    *   abort the connection is closed at once and the signal's reason is thrown.
    */
   stream(call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void>;

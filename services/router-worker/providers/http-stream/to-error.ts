@@ -71,13 +71,20 @@ export function toBreak(upstream: Upstream, error: unknown): SwitchyardError {
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} broke off (${reason})`, { cause: error, details: { reason } });
 }
 
+const RESET = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+/** Found at once, and often over in a moment: another process of the upstream, or of a name server, may answer. */
+const REFUSED = new Set(['ECONNREFUSED', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH']);
+
 /** Maps a request without a response. */
 export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardError {
   if (error instanceof SwitchyardError) return error;
   const reason = networkReason(error);
   // An idle connection that the upstream closes while we send says nothing about its health.
-  const reset = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(reason) ? { connection: 'reset' } : {};
-  return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, { cause: error, details: { reason, ...reset } });
+  const connection = RESET.has(reason) ? { connection: 'reset' } : REFUSED.has(reason) ? { connection: 'refused' } : {};
+  return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, {
+    cause: error,
+    details: { reason, ...connection },
+  });
 }
 
 /** Maps an error event inside a 200; its code is, or implies, a status. */

@@ -1,0 +1,58 @@
+import { Breaker, outageLimits, refusalLimits } from './breaker.ts';
+import { OutageWindow } from './outage-window.ts';
+import { SpeedWindow } from './speed-window.ts';
+
+/** Seconds; shorter times are alike. Together the buckets reach to 8 minutes. */
+export const LOWEST_FIRST_TOKEN = 0.005;
+/** Tokens per second. Together the buckets reach to 9,000. */
+export const LOWEST_THROUGHPUT = 0.1;
+
+/** A 429 without a time. */
+const COOLDOWN_MS = 10_000;
+/** Servers that name no time are tried again soon; those that name a day are tried again within an hour, since quotas are raised meanwhile. */
+const MIN_COOLDOWN_MS = 1_000;
+const MAX_COOLDOWN_MS = 3_600_000;
+
+/** What this worker has seen of one endpoint. */
+export class EndpointRecord {
+  readonly id: string;
+  readonly provider: string;
+  /** Of its last call. */
+  model: string;
+  readonly outage = new Breaker(outageLimits);
+  /** Of its model. */
+  readonly refusal = new Breaker(refusalLimits);
+  readonly window = new OutageWindow();
+  readonly firstToken = new SpeedWindow(LOWEST_FIRST_TOKEN);
+  readonly throughput = new SpeedWindow(LOWEST_THROUGHPUT);
+  usedAtMs = Number.NEGATIVE_INFINITY;
+  succeededAtMs = Number.NEGATIVE_INFINITY;
+  cooldownUntilMs = Number.NEGATIVE_INFINITY;
+  #cooldownSinceMs = Number.NEGATIVE_INFINITY;
+
+  constructor(id: string, model: string, provider: string) {
+    this.id = id;
+    this.model = model;
+    this.provider = provider;
+  }
+
+  /** @param retryAfterMs null: the provider has named none @returns whether it did not cool down before */
+  cool(retryAfterMs: number | null, nowMs: number): boolean {
+    const isNew = nowMs >= this.cooldownUntilMs;
+    const forMs = Math.min(MAX_COOLDOWN_MS, Math.max(MIN_COOLDOWN_MS, retryAfterMs ?? COOLDOWN_MS));
+    this.#cooldownSinceMs = nowMs;
+    this.cooldownUntilMs = isNew ? nowMs + forMs : Math.max(this.cooldownUntilMs, nowMs + forMs);
+    return isNew;
+  }
+
+  /** An attempt that began during the cooldown, for lack of another endpoint, ends it. */
+  succeed(beganAtMs: number, nowMs: number): void {
+    this.succeededAtMs = nowMs;
+    if (beganAtMs >= this.#cooldownSinceMs) this.cooldownUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Whether something is to be remembered of it beside its speed. */
+  isImpairedAt(nowMs: number): boolean {
+    return this.outage.stateAt(nowMs) !== 'closed' || this.refusal.stateAt(nowMs) !== 'closed' || nowMs < this.cooldownUntilMs;
+  }
+}

@@ -1,0 +1,116 @@
+import type { Breaker } from './breaker.ts';
+import type { EndpointRecord } from './endpoint-record.ts';
+import { BUCKETS } from './log-buckets.ts';
+
+/** Of the form that follows. A worker ignores snapshots of other versions. */
+const VERSION = 1;
+/** Less than a value of the cache may have. The endpoints with the longest time without a call are left out. */
+const MAX_CHARS = 60_000;
+/** Endpoints of one snapshot that are read. */
+const MAX_ENTRIES = 2_000;
+/** A breaker is reported so long after its time is over: its trial takes a moment, and meanwhile the others wait for the verdict. */
+const TRIAL_GRACE_MS = 3_000;
+/** No state lasts longer. */
+const MAX_STATE_MS = 3_600_000;
+
+/** What one worker has seen of an endpoint. Times are epoch milliseconds of the reader; in the past: no such state. */
+export interface SharedEndpoint {
+  id: string;
+  samples: number;
+  failures: number;
+  openUntilMs: number;
+  refusedUntilMs: number;
+  cooldownUntilMs: number;
+  /** Pairs of bucket and count. */
+  firstToken: readonly number[];
+  throughput: readonly number[];
+}
+
+export interface HealthSnapshot {
+  worker: string;
+  endpoints: readonly SharedEndpoint[];
+  /** Providers that refuse the credential. */
+  credentials: readonly { provider: string; untilMs: number }[];
+}
+
+/** What this worker shares. Times are remaining milliseconds, since clocks of workers may differ; 0: no such state. */
+export function snapshotText(worker: string, records: Iterable<EndpointRecord>, credentials: ReadonlyMap<string, Breaker>, nowMs: number): string {
+  const dead = [...credentials].flatMap(([provider, breaker]) => {
+    const ms = reportedMs(breaker, nowMs);
+    return ms > 0 ? [[provider, ms]] : [];
+  });
+  const head = `{"v":${VERSION},"w":${JSON.stringify(worker)},"c":${JSON.stringify(dead)},"e":[`;
+  const rank = (record: EndpointRecord) => (record.isImpairedAt(nowMs) ? Number.POSITIVE_INFINITY : record.usedAtMs);
+  const ordered = [...records].sort((one, other) => (rank(one) < rank(other) ? 1 : rank(one) > rank(other) ? -1 : 0));
+  const entries: string[] = [];
+  let chars = head.length;
+  for (const record of ordered) {
+    const entry = JSON.stringify(entryOf(record, nowMs));
+    chars += entry.length + 1;
+    if (chars > MAX_CHARS || entries.length === MAX_ENTRIES) break;
+    entries.push(entry);
+  }
+  return `${head}${entries.join(',')}]}`;
+}
+
+function entryOf(record: EndpointRecord, nowMs: number): unknown[] {
+  const { samples, failures } = record.window.sums(nowMs);
+  const states = [reportedMs(record.outage, nowMs), reportedMs(record.refusal, nowMs), Math.max(0, record.cooldownUntilMs - nowMs)];
+  return [record.id, samples, failures, ...states.map(Math.ceil), sparse(record, 'firstToken', nowMs), sparse(record, 'throughput', nowMs)];
+}
+
+function reportedMs(breaker: Breaker, nowMs: number): number {
+  return Math.max(0, breaker.openUntilMs + TRIAL_GRACE_MS - nowMs);
+}
+
+function sparse(record: EndpointRecord, which: 'firstToken' | 'throughput', nowMs: number): number[] {
+  const sums = new Uint32Array(BUCKETS);
+  record[which].addTo(sums, nowMs);
+  const pairs: number[] = [];
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) if (sums[bucket] !== 0) pairs.push(bucket, sums[bucket] ?? 0);
+  return pairs;
+}
+
+/** Null: it is none of ours, or of another version. Entries that are not understood are left out. */
+export function readSnapshot(text: string, nowMs: number): HealthSnapshot | null {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof body !== 'object' || body === null) return null;
+  const { v, w: worker, e: entries, c: credentials } = body as Record<string, unknown>;
+  if (v !== VERSION || typeof worker !== 'string' || !Array.isArray(entries) || !Array.isArray(credentials)) return null;
+  return {
+    worker,
+    endpoints: entries.slice(0, MAX_ENTRIES).flatMap((entry) => endpointIn(entry, nowMs) ?? []),
+    credentials: credentials.slice(0, MAX_ENTRIES).flatMap((entry) => credentialIn(entry, nowMs) ?? []),
+  };
+}
+
+function endpointIn(entry: unknown, nowMs: number): SharedEndpoint | null {
+  if (!Array.isArray(entry)) return null;
+  const [id, samples, failures, openMs, refusedMs, cooldownMs, firstToken, throughput] = entry as unknown[];
+  if (typeof id !== 'string' || !isCount(samples) || !isCount(failures) || !isPairs(firstToken) || !isPairs(throughput)) return null;
+  if (!isCount(openMs) || !isCount(refusedMs) || !isCount(cooldownMs)) return null;
+  const until = (ms: number) => nowMs + Math.min(ms, MAX_STATE_MS);
+  return {
+    ...{ id, samples, failures, firstToken, throughput },
+    ...{ openUntilMs: until(openMs), refusedUntilMs: until(refusedMs), cooldownUntilMs: until(cooldownMs) },
+  };
+}
+
+function credentialIn(entry: unknown, nowMs: number): { provider: string; untilMs: number } | null {
+  if (!Array.isArray(entry)) return null;
+  const [provider, ms] = entry as unknown[];
+  return typeof provider === 'string' && isCount(ms) ? { provider, untilMs: nowMs + Math.min(ms, MAX_STATE_MS) } : null;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isPairs(value: unknown): value is number[] {
+  return Array.isArray(value) && value.length <= 2 * BUCKETS && value.every(isCount);
+}
