@@ -108,7 +108,8 @@ async function askUnpaused(one: Case, isStream: boolean): Promise<Received> {
 
 async function askOnce({ slug, first, second }: Case, isStream: boolean): Promise<Received> {
   const before = [first.requests.length, second.requests.length] as const;
-  const body = { model: `test/${slug}`, stream: isStream, messages: [{ role: 'user', content: 'hi' }] };
+  const provider = { order: [`${slug}-a`, `${slug}-b`] };
+  const body = { model: `test/${slug}`, provider, stream: isStream, messages: [{ role: 'user', content: 'hi' }] };
   const posted = post(`${router.url}/api/v1/chat/completions`, body, { authorization: `Bearer ${KEY}` });
   const timer = setTimeout(posted.leave, HANGS_AFTER_MS);
   const answer = await posted.answer;
