@@ -242,7 +242,7 @@ describe('DESIGN 8: unsupported fields', () => {
     const response = await gateway.post({ ...hello, plugins: [{ id: 'moderation' }] });
 
     expect(response.statusCode).toBe(400);
-    expect(response.json().error).toMatchObject({ code: 400, type: 'invalid_request', param: 'plugins[0]', message: expect.stringContaining('moderation') });
+    expect(response.json().error).toMatchObject({ code: 400, type: 'invalid_request', param: 'plugins[0]', message: expect.stringContaining('no engine') });
   });
 });
 

@@ -1,7 +1,6 @@
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** Proxies refuse responses with more than 4 to 8 KiB of headers. */
 const MAX_HEADER_CHARS = 1_024;
@@ -118,7 +117,7 @@ export function ignoredFields({
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
       if (field === 'messages' || field === 'tools') continue;
-      if (field === 'plugins') addIgnoredPlugins(request.plugins ?? [], name);
+      if (field === 'plugins') addIgnoredPlugins(request, name);
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
     return HeaderPaths.valueOf(paths);
@@ -133,20 +132,9 @@ export function headerOf(names: readonly string[]): string | null {
   return HeaderPaths.valueOf(paths);
 }
 
-/** @throws `request.invalid` for a plugin that must not be ignored, as the caller relies on it */
-export function refusePlugins({ plugins = [] }: ChatRequest): void {
-  for (const [at, plugin] of plugins.entries()) {
-    if (supportOfPlugin(plugin) !== 'refused') continue;
-    const param = `plugins[${at}]`;
-    throw new SwitchyardError('request.invalid', `${param} requests ${plugin.id}, which this router does not support yet; send the request without it`, {
-      details: { param },
-    });
-  }
-}
-
-function addIgnoredPlugins(plugins: NonNullable<ChatRequest['plugins']>, name: (path: string) => boolean): void {
-  for (const [at, plugin] of plugins.entries()) {
-    if (supportOfPlugin(plugin) === 'ignored' && !name(`plugins[${at}]=${encodedName(plugin.id)}`)) return;
+function addIgnoredPlugins(request: ChatRequest, name: (path: string) => boolean): void {
+  for (const [at, plugin] of (request.plugins ?? []).entries()) {
+    if (supportOfPlugin(plugin, request) === 'ignored' && !name(`plugins[${at}]=${encodedName(plugin.id)}`)) return;
   }
 }
 

@@ -2,6 +2,7 @@ import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts'
 import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import { type Catalogue, catalogueOf } from './call/candidates.ts';
 import { type Upstreams, upstreamsOf } from './call-span.ts';
+import { openEngines, type PluginEngines } from './pipeline/engines.ts';
 import type { ProviderAdapter, ProviderTimeouts } from './providers/provider.ts';
 import { openProviders, type ProvidersDeps } from './providers/registry.ts';
 
@@ -14,6 +15,8 @@ export interface RouterSetup {
   adapters: ReadonlyMap<string, ProviderAdapter>;
   timeouts: ProviderTimeouts;
   upstreams: Upstreams;
+  /** Of plugins. */
+  engines: PluginEngines;
   /** Ceiling on the completion tokens of requests that have none, where credit is reserved for them. */
   defaultCompletionTokens: number;
   /** How streams end that fail behind content, where their API has several events for it. */
@@ -27,16 +30,29 @@ export interface OpenedSetup extends RouterSetup {
 
 /** @throws `config.invalid`; nothing is open then */
 export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<ProvidersDeps, 'config'>): OpenedSetup {
-  const { configured, adapters, close } = openProviders({ ...deps, config });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
+  const { configured, adapters, close } = openProviders({ ...deps, config });
+  const engines = openedOr(() => openEngines({ settings: config.plugins, environment: deps.environment, connectTimeoutMs: connectMs }), close);
   return {
     hash,
     catalogue: catalogueOf(config, configured),
     adapters,
     timeouts: { connectMs, firstTokenMs, idleMs },
     upstreams: upstreamsOf(configured),
+    engines,
     defaultCompletionTokens: config.default_completion_tokens,
     failures: config.errors,
-    close,
+    close: async () => {
+      await Promise.all([close(), engines.close()]);
+    },
   };
+}
+
+function openedOr<Opened>(open: () => Opened, close: () => Promise<void>): Opened {
+  try {
+    return open();
+  } catch (error) {
+    void close();
+    throw error;
+  }
 }

@@ -44,7 +44,10 @@ function checked(value: unknown, environment: Environment, subject: string, { se
     checkTags(outline, report);
     checkRules(outline, report);
     checkKeyLimits(outline, report);
-    if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
+    if (secrets !== 'keys') {
+      checkProviderSecrets(outline, environment, report);
+      for (const { path, reference } of providerSecrets(outline.plugins)) secretAt(reference, ['plugins', ...path], environment, report);
+    }
     checkKeySecrets(outline, environment, report, { exceptManagement: secrets === 'calls' });
   }
   if (config === null || lines.length > 0) throw configInvalid(subject, lines);
@@ -67,6 +70,7 @@ const routerOutline = tolerantObject({
   ),
   default_model: tolerantText,
   account: tolerantRules,
+  plugins: z.unknown().optional(),
   keys: tolerantList(
     tolerantObject({
       id: tolerantText,

@@ -5,6 +5,7 @@ import { embeddingLimits } from '../contracts/router/embedding-request.ts';
 import { failureEvents } from '../contracts/router/response-object.ts';
 import { MAX_LIMIT_USD } from '../credit/nano-usd.ts';
 import { hashInReference } from '../keys/key-reference.ts';
+import { pluginSettings } from './plugin-settings.ts';
 
 /**
  * The router's configuration: a YAML or JSON file. Prices are USD per million tokens, as decimal strings for precision. Times are in
@@ -169,6 +170,8 @@ export const routerConfigWith = <Provider extends z.ZodType<ProviderConfig>>(pro
     errors: z.enum(failureEvents).default('response.failed'),
     /** Pages of these origins may send requests; of others, only the gateway's own host. */
     cors: z.strictObject({ origins: z.array(origin).max(1_000).default([]) }).prefault({}),
+    /** Engines of the plugins that requests may ask for. */
+    plugins: pluginSettings.prefault({}),
     timeouts: z
       .strictObject({
         connect_ms: milliseconds.default(5_000),

@@ -43,6 +43,7 @@ export const errorCatalogue = {
   'router.provider_overloaded': { status: 503, retryable: true, routerType: 'provider_overloaded', agentCode: 'internal' },
   'router.provider_unavailable': { status: 502, retryable: true, routerType: 'provider_unavailable', agentCode: 'internal' },
   'router.provider_misconfigured': { status: 502, retryable: true, routerType: 'provider_unavailable', agentCode: 'internal' },
+  'router.plugin_unavailable': { status: 503, retryable: true, routerType: 'provider_unavailable', agentCode: 'internal' },
   'router.key_refused': { status: 401, retryable: false, routerType: 'authentication', agentCode: 'internal' },
   'router.timeout': { status: 408, retryable: true, routerType: 'timeout', agentCode: 'internal' },
   'router.cancelled': { status: 408, retryable: false, routerType: 'timeout', agentCode: 'internal' },

@@ -34,13 +34,15 @@ const COUNTED_CLASS = /^\^(\[(?:[^\]\\]|\\.)*\]|\.|\\[dDwWsS])\{(\d+)(,?)(\d*)\}
 /**
  * Compiles a JavaScript expression with re2, which matches in a single pass. V8 backtracks, in exponential time at worst.
  *
+ * @param flags with `i` upper and lower case match alike
  * @returns `problem`: why the pattern is refused, as a predicate
  */
 export function linearPattern(pattern: string, flags: string): LinearPattern | { problem: string } {
   try {
     // The syntax is JavaScript's: refuses what only re2 would accept.
     new RegExp(pattern, flags);
-    return countedClass(pattern) ?? programOf(pattern);
+    const caseFlag = flags.includes('i') ? RE2JS.CASE_INSENSITIVE : 0;
+    return countedClass(pattern, caseFlag) ?? programOf(pattern, caseFlag);
   } catch (error) {
     if (error instanceof UnsupportedPattern) return { problem: error.message };
     if (error instanceof SyntaxError) return { problem: 'must be a regular expression' };
@@ -49,9 +51,9 @@ export function linearPattern(pattern: string, flags: string): LinearPattern | {
   }
 }
 
-function programOf(pattern: string): LinearPattern {
+function programOf(pattern: string, caseFlag: number): LinearPattern {
   const { re2, positions, ranges } = translatePattern(pattern);
-  const program = RE2JS.compile(RE2JS.translateRegExp(re2));
+  const program = RE2JS.compile(RE2JS.translateRegExp(re2), caseFlag);
   const size = program.programSize() + Math.ceil(ranges / RANGES_PER_INSTRUCTION);
   // One-pass: at each character only one alternative is possible.
   const isOnePass = program.re2().onepass !== null;
@@ -67,12 +69,12 @@ function programOf(pattern: string): LinearPattern {
 }
 
 /** Counts the repetitions of a single class instead of expanding them; null for other patterns. */
-function countedClass(pattern: string): LinearPattern | null {
+function countedClass(pattern: string, caseFlag: number): LinearPattern | null {
   const [, member, min, comma, max] = COUNTED_CLASS.exec(pattern) ?? [];
   if (member === undefined) return null;
   const least = Number(min);
   const most = comma === '' ? least : max === '' ? Number.POSITIVE_INFINITY : Number(max);
-  const { test, stepsFor, size } = programOf(`^${member}*$`);
+  const { test, stepsFor, size } = programOf(`^${member}*$`, caseFlag);
   return {
     test: (text) => text.length >= least && isWithin(text, least, most) && test(text),
     stepsFor: (chars) => stepsFor(chars) + chars * STEPS_PER_COUNTED_CHAR,

@@ -38,6 +38,9 @@ const PROVIDER_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'router.provider_unavailable',
 ]);
 
+/** Of texts that a plugin, or a provider, does not accept (router-api, "Errors"). */
+const MODERATION_DETAILS = ['reasons', 'flagged_input', 'provider_name', 'model_slug'] as const;
+
 /** The public body of an error. `code` is the HTTP status. Internal errors are masked. */
 export function errorBodyOf(error: unknown, { providerName, previousErrors, isWithoutFallback = false }: ErrorContext): RouterErrorBody {
   const failure = failureOf(error);
@@ -75,6 +78,7 @@ function publicDetails({ code, details }: Failure): Record<string, unknown> {
   const { retryAfterMs, excluded_by: excludedBy } = details;
   const shown: Record<string, unknown> = {};
   if (excludedBy !== undefined) shown.excluded_by = excludedBy;
+  for (const name of MODERATION_DETAILS) if (details[name] !== undefined) shown[name] = details[name];
   // The gateway's Retry-After header.
   if (typeof retryAfterMs === 'number' && (status === 429 || status === 503)) shown.retry_after = Math.ceil(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) / 1_000);
   return shown;

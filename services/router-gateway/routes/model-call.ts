@@ -4,6 +4,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Living } from '#shared/config/living.ts';
+import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -21,7 +22,7 @@ import type { Admission } from '../admission.ts';
 import { type CallSender, isRefusal } from '../call-sender.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
 import { GenerationIds } from '../generation-ids.ts';
-import { headerOf, IGNORED_HEADER, refusePlugins } from '../ignored-fields.ts';
+import { headerOf, IGNORED_HEADER } from '../ignored-fields.ts';
 import { type AllowedCall, allowCall, isLimited } from '../key-admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { errorReply } from '../plugins/error-reply.ts';
@@ -120,7 +121,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const names = form.ignoredNames?.(request.body) ?? [];
       const ignored = embedding === null ? setup.ignoredIn(asked, names) : headerOf(names);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
-      if (asked.plugins !== undefined) refusePlugins(asked);
+      if (asked.plugins !== undefined) refuseUnconfigured(asked, setup.config.plugins);
       const model = setup.models.firstKnown(chat, use);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 

@@ -1,6 +1,7 @@
 import type { TokenStream } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -10,16 +11,20 @@ import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/sw
 import { type Answer, emptyAnswer, finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
 import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import type { CallSignal } from '../call-signal.ts';
-import { type Pipeline, pipelineFor, stagedRequest, transformedAnswer } from '../pipeline/pipeline.ts';
-import type { Stage } from '../pipeline/stage.ts';
+import { annotationsBehind } from '../pipeline/annotations-behind.ts';
+import { noEngines, type PluginEngines } from '../pipeline/engines.ts';
+import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
+import { providerRefusal } from '../pipeline/provider-refusal.ts';
+import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
-import { type Candidate, type Catalogue, candidatesFor, upstreamRequestOf } from './candidates.ts';
+import { type Candidate, type Catalogue, candidatesFor, namedModels, upstreamRequestOf } from './candidates.ts';
 import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
 import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
-import { type AttemptEnd, type Bill, billOf } from './usage.ts';
+import { type AddedUse, type AttemptEnd, type Bill, billOf } from './usage.ts';
 
 const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, is_byok: false };
 /** Provider name in errors when none was asked. */
@@ -82,9 +87,14 @@ export interface ShownAnswer {
 
 export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
+  /** Of plugins; absent: none is configured. */
+  engines?: PluginEngines;
   /** Absent: those of pipeline/stages.ts. */
   stages?: readonly Stage[];
 }
+
+/** `added`: what stages have used; absent: nothing. */
+type StagedOutcome = CallOutcome & { added?: AddedUse };
 
 /** Executes one call and publishes its frames up to the terminal one: an error ends the call. @throws only what `ending` rejects with */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
@@ -93,11 +103,12 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   const responseWriter = responseWriterFor(execution, (attempt) => {
     last = attempt;
   });
-  let outcome: CallOutcome;
+  let outcome: StagedOutcome;
   try {
     signal.throwIfAborted();
     outcome = await runPipeline(execution, responseWriter.observer, deps);
   } catch (error) {
+    report(error, deps.log);
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
   if (!mayPublish()) return { type: 'failed', failure: failureOf(signal.reason) };
@@ -117,18 +128,26 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
 }
 
-function endingOf(outcome: CallOutcome, last: Attempted | null): Ending {
+/** Of a stage; those of attempts are logged there. */
+function report(error: unknown, log: Log): void {
+  const { code, message } = failureOf(error);
+  if (code === 'internal') log.error({ code, err: error }, 'a stage of a router call failed');
+  else if (code === 'router.plugin_unavailable') log.warn({ code, reason: message }, 'the engine of a plugin can not be used');
+}
+
+function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
+  const { added } = outcome;
   if (outcome.type === 'completed') {
     const { answer, candidate } = outcome;
-    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices) };
+    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, 'completed', added) };
   }
   if (last === null || !(last.answer.usage !== null || hasContent(last.answer))) return { how: outcome.type, answer: null, bill: null };
   const { answer, candidate } = last;
-  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type) };
+  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added) };
 }
 
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
-function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call } = execution;
   const asked = withSuffixEffects(call.request, call.embedding === undefined ? 'chat' : 'vectors', deps.catalogue.names);
   const pipeline = pipelineFor(asked, deps.stages ?? allStages);
@@ -137,12 +156,20 @@ function runPipeline(execution: Execution, observer: CallObserver, deps: Execute
   return runTransformed(asked, pipeline, execution, observer, deps);
 }
 
-async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call, signal } = execution;
-  const request = await stagedRequest(pipeline.request, asked, signal);
-  const outcome = await runStaged(request, pipeline, execution, observer, deps);
-  if (outcome.type !== 'completed' || call.want === 'frames') return outcome;
-  return { ...outcome, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
+  const { request, annotations, searches, costNano } = await stagedOf(asked, pipeline, execution, deps);
+  const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
+  const outcome = await runStaged(request, { ...pipeline, parts }, execution, observer, deps);
+  const added = { searches, costNano };
+  if (outcome.type !== 'completed' || call.want === 'frames') return { ...outcome, added };
+  return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
+}
+
+function stagedOf(asked: ChatRequest, pipeline: Pipeline, { signal }: Execution, { engines = noEngines, catalogue }: ExecuteDeps): Promise<StagedCall> {
+  refuseUnconfigured(asked, engines);
+  const modelOf = (request: ChatRequest) => namedModels(request, catalogue)[0]?.id ?? '';
+  return stagedCall(pipeline.request, asked, { signal, engines, modelOf });
 }
 
 /** @throws `router.no_provider`, and as `candidatesFor` does */
@@ -227,8 +254,9 @@ function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempte
         ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
       };
     },
-    fail(error, { candidate, partial, previousErrors }, bill) {
+    fail(failed, { candidate, partial, previousErrors }, bill) {
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
+      const error = candidate === null || partial !== null ? failed : providerRefusal(failed, candidate, call.request);
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
       const usage = bill?.usage ?? null;
       if (surface.endsForLength?.(body.error) === true) {

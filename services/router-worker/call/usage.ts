@@ -12,6 +12,16 @@ const CHARS_PER_TOKEN = 4;
 
 type Prices = NonNullable<EndpointConfig['prices']>;
 
+/** What stages of the pipeline have used for a call, beside its provider. */
+export interface AddedUse {
+  /** Of the web, by the router. */
+  searches: number;
+  /** What the caller pays for it, in billionths of a US dollar. */
+  costNano: number;
+}
+
+const NOTHING_ADDED: AddedUse = { searches: 0, costNano: 0 };
+
 /** How an attempt ended: `aborted` by the caller, a deadline or a lost lease; `failed` by the upstream, or for lack of a worker. */
 export type AttemptEnd = 'completed' | 'failed' | 'aborted';
 
@@ -29,7 +39,7 @@ export interface Bill {
  * A whole answer costs what was used; one that broke off, what came of it. Without content nothing is charged, unless the caller aborted what the upstream
  * had counted; neither is an answer that the upstream itself ended with an error.
  */
-export function billOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, end: AttemptEnd = 'completed'): Bill {
+export function billOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, end: AttemptEnd = 'completed', added: AddedUse = NOTHING_ADDED): Bill {
   const used = answer.usage ?? counted(answer, request);
   const isCharged = end === 'completed' || isChargedBroken(answer, end);
   const cost = prices === undefined ? null : isCharged ? costOf(used, request, nanoPricesOf(prices)) : NO_COST;
@@ -40,15 +50,17 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
     ...usageDetailsOf(used),
     is_byok: false,
   };
-  if (cost !== null) {
-    usage.cost = usdOfNano(cost.total);
+  if (added.searches > 0) usage.server_tool_use = { web_search_requests: added.searches };
+  const total = cost === null ? null : cost.total + (isCharged ? added.costNano : 0);
+  if (cost !== null && total !== null) {
+    usage.cost = usdOfNano(total);
     usage.cost_details = {
       upstream_inference_cost: null,
       upstream_inference_prompt_cost: usdOfNano(cost.prompt),
       upstream_inference_completions_cost: usdOfNano(cost.completion),
     };
   }
-  return { usage, costNano: cost === null ? null : cost.total, isEstimated: answer.usage === null };
+  return { usage, costNano: total, isEstimated: answer.usage === null };
 }
 
 function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {

@@ -21,7 +21,7 @@ import { stages } from './stages.ts';
 
 const config = routerConfig.parse({
   providers: [{ slug: 'local', kind: 'scripted' }],
-  models: ['a/one', 'b/two'].map((id) => ({ id, endpoints: [{ provider: 'local', upstream_model: id }] })),
+  models: ['a/one', 'b/two'].map((id) => ({ id, endpoints: [{ provider: 'local', upstream_model: id, prices: { prompt: '0', completion: '0' } }] })),
   keys: [{ id: 'k', key: '${KEY}' }],
 });
 const request: ChatRequest = { model: 'a/one', messages: [{ role: 'user', content: 'hi' }] };
@@ -95,7 +95,10 @@ const shouting: Stage = {
 
 describe('the stages of a call', () => {
   it('change its request before the candidates are chosen, in order', async () => {
-    const toModel = (model: string): Stage => ({ ...always, request: async (before) => ({ ...before, model, user: `${before.user ?? ''}+${model}` }) });
+    const toModel = (model: string): Stage => ({
+      ...always,
+      request: async (staged) => ({ ...staged, request: { ...staged.request, model, user: `${staged.request.user ?? ''}+${model}` } }),
+    });
     const { result, asked } = await execute([toModel('none/such'), toModel('b/two')]);
     expect(result).toMatchObject({ type: 'completed', model: 'b/two' });
     expect(asked[0]?.user).toBe('+none/such+b/two');
@@ -141,5 +144,35 @@ describe('the stages of a call', () => {
     expect((await execute(stages)).written).toContain('hm');
     expect((await execute(stages, { fields: { reasoning: { exclude: true } } })).written).not.toContain('hm');
     expect(pipelineFor(request, stages)).toBe(pipelineFor({ ...request, temperature: 1 }, stages));
+  });
+});
+
+describe('what a stage adds to a call', () => {
+  const found = { type: 'url_citation' as const, url_citation: { url: 'https://a.example/', title: 'A' } };
+  const adding: Stage = { ...always, request: async (staged) => ({ ...staged, annotations: [found], searches: 2, costNano: 5_000_000 }) };
+
+  it('is stated behind the text of a whole answer and of a stream, once, with its cost and the searches in the usage', async () => {
+    const { message, usage } = await execute([adding]).then(({ written }) => {
+      const { choices, usage } = JSON.parse(written.slice(written.indexOf('{')));
+      return { message: choices[0].message, usage };
+    });
+    expect(message).toMatchObject({ content: 'a/one', annotations: [found] });
+    expect(usage).toMatchObject({ cost: 0.005, server_tool_use: { web_search_requests: 2 } });
+    const { written } = await execute([adding], { want: 'frames' });
+    expect(written.split('"annotations"')).toHaveLength(2);
+    expect(written.indexOf('"annotations"')).toBeGreaterThan(written.indexOf('a/one"'));
+    expect(written).toContain('"server_tool_use":{"web_search_requests":2}');
+  });
+
+  it('is not there without it', async () => {
+    const { written } = await execute([{ ...always, request: async (staged) => staged }]);
+    expect(written).not.toMatch(/annotations|server_tool_use/);
+  });
+});
+
+describe('a plugin whose engine is not configured', () => {
+  it('ends the call with its place, before any provider', async () => {
+    const { asked, result } = await execute(stages, { fields: { plugins: [{ id: 'moderation' }] } });
+    expect([asked, result]).toMatchObject([[], { type: 'failed', failure: { code: 'request.invalid' } }]);
   });
 });

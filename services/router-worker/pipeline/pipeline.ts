@@ -2,7 +2,7 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { CallSignal } from '../call-signal.ts';
-import type { AnswerTransform, PartTransform, RequestStage, Stage } from './stage.ts';
+import type { AnswerTransform, PartTransform, RequestStage, Stage, StageContext, StagedCall } from './stage.ts';
 
 /** What one call passes through, in order. */
 export interface Pipeline {
@@ -25,9 +25,9 @@ export function pipelineFor(request: ChatRequest, stages: readonly Stage[]): Pip
 }
 
 /** @throws what a stage throws */
-export async function stagedRequest(stages: readonly RequestStage[], request: ChatRequest, signal: CallSignal): Promise<ChatRequest> {
-  let staged = request;
-  for (const stage of stages) staged = await stage(staged, signal);
+export async function stagedCall(stages: readonly RequestStage[], request: ChatRequest, context: StageContext): Promise<StagedCall> {
+  let staged: StagedCall = { request, annotations: [], searches: 0, costNano: 0 };
+  for (const stage of stages) staged = await stage(staged, context);
   return staged;
 }
 

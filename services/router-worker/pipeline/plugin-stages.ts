@@ -1,15 +1,15 @@
 import type { ChatRequest, PluginId } from '#shared/contracts/router/chat-request.ts';
 import { type AppliedPlugin, isEnabled } from '#shared/contracts/router/plugins.ts';
-import type { Stage } from './stage.ts';
-
-type PluginStage = Omit<Stage, 'appliesTo'>;
+import { moderation } from './moderation.ts';
+import { responseHealing } from './response-healing.ts';
+import type { PluginStage, Stage } from './stage.ts';
 
 /** Typed by the contract's list: exactly the plugins that it has as applied have a stage. */
 const stageOf: { readonly [Id in PluginId]: Id extends AppliedPlugin ? PluginStage : null } = {
-  moderation: null,
+  moderation,
   web: null,
   'file-parser': null,
-  'response-healing': null,
+  'response-healing': responseHealing,
 };
 
 export const pluginStages: readonly Stage[] = Object.entries<PluginStage | null>(stageOf).flatMap(([id, stage]) =>

@@ -1,10 +1,32 @@
+import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { CallSignal } from '../call-signal.ts';
+import type { PluginEngines } from './engines.ts';
 
-/** Before the candidates are chosen. @returns the request to route @throws SwitchyardError to end the call */
-export type RequestStage = (request: ChatRequest, signal: CallSignal) => Promise<ChatRequest>;
+/** A call on its way to its candidates. */
+export interface StagedCall {
+  /** To route. */
+  request: ChatRequest;
+  /** Stated behind the text of the answer. */
+  annotations: readonly Annotation[];
+  /** Web searches that the router made for it. */
+  searches: number;
+  /** What the stages cost the caller once the call has an answer, in billionths of a US dollar. */
+  costNano: number;
+}
+
+/** What a stage has beside the call. */
+export interface StageContext {
+  signal: CallSignal;
+  engines: PluginEngines;
+  /** Id of the model that is asked for first. */
+  modelOf(request: ChatRequest): string;
+}
+
+/** Before the candidates are chosen. @returns the call to route @throws SwitchyardError to end the call: no provider is asked, and nothing falls back */
+export type RequestStage = (staged: StagedCall, context: StageContext) => Promise<StagedCall>;
 
 /**
  * Between provider and surface. Called per attempt, with the answer that the transformed parts are added to; returns what each batch becomes. A batch without
@@ -22,3 +44,6 @@ export interface Stage {
   parts?: PartTransform;
   answer?: AnswerTransform;
 }
+
+/** A stage of a plugin applies to requests that ask for the plugin. */
+export type PluginStage = Omit<Stage, 'appliesTo'>;

@@ -15,6 +15,8 @@ export interface Usage {
     accepted_prediction_tokens?: number;
     rejected_prediction_tokens?: number;
   };
+  /** What ran beside the model; absent: nothing. */
+  server_tool_use?: { web_search_requests: number };
   /** USD; absent (never null) when the price is not known. */
   cost?: number;
   /** Always false: no provider is paid with a caller's own key. */

@@ -1,15 +1,15 @@
-import type { ChatPlugin, PluginId } from './chat-request.ts';
+import type { ChatPlugin, ChatRequest, PluginId } from './chat-request.ts';
 
 /**
  * What becomes of a plugin that a request asks for. `applied`: the router worker has a stage for it; its table is typed by this list, so neither is extended
- * without the other. `ignored`: named in a response header. `refused`: the request is, because its caller relies on the plugin.
+ * without the other. `ignored`: named in a response header.
  */
 const pluginSupport = {
-  moderation: 'refused',
+  moderation: 'applied',
   web: 'ignored',
   'file-parser': 'ignored',
-  'response-healing': 'ignored',
-} as const satisfies Record<PluginId, 'applied' | 'ignored' | 'refused'>;
+  'response-healing': 'applied',
+} as const satisfies Record<PluginId, 'applied' | 'ignored'>;
 
 type Support = typeof pluginSupport;
 /** A plugin with a stage. */
@@ -17,9 +17,15 @@ export type AppliedPlugin = { [Id in PluginId]: Support[Id] extends 'applied' ? 
 
 const supportOf = new Map<string, Support[PluginId]>(Object.entries(pluginSupport));
 
-/** Null: the request switches the plugin off. Plugins outside the contract are ignored. */
-export function supportOfPlugin(plugin: ChatPlugin): 'applied' | 'ignored' | 'refused' | null {
-  return isEnabled(plugin) ? (supportOf.get(plugin.id) ?? 'ignored') : null;
+/** Null: the request switches the plugin off. Plugins outside the contract are ignored, and those that have nothing to do in this request. */
+export function supportOfPlugin(plugin: ChatPlugin, request: Pick<ChatRequest, 'stream' | 'response_format'>): 'applied' | 'ignored' | null {
+  if (!isEnabled(plugin)) return null;
+  if (plugin.id === 'response-healing' && (request.stream === true || !asksForJson(request.response_format))) return 'ignored';
+  return supportOf.get(plugin.id) ?? 'ignored';
+}
+
+export function asksForJson(format: ChatRequest['response_format']): boolean {
+  return format?.type === 'json_object' || format?.type === 'json_schema';
 }
 
 /** Also the plugins whose contract has no `enabled`. */

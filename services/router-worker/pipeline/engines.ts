@@ -1,0 +1,43 @@
+import type { PluginSettings } from '#shared/config/plugin-settings.ts';
+import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
+import { openModerator } from './moderation/moderator.ts';
+import type { Moderator } from './moderation/types.ts';
+
+/** What the plugins of a configuration use. Null: the plugin is not configured. */
+export interface PluginEngines {
+  readonly moderation: Moderator | null;
+}
+
+interface OpenedEngines extends PluginEngines {
+  /** Closes all connections, also those in use. */
+  close(): Promise<void>;
+}
+
+export const noEngines: PluginEngines = { moderation: null };
+
+interface EnginesDeps {
+  settings: PluginSettings;
+  environment: Environment;
+  connectTimeoutMs: number;
+}
+
+/** Connections are opened by the first requests. @throws `config.invalid` naming a missing or wrong variable */
+export function openEngines({ settings, environment, connectTimeoutMs }: EnginesDeps): OpenedEngines {
+  const outbound = openOutbound(environment);
+  const secret = (reference: string) => secretOf(reference, environment);
+  const moderation = settings.moderation === undefined ? null : openModerator(settings.moderation, { outbound, connectTimeoutMs, secret });
+  return {
+    moderation,
+    close: async () => {
+      await moderation?.close();
+    },
+  };
+}
+
+function secretOf(reference: string, environment: Environment): string {
+  const value = resolveSecret(reference, environment)?.trim() ?? '';
+  if (value === '') throw new SwitchyardError('config.invalid', `the engine of a plugin needs the environment variable ${variableOf(reference)}`);
+  return value;
+}

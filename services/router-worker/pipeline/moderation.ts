@@ -1,0 +1,32 @@
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { unavailable } from './engine-client.ts';
+import { moderationRefusal } from './moderation/moderation-refusal.ts';
+import type { PluginStage } from './stage.ts';
+
+/** What a customer, an operator or a tool has written; the model's own words are no input. */
+const MODERATED: ReadonlySet<string> = new Set(['system', 'developer', 'user', 'tool']);
+
+/** Ends a call whose texts are flagged, before any provider has them. */
+export const moderation: PluginStage = {
+  request: async (staged, { engines: { moderation: moderator }, modelOf, signal }) => {
+    // Checked before: a call never passes for lack of an engine.
+    if (moderator === null) throw unavailable('moderation', 'it is not configured');
+    const flagged = await moderator.flaggedIn(textsOf(staged.request), signal);
+    if (flagged === null) return staged;
+    throw moderationRefusal('The input was flagged by moderation', {
+      reasons: flagged.reasons,
+      flaggedText: flagged.text,
+      providerName: moderator.name,
+      modelSlug: modelOf(staged.request),
+    });
+  },
+};
+
+/** Each once. */
+function textsOf({ messages }: ChatRequest): string[] {
+  const texts = messages.flatMap(({ role, content }) => {
+    if (!MODERATED.has(role)) return [];
+    return typeof content === 'string' ? [content] : (content ?? []).flatMap((item) => (item.type === 'text' ? [item.text] : []));
+  });
+  return [...new Set(texts)].filter((text) => text.trim() !== '');
+}

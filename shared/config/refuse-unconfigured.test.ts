@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest';
+import { refuseUnconfigured } from './refuse-unconfigured.ts';
+
+const refused = (param: string) => expect.objectContaining({ code: 'request.invalid', details: { param } });
+
+it('names the place of a plugin whose engine is not configured', () => {
+  const request = { plugins: [{ id: 'response-healing' as const }, { id: 'unknown' }, { id: 'moderation' as const }] };
+  expect(() => refuseUnconfigured(request, {})).toThrow(refused('plugins[2]'));
+  expect(() => refuseUnconfigured(request, { moderation: {} })).not.toThrow();
+});
+
+it('accepts a request that switches the plugin off, and one without plugins', () => {
+  expect(() => refuseUnconfigured({ plugins: [{ id: 'moderation', enabled: false }] }, {})).not.toThrow();
+  expect(() => refuseUnconfigured({}, {})).not.toThrow();
+});

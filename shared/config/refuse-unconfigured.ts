@@ -1,0 +1,22 @@
+import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import { isEnabled } from '../contracts/router/plugins.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+
+/** Which plugins have an engine: settings of the configuration, or the engines themselves. */
+export interface ConfiguredEngines {
+  moderation?: object | null | undefined;
+}
+
+/** @throws `request.invalid` naming the first plugin that is asked for and whose engine the configuration does not have: its caller relies on it */
+export function refuseUnconfigured({ plugins = [] }: Pick<ChatRequest, 'plugins'>, configured: ConfiguredEngines): void {
+  for (const [at, plugin] of plugins.entries()) {
+    if (!isEnabled(plugin)) continue;
+    if (plugin.id === 'moderation' && !configured.moderation) {
+      throw refusal(`plugins[${at}]`, 'asks for moderation, for which this router has no engine; send the request without it');
+    }
+  }
+}
+
+function refusal(param: string, problem: string): SwitchyardError {
+  return new SwitchyardError('request.invalid', `${param} ${problem}`, { details: { param } });
+}
