@@ -29,7 +29,8 @@ export type OtherFrame = OpenFrame | ErrorFrame | BodyFrame;
 
 /** The last call is one terminal frame (done, error, body), `onNothingLeft` or `fail`, unless the client leaves. */
 export interface FrameSink {
-  onContent(sse: Uint8Array): void;
+  /** @param isText it is one event */
+  onContent(sse: Uint8Array, isText: boolean): void;
   /** @param isBehindLoss of an error: events before it are missing, or its worker does not know which were sent */
   onFrame(frame: OtherFrame, isBehindLoss?: boolean): void;
   /** Of a resumed reader: the last event that it has. */
@@ -137,12 +138,12 @@ export class FrameFeed implements CallReader, FrameHandler {
   }
 
   onText({ seq, text }: TextFrame, template: EventTemplate): void {
-    this.#onContent(template.eventOf(seq, text));
+    this.#onContent(template.eventOf(seq, text), true);
   }
 
   onReady(frame: ReadyFrame): void {
     if (frame.kind === 'content') {
-      this.#onContent(frame.sse);
+      this.#onContent(frame.sse, false);
       return;
     }
     this.#isUnconfirmed = false;
@@ -223,12 +224,12 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#scheduleReplay();
   }
 
-  #onContent(sse: Uint8Array): void {
+  #onContent(sse: Uint8Array, isText: boolean): void {
     this.#hasSentContent = true;
     this.#isUnconfirmed = false;
     this.#isWorkerSuspect = false;
     this.#silence.noteReceived();
-    this.#sink.onContent(sse);
+    this.#sink.onContent(sse, isText);
   }
 
   #failAsLost(message: string): void {

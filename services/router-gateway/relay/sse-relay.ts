@@ -64,9 +64,10 @@ class SseSink implements FrameSink {
     this.#comment = deps.deadlines.begin(deps.limits.headerDelayMs, () => this.#write(COMMENT));
   }
 
-  onContent(sse: Uint8Array): void {
+  onContent(sse: Uint8Array, isText: boolean): void {
     if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
-    if (this.#call.surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
+    if (isText) this.#writtenEvents += 1;
+    else if (this.#call.surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
     this.#write(sse);
   }
 

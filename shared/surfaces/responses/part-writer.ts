@@ -22,6 +22,8 @@ export class EventWriter implements PartWriter {
   #stated = '';
   /** Of texts in the template: known once it is stated, also when reasoning comes first. */
   #templatePlace: Place | null = null;
+  /** Null when parts were written since it was looked up. */
+  #isFitting: boolean | null = null;
   #textChars = 0;
 
   constructor(head: AnswerHead, answer: Pick<Answer, 'metadata'>) {
@@ -39,7 +41,9 @@ export class EventWriter implements PartWriter {
 
   text(parts: readonly ProviderPart[]): string | null {
     const part = parts[0] as ProviderPart;
-    if (parts.length !== 1 || part.type !== 'text-delta' || part.logprobs !== undefined || !this.#fitsTemplate()) return null;
+    if (parts.length !== 1 || part.type !== 'text-delta' || part.logprobs !== undefined) return null;
+    this.#isFitting ??= this.#fitsTemplate();
+    if (!this.#isFitting) return null;
     this.#count(part.text);
     this.#items.appendText(part.text);
     return this.#events.textInTemplate(part.text);
@@ -47,6 +51,7 @@ export class EventWriter implements PartWriter {
 
   /** @throws `router.provider_unavailable` for a text that no model gives */
   parts(parts: readonly ProviderPart[]): string {
+    this.#isFitting = null;
     for (const part of parts) {
       if (!isStated(part)) continue;
       if ('text' in part) this.#count(part.text);
