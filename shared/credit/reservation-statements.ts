@@ -30,9 +30,11 @@ export const reserveCalls: NamedStatement = {
           when 'weekly' then case when l.week >= date_trunc('week', now() at time zone 'utc')::date then l.week_nano else 0 end
           when 'monthly' then case when l.month >= date_trunc('month', now() at time zone 'utc')::date then l.month_nano else 0 end
           else l.total_nano end as used,
-        exists (select from reservations r where r.call_id = a.call_id)
-          or exists (select from usage_ledger u where u.generation_id = a.call_id) as is_repeated
+        reservation.is_known or record.is_known as is_repeated
       from asked a left join locked l on l.key_id = a.key_id
+        -- An aggregate without groups can't be made a join, so that the plan reads one entry of the index, and not the whole ledger for a hash table.
+        cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation
+        cross join lateral (select count(*) > 0 as is_known from usage_ledger u where u.generation_id = a.call_id) record
     ),
     decided as materialized (
       select *, is_repeated or (has_row and used < most
