@@ -3,6 +3,7 @@ import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import { within } from '../../within.ts';
 import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
+import { corkForTick } from './cork-for-tick.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlot, addToCounter, type Script } from './scripts.ts';
 
@@ -93,6 +94,8 @@ class RedisCache implements Cache {
     const lifetimeMs = check();
     if (this.#inFlight >= MAX_IN_FLIGHT) throw new SwitchyardError('service.not_ready', `${this.#inFlight} calls wait for the cache already`);
     this.#inFlight += 1;
+    // The library writes each command by itself.
+    if (this.#redis.status === 'ready') corkForTick(this.#redis.stream);
     try {
       return await command(toRedis(key), lifetimeMs);
     } catch (error) {
