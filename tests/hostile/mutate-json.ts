@@ -165,18 +165,25 @@ function mutateOnce(random: Random, root: unknown): void {
       return;
     }
     case 'repeat':
-      if (Array.isArray(parent)) parent.push(...Array.from({ length: pick(random, [1, 2, 50, 400]) }, () => structuredClone(value)));
+      if (Array.isArray(parent)) parent.push(...Array.from({ length: pick(random, isLarge(value) ? [1] : [1, 2, 50, 400]) }, () => structuredClone(value)));
       return;
     case 'replace':
       set(oddValue(random));
   }
 }
 
+/** Grown by several changes, one of these would make a body of gigabytes. */
+function isLarge(value: unknown): boolean {
+  return (JSON.stringify(value) ?? '').length > LONG / 300;
+}
+
 /** About the same value. */
 function nudged(random: Random, value: unknown): unknown {
   if (typeof value === 'number') return pick(random, [-value, value + 0.5, value * 1_000_000, value / 3, String(value)]);
   if (typeof value === 'boolean') return pick<unknown>(random, [!value, String(value), Number(value)]);
-  if (typeof value === 'string')
-    return pick(random, [value.toUpperCase(), value.slice(1), `${value} `, `${value}\u0000`, value.repeat(300), [...value], Number(value)]);
+  if (typeof value === 'string') {
+    const growths = isLarge(value) ? [] : [value.repeat(300), [...value]];
+    return pick<unknown>(random, [value.toUpperCase(), value.slice(1), `${value} `, `${value}\u0000`, Number(value), ...growths]);
+  }
   return oddValue(random);
 }

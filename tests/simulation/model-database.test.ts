@@ -24,6 +24,8 @@ afterAll(() => database.close());
 
 it('the model of the database answers every statement of a schedule as PostgreSQL does, and leaves the same rows', async () => {
   const live = await loadSimulation();
+  // The first run of a process sets one timer more than later ones.
+  await live({ seed: FIRST_SEED });
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEDULES; seed += 1) {
     await emptyTables(database);
     const alone = await live({ seed });
