@@ -22,7 +22,9 @@ it('looks for a repeated call with the indexes, however large the ledger is', as
     await migrate(database);
     await database.query(`insert into usage_ledger (generation_id, key_id, created_at, model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record)
       select 'gen-' || n, 'key', now(), 'm', 'p', 1, 1, 0, 1, '{}' from generate_series(1, 20000) n`);
-    await database.query(`insert into reservations (call_id, key_id, amount_nano, until) select 'gen-' || n, 'key', 1, now() from generate_series(20000, 25000) n`);
+    await database.query(
+      `insert into reservations (call_id, key_id, amount_nano, until) select 'gen-' || n, 'key', 1, now() from generate_series(20000, 25000) n`,
+    );
     await database.query('analyze usage_ledger, reservations');
     const plan = await database.transaction(async (handle) => {
       // The plan of a statement that has run more than five times.
@@ -34,7 +36,9 @@ it('looks for a repeated call with the indexes, however large the ledger is', as
       return rows[0]?.['QUERY PLAN'][0]?.Plan;
     });
     if (plan === undefined) throw new Error('there is no plan');
-    const readers = nodesOf(plan).filter((node) => ['usage_ledger', 'reservations'].includes(node['Relation Name'] ?? '') && node['Node Type'] !== 'ModifyTable');
+    const readers = nodesOf(plan).filter(
+      (node) => ['usage_ledger', 'reservations'].includes(node['Relation Name'] ?? '') && node['Node Type'] !== 'ModifyTable',
+    );
     expect(readers.map((node) => [node['Relation Name'], node['Node Type']]).sort()).toEqual([
       ['reservations', 'Index Only Scan'],
       ['usage_ledger', 'Index Only Scan'],
