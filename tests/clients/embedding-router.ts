@@ -85,6 +85,7 @@ function configOf(first: EmbeddingUpstream, second: EmbeddingUpstream) {
       {
         id: EMBEDDING_MODEL,
         embeddings: { dimensions: 4 },
+        order: 'file',
         endpoints: [
           { provider: 'first', upstream_model: 'upstream-model', prices },
           { provider: 'second', upstream_model: 'other-model', prices, max_inputs: SMALL_BATCH },

@@ -15,6 +15,8 @@ export const config = routerConfig.parse({
   models: [
     {
       id: MODEL,
+      // A schedule is repeated by its seed, and the draw is seeded by ids that are new each time.
+      order: 'file',
       endpoints: [
         { provider: 'p1', upstream_model: 'one', prices: { prompt: '1', completion: '2' } },
         { provider: 'p2', upstream_model: 'one', prices: { prompt: '2', completion: '3' } },
