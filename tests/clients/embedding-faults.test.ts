@@ -14,7 +14,9 @@ const router = useEmbeddingRouter();
 const client = (apiKey = router.apiKey) => new OpenAI({ baseURL: router.baseUrl, apiKey, maxRetries: 0 });
 const TEXTS = ['one', 'three', 'twelve', 'a', 'bb'];
 const VECTORS = TEXTS.map((text) => vectorOf(text, 4));
-const asked = { model: EMBEDDING_MODEL, input: TEXTS };
+/** Its order is kept whatever has failed before. */
+const provider = { order: ['first', 'second'] };
+const asked = { model: EMBEDDING_MODEL, input: TEXTS, provider };
 
 beforeEach(() => {
   router.first.replyWith({});
@@ -118,7 +120,7 @@ describe('a call over the bus', () => {
         createdAtMs: nowMs,
       },
       ...{ detached: true, republished: false, keyId: `sha256:${hashOfSecret(secret)}`, traceparent: null, maxTokens: null, reply: null },
-      request: { model: EMBEDDING_MODEL, messages: TEXTS.map((content) => ({ role: 'user', content })) },
+      request: { model: EMBEDDING_MODEL, provider, messages: TEXTS.map((content) => ({ role: 'user', content })) },
       embedding: { format: 'float', dimensions: null, inputType: 'search_document', tokens: null },
       ...fields,
     };
