@@ -20,8 +20,8 @@ export interface RouterConfigUse {
 }
 
 /** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing every error */
-export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse): Promise<LoadedRouterConfig> {
-  const { value, problems } = await readDocumentFile(path);
+export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse, read = readDocumentFile): Promise<LoadedRouterConfig> {
+  const { value, problems } = await read(path);
   if (problems.length > 0) throw configInvalid(path, problems);
   return loadedRouterConfig(checked(value, environment, path, use), value);
 }

@@ -6,6 +6,7 @@ import { FileWatch, signatureOf } from './file-watch.ts';
 import { type Living, LivingValue } from './living.ts';
 import { loadRouterConfig, type RouterConfigUse } from './load-router-config.ts';
 import type { LoadedRouterConfig } from './loaded-router-config.ts';
+import { readInThread } from './read-in-thread.ts';
 import type { Environment } from './secret-ref.ts';
 
 export interface RouterConfigFile {
@@ -38,7 +39,8 @@ export interface OpenedRouterConfig {
 /** Reads the router's configuration, and keeps it current. @throws `config.invalid` listing every error */
 export async function openRouterConfig(file: RouterConfigFile, deps: ReloadDeps): Promise<OpenedRouterConfig> {
   const signature = await signatureOf(file.path);
-  return keepRouterConfig(file, { loaded: await read(file), signature }, deps);
+  const loaded = await loadRouterConfig(file.path, file.environment, file.use);
+  return keepRouterConfig(file, { loaded, signature }, deps);
 }
 
 /**
@@ -55,15 +57,10 @@ export function keepRouterConfig(file: RouterConfigFile, { loaded, signature }: 
       await reloads.run();
     },
     async stop() {
-      await watch.stop();
       reloads.stop();
+      await watch.stop();
     },
   };
-}
-
-/** @throws `config.invalid` */
-function read({ path, environment, use }: RouterConfigFile): Promise<LoadedRouterConfig> {
-  return loadRouterConfig(path, environment, use);
 }
 
 class Reloads {
@@ -71,6 +68,7 @@ class Reloads {
   readonly #file: RouterConfigFile;
   readonly #deps: Omit<ReloadDeps, 'pollMs'>;
   readonly #unwatch: () => void;
+  readonly #stopping = new AbortController();
   #inForceSinceMs: number;
   /** One after the other: each reads what is there when it begins. */
   #last: Promise<void> = Promise.resolve();
@@ -91,14 +89,17 @@ class Reloads {
 
   stop(): void {
     this.#unwatch();
+    this.#stopping.abort();
   }
 
   async #reload(): Promise<void> {
     const { clock, log, metrics } = this.#deps;
-    const { path } = this.#file;
+    const { path, environment, use } = this.#file;
+    const { signal } = this.#stopping;
     const before = this.living.current();
     try {
-      const next = await read(this.#file);
+      const next = await loadRouterConfig(path, environment, use, (at) => readInThread(at, signal));
+      if (signal.aborted) return;
       if (next.hash === before.hash) {
         metrics.add('configReloads', { outcome: 'unchanged' });
         log.info({ path, hash: next.hash }, "the router's configuration was read again and has not changed");
@@ -111,6 +112,7 @@ class Reloads {
       const counts = { providers: providers.length, models: models.length, keys: keys.length };
       log.info({ path, hash: next.hash, hash_before: before.hash, ...counts }, "the router's configuration was replaced");
     } catch (error) {
+      if (signal.aborted) return;
       metrics.add('configReloads', { outcome: 'refused' });
       const facts = { path, hash_in_force: before.hash };
       const why = error instanceof SwitchyardError ? { problems: error.message.split('\n') } : { err: error };
