@@ -1,9 +1,9 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { hasContent } from '#shared/surfaces/answer.ts';
+import type { Attempted } from './call/attempt.ts';
 import type { Decision } from './call/decision.ts';
 import type { CallResult } from './call/execute-call.ts';
-import type { Attempted } from './call/run-call.ts';
 import type { Bill } from './call/usage.ts';
 
 interface EndedCall {
@@ -26,6 +26,7 @@ export function callLine({ call, result, attempts, decision, bill, cause, durati
     model: last?.candidate.model.id ?? call.request.model ?? call.request.models?.[0] ?? null,
     provider: last?.candidate.provider.slug ?? null,
     attempts: attempts.length,
+    ...(attempts.some(({ hedge }) => hedge !== undefined) ? { hedged: true } : {}),
     strategy: decision?.strategy ?? null,
     ...usageIn(bill),
     duration_ms: Math.round(durationMs),

@@ -2,9 +2,9 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Attempted } from './call/attempt.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
 import type { CallResult } from './call/execute-call.ts';
-import type { Attempted } from './call/run-call.ts';
 import type { Bill } from './call/usage.ts';
 import type { ServedBy } from './usage-record.ts';
 

@@ -6,7 +6,7 @@ import { type Answer, finishReasonOf } from '#shared/surfaces/answer.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import type { Attributes, ContentCapture, Span, Tracing } from '#shared/telemetry/tracing.ts';
-import type { Attempted } from './call/run-call.ts';
+import type { Attempted } from './call/attempt.ts';
 import type { ConfiguredProviders } from './providers/registry.ts';
 
 /** By the provider's slug. */
@@ -78,7 +78,7 @@ export class CallSpan {
 }
 
 function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, attempt: Attempted, number: number): void {
-  const { candidate, startMs, firstMs, endMs, error } = attempt;
+  const { candidate, startMs, firstMs, endMs, error, hedge, outrun } = attempt;
   const { provider, endpoint, model } = candidate;
   const upstream = upstreams.get(provider.slug);
   const failure = error === null ? null : failureOf(error);
@@ -95,6 +95,8 @@ function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, att
       'switchyard.model': model.id,
       'switchyard.upstream_model': endpoint.upstream_model,
       'switchyard.attempt': number,
+      'switchyard.hedge': hedge,
+      'switchyard.outrun': outrun,
       'switchyard.time_to_first_part_ms': firstMs === null ? undefined : firstMs - startMs,
       'http.request.method': upstream === undefined ? undefined : 'POST',
       'http.response.status_code': typeof status === 'number' ? status : undefined,

@@ -3,8 +3,8 @@ import { USAGE_RECORD_VERSION, type UsageAttempt, type UsageRecord } from '#bus/
 import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { errorCatalogue, failureOf } from '#shared/errors/switchyard-error.ts';
 import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
+import type { Attempted } from './call/attempt.ts';
 import type { Ending } from './call/execute-call.ts';
-import type { Attempted } from './call/run-call.ts';
 import { billOf, costOf } from './call/usage.ts';
 
 /** Of texts that callers give: the record is a row, and is listed. */

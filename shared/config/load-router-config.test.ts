@@ -108,6 +108,9 @@ describe('loadRouterConfig', () => {
     expect(problemsOf(() => checkRouterConfig({ ...document, models: [{ id: 'a/chat', endpoints }] }, environment, gateway))).toEqual([
       'models[0].endpoints[0].max_inputs: has no effect: the model has no embeddings',
     ]);
+    expect(problemsOf(() => checkRouterConfig({ ...document, models: [{ ...vectors, hedge: true }] }, environment, gateway))).toContain(
+      'models[0].hedge: has no effect: a model with embeddings is not hedged',
+    );
   });
 
   it('names a missing file', async () => {

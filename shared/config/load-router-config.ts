@@ -65,6 +65,7 @@ const routerOutline = tolerantObject({
       id: tolerantText,
       aliases: tolerantList(tolerantText),
       embeddings: z.unknown().optional(),
+      hedge: z.unknown().optional(),
       endpoints: tolerantList(tolerantObject({ provider: tolerantText, tag: tolerantText, max_inputs: z.unknown().optional() })),
     }),
   ),
@@ -106,6 +107,7 @@ function checkKinds({ models, default_model: defaultModel }: Pick<Outline, 'mode
   models?.forEach((model, index) => {
     if (model === null) return;
     if (model.embeddings !== undefined) {
+      if (model.hedge === true) report(['models', index, 'hedge'], 'has no effect: a model with embeddings is not hedged');
       if (defaultModel !== null && (model.id === defaultModel || model.aliases?.includes(defaultModel) === true)) {
         report(['default_model'], 'must be a model that chats, and not one with embeddings');
       }

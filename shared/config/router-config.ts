@@ -100,6 +100,8 @@ const model = z.strictObject({
   aliases: z.array(z.string().min(1)).max(routerConfigLimits.aliases).default([]),
   /** Whether its author permits training other models on its output. Absent: not known. */
   distillable: z.boolean().optional(),
+  /** Whether a second endpoint begins when the first is late with its first token; the faster answers. Both are paid for. Absent: no. */
+  hedge: z.boolean().optional(),
   /** Of a model of vectors, which serves POST /embeddings and no chat. Absent: it chats. */
   embeddings: z
     .strictObject({

@@ -62,7 +62,7 @@ export const metricTable = {
     },
   ),
   ratesLocal: counter('switchyard_rates_counted_locally_total', 'Calls of keys with rate limits that one process counted by itself, without the cache.', {}),
-  upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Attempts at a provider: `ok`, `aborted`, or the code of the error.', {
+  upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Attempts at a provider: `ok`, `aborted`, `outrun`, or the code of the error.', {
     model: null,
     provider: null,
     outcome: null,
@@ -79,6 +79,10 @@ export const metricTable = {
     { provider: null },
     [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
   ),
+  hedges: counter('switchyard_hedges_total', 'Calls with two attempts beside each other, by the one that answered first.', {
+    model: null,
+    outcome: ['first', 'second', 'neither'],
+  }),
   endpointsDown: gauge('switchyard_endpoints_down', 'Endpoints that this worker tries last, by what it has seen of them. Absent: none.', {
     model: null,
     provider: null,

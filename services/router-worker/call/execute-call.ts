@@ -20,10 +20,11 @@ import { providerRefusal } from '../pipeline/provider-refusal.ts';
 import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
+import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
 import { type Candidate, type Catalogue, candidatesFor, namedModels, upstreamRequestOf } from './candidates.ts';
 import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
-import { type Attempted, type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
+import { type CallOutcome, runCall } from './run-call.ts';
 import { type AddedUse, type AttemptEnd, type Bill, billOf } from './usage.ts';
 
 const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, is_byok: false };
@@ -233,6 +234,7 @@ function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempte
         stream?.begin(headOf(candidate), answer);
         if (call.request.debug?.echo_upstream_body === true) stream?.debug(echoBody(adapter.upstreamBody(upstreamRequestOf(candidate))));
       },
+      chosen: (candidate, answer) => stream?.begin(headOf(candidate), answer),
       parts: (parts) => stream?.parts(parts),
       attempted(tried) {
         onAttempted(tried);
