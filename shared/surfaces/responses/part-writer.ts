@@ -10,7 +10,7 @@ import { endingOf, responseJson, statedIn } from './response-of.ts';
 
 /** Behind the last event, whatever it is. */
 export const END_MARKER = 'data: [DONE]\n\n';
-/** The last events repeat the text up to five times, and must fit one frame of the bus. Models give a third of it at most. */
+/** The last events repeat texts and arguments up to five times, and must fit one frame of the bus. Models give a third of it at most. */
 const MAX_TEXT_CHARS = 2 * 1024 * 1024;
 
 /** Writes the events of one response. It keeps the texts, which the last events repeat. */
@@ -55,6 +55,7 @@ export class EventWriter implements PartWriter {
     for (const part of parts) {
       if (!isStated(part)) continue;
       if ('text' in part) this.#count(part.text);
+      else if (part.type === 'tool-call-delta') this.#count(part.arguments);
       this.#begin();
       this.#items.add(part);
     }
