@@ -7,7 +7,7 @@ import { processIdentity } from './process-identity.mjs';
 import { describeRegistryDelay } from './registry-delay.mjs';
 import { interruptible, runChild, signalGroup } from './run-child.mjs';
 import { isProgram, runScript, ScriptError } from './run-script.mjs';
-import { buildStamp, builtFiles, installStamp, readStamp, rooms, writeStamp } from './stamp.mjs';
+import { buildStamp, builtFiles, dataFolders, installStamp, readStamp, rooms, writeStamp } from './stamp.mjs';
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
 
@@ -117,7 +117,7 @@ async function compile({ root, signal }) {
   const { code, output } = await runTool(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { root, cwd: root, signal });
   if (code !== 0) throw new ScriptError(`Building failed: tsc ${outcomeOf(code)}:\n${output.trim()}`);
   // tsc does not copy SQL, HTML or JSON.
-  for (const path of rooms.flatMap((room) => builtFiles(root, room))) {
+  for (const path of [...rooms, ...dataFolders].flatMap((folder) => builtFiles(root, folder))) {
     if (path.endsWith('.ts')) continue;
     mkdirSync(dirname(join(dist, path)), { recursive: true });
     copyFileSync(join(root, path), join(dist, path));

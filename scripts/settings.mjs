@@ -47,18 +47,24 @@ export const settingGroups = [
         name: 'OPENAI_MODELS',
         default: 'those of OpenAI',
         meaning:
-          'models of the upstream, separated by commas; the sample agent uses the first one that chats; names with `embed` give vectors. The default is gpt-5-mini, gpt-5, gpt-4o-mini, gpt-4o, text-embedding-3-small and text-embedding-3-large; with another OPENAI_BASE_URL it is the list that its GET /models returns',
+          'models of the upstream, separated by commas; the sample agent uses the first one that chats; names with `embed` give vectors. The default is those of OpenAI in catalogue/models.json; with another OPENAI_BASE_URL it is the list that its GET /models returns',
       },
       {
         name: 'ANTHROPIC_API_KEY',
         default: 'none',
-        meaning: 'API key of Anthropic; its current models are served beside those of OPENAI_API_KEY',
+        meaning: 'API key of Anthropic; its models in catalogue/models.json are served beside those of OPENAI_API_KEY',
       },
       { name: 'GEMINI_API_KEY', default: 'none', meaning: 'API key of Google AI Studio; likewise' },
+      { name: 'GROQ_API_KEY', default: 'none', meaning: 'API key of Groq; likewise' },
+      { name: 'TOGETHER_API_KEY', default: 'none', meaning: 'API key of Together AI; likewise' },
+      { name: 'MISTRAL_API_KEY', default: 'none', meaning: 'API key of Mistral; likewise' },
+      { name: 'DEEPSEEK_API_KEY', default: 'none', meaning: 'API key of DeepSeek; likewise' },
+      { name: 'XAI_API_KEY', default: 'none', meaning: 'API key of xAI; likewise' },
       {
         name: 'ROUTER_PRICES',
         default: 'none',
-        meaning: 'YAML or JSON file of prices of these models, by id; keys with a credit limit can call only models with prices',
+        meaning:
+          'YAML or JSON file of prices of these models, by id, in place of those in catalogue/models.json; keys with a credit limit can call only models with prices',
       },
       {
         name: 'SCRIPTED_WORDS_PER_SECOND',

@@ -5,6 +5,9 @@ import { join } from 'node:path';
 /** The folders that are compiled. */
 export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
 
+/** The folders that are copied as they are. */
+export const dataFolders = /** @type {const} */ (['catalogue']);
+
 /** Never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
 export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);
 
@@ -29,8 +32,8 @@ export function installStamp(folder) {
 export function buildStamp(root) {
   const hash = createHash('sha256').update(installStamp(root));
   for (const name of ['tsconfig.json', 'tsconfig.build.json']) addFile(hash, name, join(root, name));
-  for (const room of rooms) {
-    for (const path of builtFiles(root, room)) addFile(hash, path, join(root, path));
+  for (const folder of [...rooms, ...dataFolders]) {
+    for (const path of builtFiles(root, folder)) addFile(hash, path, join(root, path));
   }
   return hash.digest('hex');
 }
@@ -53,14 +56,14 @@ export function writeStamp(folder, stamp) {
 }
 
 /**
- * The files of a room that the build uses.
+ * The files of a folder that the build uses.
  *
  * @param {string} root
- * @param {string} room
+ * @param {string} folder
  * @returns {string[]} relative to the root
  */
-export function builtFiles(root, room) {
-  return filesBelow(root, room).filter((path) => !isOnlyForTests(path));
+export function builtFiles(root, folder) {
+  return filesBelow(root, folder).filter((path) => !isOnlyForTests(path));
 }
 
 /** @param {string} path */

@@ -1,7 +1,8 @@
+import { type CatalogueEntry, catalogue, entriesOf, partsOfId } from '#shared/config/catalogue.ts';
 import type { EndpointPrices } from '#shared/config/router-config.ts';
 import { embeddingsOf } from './embedding-models.ts';
 import type { ModelPrices } from './model-prices.ts';
-import type { Upstream } from './upstream.ts';
+import { isOpenAi, type Upstream } from './upstream.ts';
 import type { Vendor } from './vendors.ts';
 
 /** The model alias in the sample agent's manifest. */
@@ -19,17 +20,27 @@ interface Upstreams {
 
 interface Part {
   providers: object[];
-  models: { id: string; name?: string; description?: string; aliases: string[]; embeddings?: object; endpoints: object[] }[];
+  models: Model[];
+}
+
+interface Model {
+  id: string;
+  name?: string;
+  description?: string;
+  aliases: string[];
+  embeddings?: object | undefined;
+  endpoints: object[];
 }
 
 /**
- * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, else the scripted model. The first
- * model that chats serves the sample agent. Validated like any other.
+ * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, with their models of the
+ * catalogue, else the scripted model. The first model that chats serves the sample agent. Validated like any other.
  */
 export function builtInRouter({ openAi, vendors = [], prices = null }: Upstreams): unknown {
   const parts = [...(openAi === null ? [] : [upstream(openAi, prices)]), ...vendors.map((vendor) => vendorPart(vendor, prices))];
   if (parts.length === 0) parts.push(scripted());
-  const models = parts.flatMap((part) => part.models);
+  const shared = sharedModels(new Set(vendors.map(({ slug }) => slug)), prices);
+  const models = withoutRepeats([...parts.flatMap((part) => part.models), ...shared]);
   models.find(({ embeddings }) => embeddings === undefined)?.aliases.push(ASSISTANT_ALIAS);
   return {
     providers: parts.flatMap(({ providers }) => providers),
@@ -66,9 +77,13 @@ function scripted(): Part {
 
 function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }, prices: ModelPrices | null): Part {
   const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
+  const isVendor = isOpenAi(baseUrl);
+  const known = new Map(isVendor ? entriesOf('openai').map(({ name, entry }) => [name, entry]) : []);
   return {
-    providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
+    providers: [{ ...(isVendor && factsOf('openai')), ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
     models: models.map((name) => {
+      const entry = known.get(name);
+      if (entry !== undefined) return catalogued(provider.slug, name, entry, prices);
       const embeddings = embeddingsOf(name);
       const endpoint = { provider: provider.slug, upstream_model: name, ...pricesOf(provider.slug, name, prices) };
       const named = { id: `${provider.slug}/${name}`, aliases: [name] };
@@ -78,21 +93,51 @@ function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: re
   };
 }
 
-function vendorPart({ provider, models, modalities, embeddings = [] }: Vendor, prices: ModelPrices | null): Part {
-  const { slug = '' } = provider;
-  const endpointOf = (name: string) => ({ provider: slug, upstream_model: name, ...pricesOf(slug, name, prices) });
-  const chatting = models.map(({ name, maxCompletionTokens }) => ({
-    id: `${slug}/${name}`,
+function vendorPart({ slug, dialect, setting }: Vendor, prices: ModelPrices | null): Part {
+  return {
+    providers: [{ ...factsOf(slug), slug, ...dialect, api_key: `\${${setting}}` }],
+    models: entriesOf(slug).map(({ name, entry }) => catalogued(slug, name, entry, prices)),
+  };
+}
+
+/** Of a provider's block. */
+function factsOf(slug: string): object {
+  return catalogue().providers[slug] ?? {};
+}
+
+/** @param provider whose slug may differ from the catalogue's */
+function catalogued(provider: string, name: string, entry: CatalogueEntry, prices: ModelPrices | null): Model {
+  const { name: title, description: _, embeddings, ...facts } = entry;
+  return {
+    id: `${provider}/${name}`,
+    ...(title !== undefined && { name: title }),
     aliases: [name],
-    endpoints: [{ ...endpointOf(name), max_completion_tokens: maxCompletionTokens, modalities }],
-  }));
-  const embedding = embeddings.map(({ name, dimensions }) => ({
-    id: `${slug}/${name}`,
-    aliases: [name],
-    embeddings: { dimensions },
-    endpoints: [endpointOf(name)],
-  }));
-  return { providers: [provider], models: [...chatting, ...embedding] };
+    ...(embeddings !== undefined && { embeddings }),
+    endpoints: [{ provider, upstream_model: name, ...facts, ...pricesOf(provider, name, prices) }],
+  };
+}
+
+/** Those that an enabled vendor serves, at each of them. */
+function sharedModels(enabled: ReadonlySet<string>, prices: ModelPrices | null): Model[] {
+  const { models, shared } = catalogue();
+  return Object.entries(shared).flatMap(([id, ids]): Model[] => {
+    const served = ids.flatMap((one) => {
+      const { provider, name } = partsOfId(one);
+      const entry = models[one];
+      return entry === undefined || !enabled.has(provider) ? [] : [catalogued(provider, name, entry, prices)];
+    });
+    return served.length === 0 ? [] : [{ id, aliases: [], endpoints: served.flatMap(({ endpoints }) => endpoints) }];
+  });
+}
+
+/** The first model with a name has it: several vendors may serve one of the same name. */
+function withoutRepeats(models: readonly Model[]): Model[] {
+  const taken = new Set(models.map(({ id }) => id));
+  return models.map((model) => {
+    const aliases = model.aliases.filter((alias) => !taken.has(alias));
+    for (const alias of aliases) taken.add(alias);
+    return { ...model, aliases };
+  });
 }
 
 function pricesOf(slug: string, name: string, prices: ModelPrices | null): { prices?: EndpointPrices } {

@@ -120,6 +120,21 @@ describe('the router without a configuration', () => {
     expect(parseConfig({ ANTHROPIC_API_KEY: 'a', ROUTER_CONFIG: 'router.yaml' }).vendors).toEqual([]);
   });
 
+  it('has the models that several vendors serve, at each of them whose key is set', () => {
+    const sharedAt = (...settings: string[]) => {
+      const keys = Object.fromEntries(settings.map((name) => [name, 'k']));
+      const { models } = checkRouterConfig(builtInRouter({ openAi: null, vendors: parseConfig(keys).vendors }), { ...environment, ...keys });
+      return models.find(({ id }) => id === 'meta-llama/llama-3.3-70b-instruct')?.endpoints.map(({ provider, prices }) => [provider, prices?.prompt]);
+    };
+
+    expect(sharedAt('GROQ_API_KEY', 'TOGETHER_API_KEY')).toEqual([
+      ['groq', '0.59'],
+      ['together', '0.88'],
+    ]);
+    expect(sharedAt('TOGETHER_API_KEY', 'XAI_API_KEY')).toEqual([['together', '0.88']]);
+    expect(sharedAt('MISTRAL_API_KEY', 'DEEPSEEK_API_KEY')).toBeUndefined();
+  });
+
   it('has a provider without a credential when there is an address and no key', () => {
     const { providers } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, hasKey: false } }), { ROUTER_API_KEY: 'r', ROUTER_MANAGEMENT_KEY: 'm' });
 
@@ -128,6 +143,8 @@ describe('the router without a configuration', () => {
 });
 
 describe('the upstream of the settings', () => {
+  const checkRouterConfig = (value: unknown, given: Environment) => checkedWith(value, given, { secrets: 'all', provider: providerBlock });
+  const environment = { ROUTER_API_KEY: 'r', ROUTER_MANAGEMENT_KEY: 'm', OPENAI_API_KEY: 'o' };
   const of = (environment: Record<string, string>) => parseConfig(environment).openAi;
 
   it.each([{}, { OPENAI_API_KEY: '' }, { OPENAI_API_KEY: 'none' }, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: '' }])('is none with %o', (environment) => {
@@ -147,6 +164,16 @@ describe('the upstream of the settings', () => {
       hasKey: true,
       models: expect.arrayContaining(['gpt-5-mini']),
     });
+  });
+
+  it('is OpenAI with facts of the catalogue, under any name of the provider, and leaves models that it does not have to their names', () => {
+    const openAi = of({ OPENAI_API_KEY: 'k', OPENAI_PROVIDER_NAME: 'Team A', OPENAI_MODELS: 'gpt-5-mini,ft:gpt-4o:acme' });
+    const { models, providers } = checkRouterConfig(builtInRouter({ openAi: { ...openAi, models: openAi?.models } as never }), environment);
+    expect(providers).toMatchObject([{ slug: 'team-a', data_policy: { trains: false, retains: true } }]);
+    expect(models.map(({ id, endpoints }) => [id, endpoints[0]?.prices?.prompt, endpoints[0]?.context_length])).toEqual([
+      ['team-a/gpt-5-mini', '0.25', 400_000],
+      ['team-a/ft:gpt-4o:acme', undefined, undefined],
+    ]);
   });
 
   it('refuses the address of OpenAI without a key', () => {

@@ -1,3 +1,4 @@
+import { entriesOf } from '#shared/config/catalogue.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** The upstream of the settings OPENAI_…. */
@@ -12,7 +13,6 @@ export interface Upstream {
 }
 
 const OPENAI_BASE_URL = 'https://api.openai.com/v1';
-const OPENAI_MODELS = 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o,text-embedding-3-small,text-embedding-3-large';
 const MAX_SLUG_CHARACTERS = 64;
 
 interface Given {
@@ -27,14 +27,19 @@ export function upstreamOf(given: Given): Upstream | null {
   const { OPENAI_API_KEY: key, OPENAI_BASE_URL: baseUrl = OPENAI_BASE_URL, OPENAI_MODELS: models } = given;
   const hasKey = key !== undefined;
   if (!hasKey && given.OPENAI_BASE_URL === undefined) return null;
-  const isOpenAi = new URL(baseUrl).host === new URL(OPENAI_BASE_URL).host;
-  if (isOpenAi && !hasKey) throw new SwitchyardError('config.invalid', `OPENAI_BASE_URL is ${OPENAI_BASE_URL}, which requires a key: set OPENAI_API_KEY`);
-  const names = models ?? (isOpenAi ? OPENAI_MODELS : undefined);
-  return { baseUrl, provider: providerOf(given.OPENAI_PROVIDER_NAME, baseUrl, isOpenAi), hasKey, models: names === undefined ? null : listOf(names) };
+  const isVendor = isOpenAi(baseUrl);
+  if (isVendor && !hasKey) throw new SwitchyardError('config.invalid', `OPENAI_BASE_URL is ${OPENAI_BASE_URL}, which requires a key: set OPENAI_API_KEY`);
+  const known = isVendor ? entriesOf('openai').map(({ name }) => name) : null;
+  return { baseUrl, provider: providerOf(given.OPENAI_PROVIDER_NAME, baseUrl, isVendor), hasKey, models: models === undefined ? known : listOf(models) };
 }
 
-function providerOf(given: string | undefined, baseUrl: string, isOpenAi: boolean): Upstream['provider'] {
-  const name = given ?? (isOpenAi ? 'OpenAI' : new URL(baseUrl).hostname);
+/** Whether it is OpenAI itself, whose models the catalogue has. */
+export function isOpenAi(baseUrl: string): boolean {
+  return new URL(baseUrl).host === new URL(OPENAI_BASE_URL).host;
+}
+
+function providerOf(given: string | undefined, baseUrl: string, isVendor: boolean): Upstream['provider'] {
+  const name = given ?? (isVendor ? 'OpenAI' : new URL(baseUrl).hostname);
   const slug = name
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, '-')

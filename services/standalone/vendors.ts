@@ -1,41 +1,34 @@
-/** A vendor whose key alone enables it, at the vendor's own address. */
+import { catalogue } from '#shared/config/catalogue.ts';
+
+type Setting = 'ANTHROPIC_API_KEY' | 'GEMINI_API_KEY' | 'GROQ_API_KEY' | 'TOGETHER_API_KEY' | 'MISTRAL_API_KEY' | 'DEEPSEEK_API_KEY' | 'XAI_API_KEY';
+
+/** A vendor whose key alone enables it, at the vendor's own address and with its models of the catalogue. */
 export interface Vendor {
-  setting: 'ANTHROPIC_API_KEY' | 'GEMINI_API_KEY';
+  setting: Setting;
+  /** In the catalogue. */
+  slug: string;
   name: string;
-  /** Of the router's configuration. */
-  provider: Readonly<Record<string, string>>;
-  /** Beside text, of all its models. */
-  modalities: readonly ('image' | 'audio' | 'video' | 'file')[];
-  models: readonly { name: string; maxCompletionTokens: number }[];
-  /** Models of vectors; absent: none. */
-  embeddings?: readonly { name: string; dimensions: number }[];
+  /** Of its block in the router's configuration. */
+  dialect: { kind: string; profile?: string };
 }
 
+const compatible = (profile: string) => ({ kind: 'openai-compatible', profile });
+
 /** In the order in which the sample agent's model is chosen. */
-const VENDORS: readonly Vendor[] = [
-  {
-    setting: 'ANTHROPIC_API_KEY',
-    name: 'Anthropic',
-    provider: { slug: 'anthropic', name: 'Anthropic', kind: 'anthropic', api_key: '${ANTHROPIC_API_KEY}' },
-    modalities: ['image', 'file'],
-    models: [
-      { name: 'claude-sonnet-5-5', maxCompletionTokens: 128_000 },
-      { name: 'claude-opus-5-5', maxCompletionTokens: 128_000 },
-      { name: 'claude-haiku-5-5', maxCompletionTokens: 128_000 },
-      { name: 'claude-haiku-4-5', maxCompletionTokens: 64_000 },
-    ],
-  },
-  {
-    setting: 'GEMINI_API_KEY',
-    name: 'Google',
-    provider: { slug: 'google', name: 'Google', kind: 'gemini', api_key: '${GEMINI_API_KEY}' },
-    modalities: ['image', 'audio', 'video', 'file'],
-    models: ['gemini-3.8-flash', 'gemini-3.5-flash-lite', 'gemini-2.5-pro', 'gemini-2.5-flash'].map((name) => ({ name, maxCompletionTokens: 65_536 })),
-    embeddings: [{ name: 'gemini-embedding-001', dimensions: 3_072 }],
-  },
+const VENDORS: readonly Omit<Vendor, 'name'>[] = [
+  { setting: 'ANTHROPIC_API_KEY', slug: 'anthropic', dialect: { kind: 'anthropic' } },
+  { setting: 'GEMINI_API_KEY', slug: 'google', dialect: { kind: 'gemini' } },
+  { setting: 'GROQ_API_KEY', slug: 'groq', dialect: compatible('groq') },
+  { setting: 'TOGETHER_API_KEY', slug: 'together', dialect: compatible('together') },
+  { setting: 'MISTRAL_API_KEY', slug: 'mistral', dialect: compatible('mistral') },
+  { setting: 'DEEPSEEK_API_KEY', slug: 'deepseek', dialect: compatible('deepseek') },
+  { setting: 'XAI_API_KEY', slug: 'xai', dialect: compatible('xai') },
 ];
 
 /** Those whose key is set. */
-export function enabledVendors(given: Readonly<Partial<Record<Vendor['setting'], string | undefined>>>): readonly Vendor[] {
-  return VENDORS.filter(({ setting }) => given[setting] !== undefined);
+export function enabledVendors(given: Readonly<Partial<Record<Setting, string | undefined>>>): readonly Vendor[] {
+  return VENDORS.filter(({ setting }) => given[setting] !== undefined).map((vendor) => ({
+    ...vendor,
+    name: catalogue().providers[vendor.slug]?.name ?? vendor.slug,
+  }));
 }

@@ -3,6 +3,7 @@ import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import { hashOfSecret } from '../keys/caller-key.ts';
 import { hashInReference } from '../keys/key-reference.ts';
+import { withCatalogue } from './catalogue.ts';
 import { type LoadedRouterConfig, loadedRouterConfig } from './loaded-router-config.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { providerSecrets } from './provider-secrets.ts';
@@ -31,9 +32,10 @@ export function checkRouterConfig(value: unknown, environment: Environment, use:
   return checked(value, environment, "the router's configuration", use);
 }
 
-function checked(value: unknown, environment: Environment, subject: string, { secrets, provider }: RouterConfigUse): RouterConfig {
+function checked(given: unknown, environment: Environment, subject: string, { secrets, provider }: RouterConfigUse): RouterConfig {
+  const { value, problems: unknownEntries } = withCatalogue(given);
   const { value: config, problems } = check(provider === undefined ? routerConfig : routerConfigWith(provider), value);
-  const lines = problems.map(sentenceOf);
+  const lines = [...unknownEntries, ...problems.map(sentenceOf)];
   const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
   // Even when the schema found errors, so that one start reports all mistakes.
   const outline = routerOutline.parse(value);

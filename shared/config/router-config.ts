@@ -48,8 +48,18 @@ export const routerConfigLimits = {
 
 const milliseconds = z.number().int().min(1).max(3_600_000);
 
+const link = z.url({ protocol: /^https?$/ }).optional();
+
 /** The fields that every provider has. The others belong to its kind, and its dialect in the router worker owns their schema. */
-export const providerIdentity = { slug, name: z.string().min(1).optional(), kind: z.string().min(1) };
+export const providerIdentity = {
+  slug,
+  name: z.string().min(1).optional(),
+  kind: z.string().min(1),
+  /** Shown in GET /providers. */
+  privacy_policy_url: link,
+  terms_of_service_url: link,
+  status_page_url: link,
+};
 
 const opaqueProvider = z.looseObject(providerIdentity);
 export type ProviderConfig = z.infer<typeof opaqueProvider>;
@@ -70,11 +80,8 @@ export const endpointPrices = z.strictObject({
 });
 export type EndpointPrices = z.infer<typeof endpointPrices>;
 
-const endpoint = z.strictObject({
-  provider: slug,
-  /** Its own slug, which begins with the provider's: `deepinfra/turbo`. Absent: the provider's. */
-  tag: slug.optional(),
-  upstream_model: z.string().min(1),
+/** What the catalogue may say of an endpoint. */
+export const endpointFacts = {
   prices: endpointPrices.optional(),
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
@@ -84,6 +91,14 @@ const endpoint = z.strictObject({
   response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),
   /** What a request may contain beside text; absent: pictures, recordings and files, and nothing for a model of vectors. */
   modalities: z.array(z.enum(['text', 'image', 'audio', 'video', 'file'])).optional(),
+};
+
+const endpoint = z.strictObject({
+  provider: slug,
+  /** Its own slug, which begins with the provider's: `deepinfra/turbo`. Absent: the provider's. */
+  tag: slug.optional(),
+  upstream_model: z.string().min(1),
+  ...endpointFacts,
   /** Most inputs of one request for vectors; longer lists are sent in several. Absent: what the API of its provider takes. */
   max_inputs: z.number().int().min(1).max(100_000).optional(),
   /** Format of the weights. Absent: not known. */
@@ -92,16 +107,10 @@ const endpoint = z.strictObject({
   speed: z.strictObject({ tokens_per_second: z.number().positive().optional(), first_token_seconds: z.number().positive().optional() }).optional(),
 });
 
-const model = z.strictObject({
-  id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:/-]+$/, 'must be provider/model'),
+/** What the catalogue may say of a model. */
+export const modelFacts = {
   name: z.string().min(1).optional(),
   description: z.string().default(''),
-  /** Other names for requests; the response has the id. */
-  aliases: z.array(z.string().min(1)).max(routerConfigLimits.aliases).default([]),
-  /** Whether its author permits training other models on its output. Absent: not known. */
-  distillable: z.boolean().optional(),
-  /** Whether a second endpoint begins when the first is late with its first token; the faster answers. Both are paid for. Absent: no. */
-  hedge: z.boolean().optional(),
   /** Of a model of vectors, which serves POST /embeddings and no chat. Absent: it chats. */
   embeddings: z
     .strictObject({
@@ -111,6 +120,17 @@ const model = z.strictObject({
       shortens: z.boolean().default(true),
     })
     .optional(),
+};
+
+const model = z.strictObject({
+  id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:/-]+$/, 'must be provider/model'),
+  ...modelFacts,
+  /** Other names for requests; the response has the id. */
+  aliases: z.array(z.string().min(1)).max(routerConfigLimits.aliases).default([]),
+  /** Whether its author permits training other models on its output. Absent: not known. */
+  distillable: z.boolean().optional(),
+  /** Whether a second endpoint begins when the first is late with its first token; the faster answers. Both are paid for. Absent: no. */
+  hedge: z.boolean().optional(),
   /**
    * In which order requests that state none try the endpoints. `price`, or absent: free ones, then a draw in which cheaper ones are likelier to come first, then those
    * without prices in the file's order. `file`: the file's order. In both, endpoints with an outage come last.

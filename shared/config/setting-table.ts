@@ -96,6 +96,11 @@ const settingTable = {
   OPENAI_PROVIDER_NAME: read(['standalone'], text),
   ANTHROPIC_API_KEY: read(['standalone'], text),
   GEMINI_API_KEY: read(['standalone'], text),
+  GROQ_API_KEY: read(['standalone'], text),
+  TOGETHER_API_KEY: read(['standalone'], text),
+  MISTRAL_API_KEY: read(['standalone'], text),
+  DEEPSEEK_API_KEY: read(['standalone'], text),
+  XAI_API_KEY: read(['standalone'], text),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
 

@@ -60,7 +60,13 @@ export function modelListsOf({ models, providers }: Pick<RouterConfig, 'models' 
       data: models.flatMap((model) => model.endpoints.filter(({ provider }) => !retaining.has(provider)).map((endpoint) => entryOf(model, endpoint))),
     }),
     providers: {
-      data: providers.map(({ slug, name = slug }) => ({ name, slug, privacy_policy_url: null, terms_of_service_url: null, status_page_url: null })),
+      data: providers.map(({ slug, name = slug, privacy_policy_url: privacy, terms_of_service_url: terms, status_page_url: status }) => ({
+        name,
+        slug,
+        privacy_policy_url: privacy ?? null,
+        terms_of_service_url: terms ?? null,
+        status_page_url: status ?? null,
+      })),
     },
   };
 }
