@@ -10,6 +10,7 @@ import { isProgram, runScript, ScriptError } from './run-script.mjs';
  */
 
 const PACKAGE = '@pydantic/genai-prices';
+const require = createRequire(import.meta.url);
 const FILE = fileURLToPath(new URL('../catalogue/models.json', import.meta.url));
 
 /** @typedef {number | { base: number, tiers: { start: number, price: number }[] } | undefined} Amount per million tokens, or per thousand of others */
@@ -118,7 +119,7 @@ function decimal(amount) {
 
 /** @param {string} id @returns {PricedModel[]} */
 function pricedModels(id) {
-  const found = createRequire(import.meta.url)(PACKAGE).findProvider({ providerId: id });
+  const found = require('@pydantic/genai-prices').findProvider({ providerId: id });
   if (!found) throw new ScriptError(`${PACKAGE} has no provider ${id}`);
   return found.models;
 }
