@@ -6,10 +6,11 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
+import { LivingValue } from '#shared/config/living.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
-import { hashOfSecret } from '#shared/keys/caller-key.ts';
+import { type CallerKey, hashOfSecret } from '#shared/keys/caller-key.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -35,6 +36,7 @@ const environment = { SUPPORT: 'sk-support', OFF: 'sk-off', MANAGEMENT: 'sk-mana
 
 let database: Database;
 let bus: Bus;
+let fileKeys: LivingValue<ReadonlyMap<string, CallerKey>>;
 let worker: { stop(): Promise<void> };
 let recorded: ReturnType<typeof recordedLog>;
 /** Of the database's next statements about keys. */
@@ -54,7 +56,7 @@ beforeEach(async () => {
     return database.query(statement, parameters);
   };
   const faulty: Database = { query, transaction: database.transaction.bind(database), close: async () => {} };
-  const fileKeys = modelKeys(config, environment);
+  fileKeys = new LivingValue(modelKeys(config, environment));
   const deps = { config, environment: {}, bus, database: faulty, cache: null, fileKeys, log: recorded.log, clock: systemClock };
   worker = await startRouterWorker(deps);
 });
@@ -124,6 +126,18 @@ it.each([
   expect(linesOf(callId, /llms\.api_key/)).toMatchObject([{ level: 'error', fields: { key_label: label }, message: expect.stringContaining(words) as string }]);
   expect(linesOf(callId, /has ended/)).toMatchObject([{ fields: { code: 'router.key_refused', attempts: 0 } }]);
   expect(JSON.stringify(recorded.lines)).not.toContain(SECRET);
+});
+
+it('a call of an actor is executed under the keys of the file as they are when it begins', async () => {
+  const before = await publish(`sha256:${hashOfSecret('sk-support')}`);
+  expect(await commandOf(before)).toMatchObject({ type: 'call.completed' });
+  fileKeys.replace(modelKeys(config, { ...environment, SUPPORT: 'sk-rotated' }));
+
+  expect(await commandOf(await publish(`sha256:${hashOfSecret('sk-support')}`))).toMatchObject({
+    type: 'call.failed',
+    failure: { code: 'router.key_refused' },
+  });
+  expect(await commandOf(await publish(`sha256:${hashOfSecret('sk-rotated')}`))).toMatchObject({ type: 'call.completed' });
 });
 
 it('a call whose key cannot be looked up waits for the database', async () => {

@@ -10,6 +10,8 @@ export interface CountedUpstream {
   open(): number;
   /** Paths that were posted to, with their number. */
   posts: Map<string, number>;
+  /** Lets calls of the model `held` have their answers. */
+  release(): void;
   close(): Promise<void>;
 }
 
@@ -21,6 +23,10 @@ export async function openCountedUpstream(): Promise<CountedUpstream> {
   let opened = 0;
   const connections = new Set<object>();
   const posts = new Map<string, number>();
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   const server = createServer(async (request, response) => {
     const { url = '' } = request;
     posts.set(url, (posts.get(url) ?? 0) + 1);
@@ -28,6 +34,7 @@ export async function openCountedUpstream(): Promise<CountedUpstream> {
     for await (const bytes of request) body += bytes;
     const { stream, model } = JSON.parse(body);
     const common = { id: 'c', created: 1, model };
+    if (model === 'held') await released;
     await new Promise((resolve) => setTimeout(resolve, REPLY_MS));
     if (stream !== true) {
       const choices = [{ index: 0, message: { role: 'assistant', content: `Hello of ${url}` }, finish_reason: 'stop' }];
@@ -55,6 +62,7 @@ export async function openCountedUpstream(): Promise<CountedUpstream> {
     opened: () => opened,
     open: () => connections.size,
     posts,
+    release,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -65,7 +65,7 @@ afterEach(async () => {
 
 /** The block of `steady` never changes; that of `changing`, and the name of one model, change with each version. */
 function writeVersion(version: number, errors: object = {}): void {
-  const endpoint = (provider: string) => ({ provider, upstream_model: 'm' });
+  const endpoint = (provider: string, name = 'm') => ({ provider, upstream_model: name });
   const file = {
     providers: [
       { slug: 'steady', kind: 'openai-compatible', base_url: `${steady.url}/v1` },
@@ -74,6 +74,7 @@ function writeVersion(version: number, errors: object = {}): void {
     models: [
       { id: 'acme/steady', endpoints: [endpoint('steady')] },
       { id: 'acme/changing', endpoints: [endpoint('changing')] },
+      { id: 'acme/held', endpoints: [endpoint('changing', 'held')] },
       { id: `acme/only-${version}`, endpoints: [endpoint('changing')] },
     ],
     keys: [{ id: 'k', key: '${KEY}' }],
@@ -130,6 +131,21 @@ it('DESIGN 10: reloads many times under load, with every tenth file invalid: no 
   await worker.stop();
   worker = { stop: async () => {} };
   await expect.poll(() => steady.open() + changing.open(), { timeout: 60_000 }).toBe(0);
+});
+
+it('lets a call end on the connection of a provider that was removed meanwhile, and closes that then', async () => {
+  const held = ask('acme/held');
+  await expect.poll(() => changing.posts.size, { timeout: 60_000 }).toBe(1);
+  for (let version = 1; version <= KEPT + 1; version += 1) {
+    writeVersion(version);
+    await ofGateway.reload();
+    await ofWorker.reload();
+  }
+  expect(changing.open()).toBe(1);
+  changing.release();
+
+  expect(await held).toContain('Hello of /version-0/');
+  await expect.poll(changing.open, { timeout: 60_000 }).toBe(0);
 });
 
 it('DESIGN 10: a call that the gateway admits under a file that the worker has not read yet waits until it has', async () => {
