@@ -14,6 +14,12 @@ const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instruction
 const NANOS_PER_MS = 1_000_000;
 
 const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
+/** One object each: the exporter groups spans by their identity. */
+const SCOPES: Record<SpanScope, ReadableSpan['instrumentationScope']> = {
+  switchyard: { name: 'switchyard' },
+  'switchyard.messaging': { name: 'switchyard.messaging' },
+  'switchyard.gen_ai': { name: 'switchyard.gen_ai', schemaUrl: GEN_AI_SCHEMA_URL },
+};
 const STATUS = { unset: 0, error: 2 } as const;
 
 /** Converts a finished span to the exporters' `ReadableSpan`. */
@@ -38,15 +44,11 @@ export function readableSpan(span: FinishedSpan, index: SpanReference, resource:
     events: [],
     ended: true,
     resource,
-    instrumentationScope: scopeOf(scope),
+    instrumentationScope: SCOPES[scope],
     droppedAttributesCount: droppedCount,
     droppedEventsCount: 0,
     droppedLinksCount: linked.length - keptLinks.length,
   };
-}
-
-function scopeOf(name: SpanScope): ReadableSpan['instrumentationScope'] {
-  return name === 'switchyard.gen_ai' ? { name, schemaUrl: GEN_AI_SCHEMA_URL } : { name };
 }
 
 function contextOf({ traceId, spanId, isSampled }: SpanReference): SpanContext {
