@@ -1,10 +1,12 @@
-import { dataPolicyOf } from '#shared/config/data-policy.ts';
+import { type AccountRules, accountRulesOf } from '#shared/config/account-rules.ts';
+import { dataPolicyOf, UNKNOWN_POLICY } from '#shared/config/data-policy.ts';
 import { serves } from '#shared/config/model-kinds.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { EndpointList, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
 import type { ModelAnswer, ModelEntry, ProviderList } from '#shared/contracts/router/model-list.ts';
 import { endpointEntry, modelEntry } from './entries.ts';
 import type { MeasuredOf } from './measured.ts';
+import { permits } from './permits.ts';
 
 /** A model with its entry, and what lists are filtered by beside it. */
 export interface ListedModel {
@@ -20,6 +22,8 @@ export interface ListedModel {
 export interface ModelLists {
   readonly all: readonly ListedModel[];
   readonly ofVectors: readonly ListedModel[];
+  /** Those that a key's requests may reach, with the endpoints that they may reach. */
+  ofKey(keyId: string): readonly ListedModel[];
   /** Null: there is no such model. */
   one(id: string): ModelAnswer | null;
   endpoints(id: string): ModelEndpoints | null;
@@ -27,10 +31,13 @@ export interface ModelLists {
   readonly providers: ProviderList;
 }
 
-export function modelListsOf({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>, measuredOf: MeasuredOf): ModelLists {
+type Listable = Pick<RouterConfig, 'models' | 'providers'> & Partial<Pick<RouterConfig, 'account' | 'keys'>>;
+
+export function modelListsOf({ models, providers, account, keys }: Listable, measuredOf: MeasuredOf): ModelLists {
   const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
-  const retaining = new Set(providers.filter((block) => dataPolicyOf(block).retains).map(({ slug }) => slug));
-  const all = models.map((model): ListedModel => {
+  const policies = new Map(providers.map((block) => [block.slug, dataPolicyOf(block)]));
+  const retaining = new Set([...policies].filter(([, { retains }]) => retains).map(([slug]) => slug));
+  const listed = (model: ModelConfig): ListedModel => {
     const slugs = model.endpoints.map(({ provider }) => provider);
     return {
       model,
@@ -38,22 +45,36 @@ export function modelListsOf({ models, providers }: Pick<RouterConfig, 'models' 
       providers: new Set(slugs.flatMap((slug) => [slug, (nameOf.get(slug) ?? slug).toLowerCase()])),
       isZeroRetention: slugs.some((slug) => !retaining.has(slug)),
     };
-  });
-  const byId = new Map(all.map((listed) => [listed.model.id, listed]));
+  };
+  const all = models.map(listed);
+  const rules = accountRulesOf({ ...(account && { account }), ...(keys && { keys }) });
+  const permitted = new Map<AccountRules, readonly ListedModel[]>();
+  const byId = new Map(all.map((one) => [one.model.id, one]));
   const entryOf = (model: ModelConfig, endpoint: EndpointConfig) =>
     endpointEntry(model, endpoint, nameOf.get(endpoint.provider) ?? endpoint.provider, measuredOf(model, endpoint));
   return {
     all,
+    ofKey(keyId) {
+      const own = rules.of(keyId);
+      const known = permitted.get(own);
+      if (known !== undefined) return known;
+      const reachable = models.flatMap((model) => {
+        const endpoints = model.endpoints.filter((endpoint) => permits(own, endpoint, policies.get(endpoint.provider) ?? UNKNOWN_POLICY));
+        return endpoints.length === 0 ? [] : [listed({ ...model, endpoints })];
+      });
+      permitted.set(own, reachable);
+      return reachable;
+    },
     ofVectors: all.filter(({ model }) => serves(model, 'vectors')),
     one(id) {
       const entry = byId.get(id)?.entry;
       return entry === undefined ? null : { ...entry, data: entry };
     },
     endpoints(id) {
-      const listed = byId.get(id);
-      if (listed === undefined) return null;
-      const { name, created, description, architecture } = listed.entry;
-      const endpoints = listed.model.endpoints.map((endpoint) => entryOf(listed.model, endpoint));
+      const found = byId.get(id);
+      if (found === undefined) return null;
+      const { name, created, description, architecture } = found.entry;
+      const endpoints = found.model.endpoints.map((endpoint) => entryOf(found.model, endpoint));
       return { data: { id, name, created, description, architecture, endpoints } };
     },
     zeroRetention: () => ({

@@ -167,6 +167,34 @@ describe('the other lists', () => {
   });
 });
 
+it('lists for a caller what the rules of the account and of its key let its requests reach', () => {
+  const models = [
+    { id: 'a/one', endpoints: [endpoint('east', { ...prices('3', '15'), tag: 'east/turbo' }), endpoint('own', prices('1', '2'))] },
+    { id: 'a/east', endpoints: [endpoint('east')] },
+  ];
+  const ofKeys = (account: object, key: object = {}) => {
+    const keys = [
+      { id: 'k', key: '${KEY}', account: key },
+      { id: 'plain', key: '${PLAIN}' },
+    ];
+    const lists = modelListsOf(routerConfig.parse({ ...config, models, keys, account }), notMeasured);
+    return ['k', 'plain'].map((id) => lists.ofKey(id).map(({ model, entry }) => [model.id, model.endpoints.length, entry.pricing.prompt]));
+  };
+  const all = [
+    ['a/one', 2, '0.000003'],
+    ['a/east', 1, '-1'],
+  ];
+
+  expect(ofKeys({})).toEqual([all, all]);
+  expect(ofKeys({}, { zdr: true })).toEqual([[['a/one', 1, '0.000001']], all]);
+  expect(ofKeys({ data_collection: 'deny' })[1]).toEqual([['a/one', 1, '0.000001']]);
+  expect(ofKeys({ ignored_providers: ['east/turbo'] })[1]).toEqual([
+    ['a/one', 1, '0.000001'],
+    ['a/east', 1, '-1'],
+  ]);
+  expect(ofKeys({ allowed_providers: ['east'] }, { ignored_providers: ['east'] })).toEqual([[], [['a/one', 1, '0.000003'], all[1]]]);
+});
+
 it('shows and orders by what is measured of endpoints, in place of what the configuration states', () => {
   const of = (p50: number) => ({ p50, p75: p50, p90: p50, p99: p50 });
   const measured: Measured = { status: -2, uptime30m: 99.5, uptime5m: 98, uptime1d: null, latencyMs: of(900), tokensPerSecond: of(120) };

@@ -21,11 +21,11 @@ export function listModels(setup: Living<{ modelLists: ModelLists }>): FastifyPl
     app.get('/models', { schema: { querystring: modelQuery } }, async (request) => {
       return selectModels(lists().all, request.query, pathOf(request), notMeasured);
     });
-    const listed = (url: string, of: () => readonly ListedModel[]) =>
+    const listed = (url: string, of: (request: FastifyRequest) => readonly ListedModel[]) =>
       app.get(url, { schema: { querystring: listQuery } }, async (request) => {
-        return selectModels(of(), request.query, pathOf(request), notMeasured);
+        return selectModels(of(request), request.query, pathOf(request), notMeasured);
       });
-    listed('/models/user', () => lists().all);
+    listed('/models/user', ({ keyId }) => lists().ofKey(keyId));
     listed('/embeddings/models', () => lists().ofVectors);
     app.get('/models/count', { schema: { querystring: listQuery } }, async ({ query: { output_modalities: outputs } }) => {
       const { total_count: count } = selectModels(lists().all, { output_modalities: outputs }, '', notMeasured);
