@@ -19,6 +19,7 @@ import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { Health } from './call/health/health.ts';
 import { HealthExchange } from './call/health/health-exchange.ts';
+import { StickyEndpoints } from './call/sticky-endpoints.ts';
 import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { CallRates } from './call-rates.ts';
@@ -110,6 +111,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     setups,
     vectorBudget: new VectorBudget(),
     health,
+    sticky: new StickyEndpoints({ cache, health, clock, log }),
   };
   const kinds = [
     callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),

@@ -22,9 +22,11 @@ import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
 import { type Candidate, type Catalogue, candidatesFor, namedModels, upstreamRequestOf } from './candidates.ts';
+import { conversationOf } from './conversation.ts';
 import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
+import type { StickyEndpoints } from './sticky-endpoints.ts';
 import { type AddedUse, type AttemptEnd, type Bill, billOf } from './usage.ts';
 
 const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, is_byok: false };
@@ -90,6 +92,8 @@ export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
   /** Of plugins; absent: none is configured. */
   engines?: PluginEngines;
+  /** Absent: conversations are not bound to endpoints. */
+  sticky?: Pick<StickyEndpoints, 'of' | 'served'>;
   /** Absent: those of pipeline/stages.ts. */
   stages?: readonly Stage[];
 }
@@ -173,13 +177,34 @@ function stagedOf(asked: ChatRequest, pipeline: Pipeline, { signal }: Execution,
   return stagedCall(pipeline.request, asked, { signal, engines, modelOf });
 }
 
+/** A call that may be bound to the endpoint of those before it waits for what the cache says; all others are begun at once. @throws as `runDecided` does */
+function runStaged(request: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+  const { catalogue, sticky } = deps;
+  const conversation = sticky === undefined ? null : conversationOf(execution.call, request, catalogue);
+  if (sticky === undefined || conversation === null) return runDecided(request, null, pipeline, execution, observer, deps);
+  const run = async (stickyTo: string | null) => {
+    const outcome = await runDecided(request, stickyTo, pipeline, execution, observer, deps);
+    if (outcome.type === 'completed') sticky.served(conversation, outcome.candidate, outcome.answer);
+    return outcome;
+  };
+  const stickyTo = sticky.of(conversation);
+  return stickyTo instanceof Promise ? stickyTo.then(run) : run(stickyTo);
+}
+
 /** @throws `router.no_provider`, and as `candidatesFor` does */
-function runStaged(request: ChatRequest, { parts }: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+function runDecided(
+  request: ChatRequest,
+  stickyTo: string | null,
+  { parts }: Pipeline,
+  execution: Execution,
+  observer: CallObserver,
+  deps: ExecuteDeps,
+): Promise<CallOutcome> {
   const { call, signal } = execution;
   const { catalogue, health } = deps;
   const { candidates, decision } = candidatesFor(
     { request, maxTokens: call.maxTokens, reserved: call.reserved, embedding: call.embedding },
-    { catalogue, rules: catalogue.rules.of(call.keyId), health, stickyTo: null, seed: call.callId },
+    { catalogue, rules: catalogue.rules.of(call.keyId), health, stickyTo, seed: call.callId },
   );
   execution.decided?.(decision);
   if (candidates.length === 0) throw noProvider(decision);

@@ -72,7 +72,7 @@ const rows: Row[] = [
 ];
 
 describe('what is tried next, and what it says about the endpoint, after', () => {
-  it.each(rows)('$row', ({ error, next, health, again = false }) => {
+  it.each(rows)('DESIGN 8: after $row the next endpoints and the health are those of the table', ({ error, next, health, again = false }) => {
     expect(remainingAfter(error.code, failed, rest).map(({ provider }) => provider.slug)).toEqual(next);
     expect(healthEffectOf(error)).toBe(health);
     expect(isRepeated(error)).toBe(again);

@@ -106,7 +106,7 @@ class Race {
 const [east, west, north] = [candidateAt('east'), candidateAt('west'), candidateAt('north')];
 
 describe('a hedged call', () => {
-  it('is answered by the second endpoint when the first is late, and aborts the first', async () => {
+  it('DESIGN 8: a hedged call is answered by the second endpoint when the first is late, and aborts the first', async () => {
     const race = new Race([east, west, north]);
     const [first, second] = [await race.request(0), await race.request(1)];
     expect([first.provider, second.provider]).toEqual(['east', 'west']);

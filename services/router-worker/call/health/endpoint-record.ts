@@ -28,6 +28,8 @@ export class EndpointRecord {
   usedAtMs = Number.NEGATIVE_INFINITY;
   succeededAtMs = Number.NEGATIVE_INFINITY;
   cooldownUntilMs = Number.NEGATIVE_INFINITY;
+  /** Until when a conversation without a session may be bound to it. */
+  stickyUntilMs = Number.NEGATIVE_INFINITY;
   #cooldownSinceMs = Number.NEGATIVE_INFINITY;
 
   constructor(id: string, model: string, provider: string) {

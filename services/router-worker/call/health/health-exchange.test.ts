@@ -162,8 +162,8 @@ describe('what a worker has seen', () => {
   });
 });
 
-describe('without the cache', () => {
-  it('each worker has its own view after 10 s, and all share again when it is back, also when it has lost everything', async () => {
+describe('a lost cache', () => {
+  it('DESIGN 8: without the cache each worker has its own view after 10 s, and all share again when it is back, also when it has lost everything', async () => {
     const [one, two] = [worker(), worker()];
     await rounds([one, two]);
     one.attempt(targetAt('limited'), limited);
@@ -235,8 +235,8 @@ describe('in the cache', () => {
   });
 
   it('entries that are not understood are left out, and no time is longer than an hour', () => {
-    const good = ['id', 1, 1, 1e15, 0, 0, [3, 4], []];
-    const bad = [7, [], ['id'], ['id', -1, 0, 0, 0, 0, [], []], ['id', 1, 1, 0, 0, 0, ['x'], []], ['id', 1, 1, 0.5, 0, 0, [], []]];
+    const good = ['id', 1, 1, 1e15, 0, 0, 0, [3, 4], []];
+    const bad = [7, [], ['id'], ['id', -1, 0, 0, 0, 0, 0, [], []], ['id', 1, 1, 0, 0, 0, 0, ['x'], []], ['id', 1, 1, 0.5, 0, 0, 0, [], []]];
     const read = readSnapshot(JSON.stringify({ v: 1, w: 'x', c: [['p', 5], ['q'], 7], e: [good, ...bad] }), 1_000);
     expect(read?.endpoints).toHaveLength(1);
     expect(read?.endpoints[0]).toMatchObject({ openUntilMs: 3_601_000, refusedUntilMs: 1_000 });

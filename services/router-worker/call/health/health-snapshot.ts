@@ -21,6 +21,8 @@ export interface SharedEndpoint {
   openUntilMs: number;
   refusedUntilMs: number;
   cooldownUntilMs: number;
+  /** Conversations without a session may be bound to it. */
+  stickyUntilMs: number;
   /** Pairs of bucket and count. */
   firstToken: readonly number[];
   throughput: readonly number[];
@@ -55,7 +57,12 @@ export function snapshotText(worker: string, records: Iterable<EndpointRecord>, 
 
 function entryOf(record: EndpointRecord, nowMs: number): unknown[] {
   const { samples, failures } = record.window.sums(nowMs);
-  const states = [reportedMs(record.outage, nowMs), reportedMs(record.refusal, nowMs), Math.max(0, record.cooldownUntilMs - nowMs)];
+  const states = [
+    reportedMs(record.outage, nowMs),
+    reportedMs(record.refusal, nowMs),
+    Math.max(0, record.cooldownUntilMs - nowMs),
+    Math.max(0, record.stickyUntilMs - nowMs),
+  ];
   return [record.id, samples, failures, ...states.map(Math.ceil), sparse(record, 'firstToken', nowMs), sparse(record, 'throughput', nowMs)];
 }
 
@@ -91,13 +98,13 @@ export function readSnapshot(text: string, nowMs: number): HealthSnapshot | null
 
 function endpointIn(entry: unknown, nowMs: number): SharedEndpoint | null {
   if (!Array.isArray(entry)) return null;
-  const [id, samples, failures, openMs, refusedMs, cooldownMs, firstToken, throughput] = entry as unknown[];
+  const [id, samples, failures, openMs, refusedMs, cooldownMs, stickyMs, firstToken, throughput] = entry as unknown[];
   if (typeof id !== 'string' || !isCount(samples) || !isCount(failures) || !isPairs(firstToken) || !isPairs(throughput)) return null;
-  if (!isCount(openMs) || !isCount(refusedMs) || !isCount(cooldownMs)) return null;
+  if (!isCount(openMs) || !isCount(refusedMs) || !isCount(cooldownMs) || !isCount(stickyMs)) return null;
   const until = (ms: number) => nowMs + Math.min(ms, MAX_STATE_MS);
   return {
     ...{ id, samples, failures, firstToken, throughput },
-    ...{ openUntilMs: until(openMs), refusedUntilMs: until(refusedMs), cooldownUntilMs: until(cooldownMs) },
+    ...{ openUntilMs: until(openMs), refusedUntilMs: until(refusedMs), cooldownUntilMs: until(cooldownMs), stickyUntilMs: until(stickyMs) },
   };
 }
 

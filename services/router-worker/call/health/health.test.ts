@@ -253,7 +253,17 @@ describe('measured speeds', () => {
 
 it('forgets what other workers have reported when it learns that there is nothing', () => {
   const { health, stateOf, at } = worker();
-  const endpoint = { id: 'none', samples: 0, failures: 0, openUntilMs: 0, refusedUntilMs: 0, cooldownUntilMs: 0, firstToken: [], throughput: [] };
+  const endpoint = {
+    id: 'none',
+    samples: 0,
+    failures: 0,
+    openUntilMs: 0,
+    refusedUntilMs: 0,
+    cooldownUntilMs: 0,
+    stickyUntilMs: 0,
+    firstToken: [],
+    throughput: [],
+  };
   health.learn(new OthersHealth([{ worker: 'other', endpoints: [endpoint], credentials: [{ provider: 'east', untilMs: at() + 5_000 }] }]));
   expect(stateOf(east)).toBe('healthy, open');
   health.learn(new OthersHealth());

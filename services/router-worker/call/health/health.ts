@@ -21,6 +21,8 @@ const FORGOTTEN_AFTER_MS = 300_000;
 const OWN_SUCCESS_MS = 5_000;
 /** Percentiles are computed again after this. */
 const SPEED_VALID_MS = 1_000;
+/** After the last success of a conversation. */
+const STICKY_MS = 600_000;
 
 export interface HealthDeps {
   clock: Clock;
@@ -91,6 +93,20 @@ export class Health implements HealthView {
     record.usedAtMs = nowMs;
     record.model = target.model.id;
     return new AttemptHealth(record, this.#credentialOf(target.provider.slug), this.#deps);
+  }
+
+  /** A conversation without a session was bound to the endpoint. */
+  noteSticky(target: HealthTarget): void {
+    this.#recordOf(target).stickyUntilMs = this.#deps.clock.nowMs() + STICKY_MS;
+  }
+
+  /** Whether conversations without a session may be bound to one of them, by any worker. */
+  hasSticky(targets: readonly Pick<HealthTarget, 'endpoint'>[]): boolean {
+    const nowMs = this.#deps.clock.nowMs();
+    return targets.some(({ endpoint }) => {
+      const id = healthIdOf(endpoint);
+      return nowMs < (this.#endpoints.get(id)?.record.stickyUntilMs ?? 0) || nowMs < (this.#others.endpoints.get(id)?.stickyUntilMs ?? 0);
+    });
   }
 
   /** For other workers, at most 60,000 characters. */
@@ -166,7 +182,7 @@ export class Health implements HealthView {
     for (const [id, { record }] of this.#endpoints) {
       const isUnused = nowMs - record.usedAtMs > FORGOTTEN_AFTER_MS;
       // An alarm stays until the provider accepts a call.
-      if (isUnused && record.refusal.stateAt(nowMs) === 'closed' && nowMs >= record.cooldownUntilMs) this.#endpoints.delete(id);
+      if (isUnused && record.refusal.stateAt(nowMs) === 'closed' && nowMs >= Math.max(record.cooldownUntilMs, record.stickyUntilMs)) this.#endpoints.delete(id);
     }
   }
 

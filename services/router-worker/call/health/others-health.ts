@@ -13,6 +13,7 @@ export interface OthersEndpoint {
   openUntilMs: number;
   refusedUntilMs: number;
   cooldownUntilMs: number;
+  stickyUntilMs: number;
   firstToken: Uint32Array | null;
   throughput: Uint32Array | null;
 }
@@ -49,7 +50,7 @@ export class OthersHealth {
     const known = this.endpoints.get(shared.id);
     if (known === undefined && this.endpoints.size >= MAX_ENDPOINTS) return;
     const sum = known ?? {
-      ...{ samples: 0, failures: 0, openUntilMs: 0, refusedUntilMs: 0, cooldownUntilMs: 0 },
+      ...{ samples: 0, failures: 0, openUntilMs: 0, refusedUntilMs: 0, cooldownUntilMs: 0, stickyUntilMs: 0 },
       ...{ firstToken: null, throughput: null },
     };
     sum.samples += shared.samples;
@@ -57,6 +58,7 @@ export class OthersHealth {
     sum.openUntilMs = Math.max(sum.openUntilMs, shared.openUntilMs);
     sum.refusedUntilMs = Math.max(sum.refusedUntilMs, shared.refusedUntilMs);
     sum.cooldownUntilMs = Math.max(sum.cooldownUntilMs, shared.cooldownUntilMs);
+    sum.stickyUntilMs = Math.max(sum.stickyUntilMs, shared.stickyUntilMs);
     sum.firstToken = added(sum.firstToken, shared.firstToken);
     sum.throughput = added(sum.throughput, shared.throughput);
     this.endpoints.set(shared.id, sum);
