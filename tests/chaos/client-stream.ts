@@ -18,6 +18,8 @@ export interface StreamedCall {
   name: string;
   /** The text of a complete answer. */
   whole: string;
+  /** Below the address of a gateway; absent: that of chats. */
+  path?: string;
   body: object;
   key: string;
   headers?: Record<string, string>;
@@ -52,18 +54,24 @@ const RETRY_MS = 200;
 /** Statuses that ask a client to retry, or that say that no frame exists yet. */
 const RETRIABLE = new Set([408, 429, 502, 503, 504]);
 
-/** A call of some seconds under the key of the file. */
+let calls = 0;
+
+/** A call of some seconds under the key of the file: in turn a chat and a response. */
 export function streamedWords({ cluster }: Environment): StreamedCall {
   const plan = plannedCall({ first: [{ say: 'word', times: WORDS, everyMs: EVERY_MS }, 'finish', 'usage', 'done', 'end'] });
   const whole = Array.from({ length: WORDS }, (_, index) => `word${index} `).join('');
-  return { name: plan.name, whole, body: { ...requestFor(plan, 'first', true), user: plan.name }, key: cluster.keys.routerKey };
+  const { messages, ...request } = { ...requestFor(plan, 'first', true), user: plan.name };
+  const call = { name: plan.name, whole, key: cluster.keys.routerKey };
+  calls += 1;
+  if (calls % 2 === 0) return { ...call, path: '/api/v1/responses', body: { ...request, input: messages } };
+  return { ...call, body: { ...request, messages } };
 }
 
 /** Streams one answer, and resumes at another gateway when its own has ended. */
 export async function readToEnd(gateways: Gateways, call: StreamedCall): Promise<ReadToEnd> {
   const read = nothingRead(call);
   const gateway = gateways.nextRouterUrl();
-  const { answer } = post(`${gateway}/api/v1/chat/completions`, call.body, headersOf(call));
+  const { answer } = post(`${gateway}${call.path ?? '/api/v1/chat/completions'}`, call.body, headersOf(call));
   const first = await answer.catch(() => null);
   if (first === null) {
     read.wasCut = true;

@@ -6,11 +6,20 @@ const chunk = z.looseObject({
   error: z.looseObject({ code: z.number(), message: z.string() }).optional(),
 });
 
-/** A stream of the router as a client parses it. */
+const responseEvent = z.looseObject({
+  type: z.string(),
+  sequence_number: z.number(),
+  delta: z.unknown().optional(),
+  response: z.looseObject({ usage: z.looseObject({ cost: z.number().optional() }).nullable() }).optional(),
+});
+/** Streams of /responses name no status behind content. */
+const FAILED = 502;
+
+/** A stream of the router as a client parses it, of chunks or of events of a response. */
 export interface ReadStream {
   /** The content deltas, joined. */
   text: string;
-  /** Terminal frames, `[DONE]` and error chunks, in order. A correct stream has exactly one. */
+  /** Terminal frames, `[DONE]` and errors, in order. A correct stream has exactly one; the `[DONE]` behind a failed response is none. */
   ends: ('done' | number)[];
   /** Events behind the first terminal frame. */
   behindEnd: number;
@@ -23,15 +32,25 @@ export interface ReadStream {
   ids: string[];
 }
 
-/** Parses the bytes of a stream. An event that is cut off at the end was never received. @throws when an event is not a chunk */
+/** Parses the bytes of a stream. An event that is cut off at the end was never received. @throws when an event is none, or its number does not follow */
 export function readStream(text: string): ReadStream {
   const read: ReadStream = { text: '', ends: [], behindEnd: 0, finishes: [], usages: 0, cost: null, ids: [] };
+  let numbered = 0;
   for (const event of wholeEvents(text)) {
     for (const line of event.split('\n')) {
       if (line.startsWith('id: ')) read.ids.push(line.slice('id: '.length));
       if (!line.startsWith('data: ')) continue;
+      const data = line.slice('data: '.length);
+      if (data === '[DONE]' && numbered > 0 && typeof read.ends[0] === 'number') continue;
       if (read.ends.length > 0) read.behindEnd += 1;
-      readData(line.slice('data: '.length), read);
+      const event = data.startsWith('{"type":') ? responseEvent.parse(JSON.parse(data)) : null;
+      if (event === null) {
+        readData(data, read);
+        continue;
+      }
+      if (event.sequence_number !== numbered) throw new Error(`event ${event.sequence_number} follows on ${numbered} others`);
+      numbered += 1;
+      readEvent(event, read);
     }
   }
   return read;
@@ -44,6 +63,15 @@ export function receivedOf(text: string): string {
 
 function wholeEvents(text: string): string[] {
   return text.split('\n\n').slice(0, -1);
+}
+
+function readEvent({ type, delta, response }: z.infer<typeof responseEvent>, read: ReadStream): void {
+  if (type === 'response.output_text.delta') read.text += String(delta);
+  if (type === 'error' || type === 'response.failed') read.ends.push(FAILED);
+  if (response?.usage) {
+    read.usages += 1;
+    read.cost = response.usage.cost ?? null;
+  }
 }
 
 function readData(data: string, read: ReadStream): void {
