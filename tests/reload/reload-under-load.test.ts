@@ -38,6 +38,8 @@ let ofWorker: OpenedRouterConfig;
 let gateway: TestApp;
 let worker: { stop(): Promise<void> };
 let url: string;
+/** Warnings of the worker. */
+let lines: string[];
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'switchyard-reload-'));
@@ -45,10 +47,12 @@ beforeEach(async () => {
   [steady, changing, database] = await Promise.all([openCountedUpstream(), openCountedUpstream(), openTestDatabase()]);
   bus = await openMemoryBus({ database, clock: systemClock });
   writeVersion(0);
+  lines = [];
+  const log = { ...silentLog, warn: (_: object, line: string) => void lines.push(line) };
   const deps = { clock: systemClock, log: silentLog, metrics: noMetrics, pollMs: POLL_MS };
   ofGateway = await openRouterConfig({ path, environment, use: { secrets: 'keys' } }, deps);
   ofWorker = await openRouterConfig({ path, environment, use: { secrets: 'calls', provider: providerBlock } }, deps);
-  worker = await startRouterWorker({ config: ofWorker.living, environment, bus, database, cache: null, log: silentLog, clock: systemClock });
+  worker = await startRouterWorker({ config: ofWorker.living, environment, bus, database, cache: null, log, clock: systemClock });
   gateway = openTestApp(bus, { config: ofGateway.living, variables: environment });
   url = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
 }, 60_000);
@@ -152,7 +156,7 @@ it('DESIGN 10: a call that the gateway admits under a file that the worker has n
   writeVersion(1);
   await ofGateway.reload();
   const early = ask('acme/only-1');
-  await expect.poll(async () => (await bus.work.depths())['router.call'] >= 0, { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => lines, { timeout: 60_000 }).toContainEqual(expect.stringContaining('it is given back'));
   expect(changing.posts.size).toBe(0);
   await ofWorker.reload();
 
