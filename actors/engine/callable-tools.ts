@@ -1,9 +1,9 @@
 import type { ListedTool } from '#bus/messages/tool.ts';
+import { cleanText } from '#shared/clean-text.ts';
 import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, nestingViolation } from '#shared/json-schema.ts';
 import type { Violation } from '#shared/schema/violation.ts';
-import { cleanText } from './clean-text.ts';
 
 /** Upstreams' limit per request, functions that are no tools included. Tools that a selector names individually are kept first. */
 const MAX_FUNCTIONS = 128;

@@ -1,7 +1,7 @@
+import { cleanJson } from '#shared/clean-text.ts';
 import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
 import type { CallableTools } from './callable-tools.ts';
-import { cleanJson } from './clean-text.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 import { EMIT_OUTPUT } from './run-tools.ts';
 

@@ -1,5 +1,5 @@
+import { cleanJson, cleanText } from '#shared/clean-text.ts';
 import type { StepMessage, ToolOutcome } from '../tool-loop/types.ts';
-import { cleanJson, cleanText } from './clean-text.ts';
 
 /** Of one result; each later call of the run repeats it. */
 const MAX_RESULT_CHARS = 131_072;

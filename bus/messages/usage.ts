@@ -55,6 +55,8 @@ export const usageRecord = z.object({
   upstreamId: z.string().nullable(),
   /** Whether the tokens were counted here since the upstream reported none. */
   estimated: z.boolean(),
+  /** Of the web, by the router or the upstream; absent: none. */
+  searches: count.optional(),
   attempts: z.array(attempt),
   finishReason: z.string().nullable(),
   nativeFinishReason: z.string().nullable(),
@@ -68,7 +70,7 @@ export type UsageRecord = z.infer<typeof usageRecord>;
 
 /** The text of a record: what `JSON.stringify` makes of it, at a third of the cost, and in the order that `ledgerFieldsIn` reads. */
 export function usageRecordText(record: UsageRecord): string {
-  const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled } = record;
+  const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled, searches } = record;
   const { providerName, upstreamId, estimated, attempts, finishReason, nativeFinishReason, sessionId, user, metadata, serviceTier } = record;
   const { prompt, completion, reasoning, cached, cacheWrite, cacheWrite1h } = tokens;
   const written = cacheWrite1h === undefined ? cacheWrite : `${cacheWrite},"cacheWrite1h":${cacheWrite1h}`;
@@ -76,7 +78,7 @@ export function usageRecordText(record: UsageRecord): string {
   const served = `"model":${quoted(model)},"provider":${quoted(provider)}`;
   const counts = `{"prompt":${prompt},"completion":${completion},"reasoning":${reasoning},"cached":${cached},"cacheWrite":${written}}`;
   const call = `"kind":"${kind}","surface":${quoted(surface)},"endedAtMs":${endedAtMs},"streamed":${streamed},"cancelled":${cancelled}`;
-  const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}`;
+  const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}${searches === undefined ? '' : `,"searches":${searches}`}`;
   const end = `"finishReason":${quoted(finishReason)},"nativeFinishReason":${quoted(nativeFinishReason)}`;
   const caller = `"sessionId":${quoted(sessionId)},"user":${quoted(user)},"metadata":${JSON.stringify(metadata)},"serviceTier":${quoted(serviceTier)}`;
   return `{${head},${served},"tokens":${counts},"costNano":${costNano},${call},${answer},"attempts":[${attempts.map(attemptText).join(',')}],${end},${caller}}`;

@@ -1,3 +1,4 @@
+import { type AccountRulesTable, accountRulesOf } from '#shared/config/account-rules.ts';
 import type { Living } from '#shared/config/living.ts';
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
@@ -19,6 +20,8 @@ export interface GatewaySetup {
   modelLists: ModelLists;
   /** Header value; null when nothing is ignored. */
   ignoredIn(request: ModelRequest, otherNames: readonly string[]): string | null;
+  /** Of the account and its keys. */
+  rules: AccountRulesTable;
   /** Pages of these may send requests. */
   origins: ReadonlySet<string>;
   /** By the provider's slug. */
@@ -39,6 +42,7 @@ export function gatewaySetup(routerConfig: Living<LoadedRouterConfig>, environme
       models: indexModels(config),
       modelLists: modelListsOf(config, notMeasured),
       ignoredIn: ignoredFields(config),
+      rules: accountRulesOf(config),
       origins: new Set(config.cors.origins),
       providerNames: new Map(config.providers.map(({ slug, name = slug }) => [slug, name])),
       fileKeys: fileKeys(config, environment),

@@ -59,6 +59,7 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
     models: models.allKnown(request, embedding === null ? 'chat' : 'vectors'),
     defaultCompletionTokens,
     maxTokens: null,
+    searchEngine: config.plugins.web,
   });
   // no fail point, because what it counts of a call that is not sent ends with its minute
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;

@@ -44,6 +44,8 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, prompt_tokens_details: read, completion_tokens_details: made } = bill?.usage ?? {};
   const kept = answer?.usage?.cacheWrite1hTokens;
   const forAnHour = bill === null || kept === undefined ? {} : { cacheWrite1h: kept };
+  const searches = bill?.usage.server_tool_use?.web_search_requests;
+  const searched = searches === undefined ? {} : { searches };
   // In this order: see `ledgerFieldsIn`.
   return {
     v: USAGE_RECORD_VERSION,
@@ -70,6 +72,7 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
     providerName: served?.providerName ?? null,
     upstreamId: textOf(answer?.metadata.id ?? null),
     estimated: bill?.isEstimated ?? false,
+    ...searched,
     attempts: attempts.map(attemptOf),
     finishReason: finishOf(ending, isCancelled),
     nativeFinishReason: textOf(answer?.nativeReason ?? null),

@@ -43,8 +43,52 @@ const moderation = z
   })
   .refine(({ endpoint, patterns }) => endpoint !== undefined || patterns.length > 0, 'must have an endpoint, or patterns');
 
+/** A name, or names joined by dots for what is inside of objects. */
+const fieldPath = z.string().regex(/^[A-Za-z_][\w-]{0,63}(\.[A-Za-z_][\w-]{0,63}){0,4}$/, 'must be the name of a field, or names joined by "."');
+
+/** One POST of JSON to the engine is a search. */
+const web = z.strictObject({
+  /** As requests name it in `engine`. */
+  name: z.string().regex(/^(?!native$)[a-z0-9][a-z0-9_-]{0,63}$/, 'must be lower-case letters, digits, "_" or "-", and not "native"'),
+  /** Whole, with the path. */
+  url: httpUrl,
+  api_key: secretRef.optional(),
+  /** In `authorization` the key is a bearer token. */
+  key_header: z
+    .string()
+    .regex(/^[A-Za-z0-9-]{1,64}$/, 'must be the name of a header')
+    .default('authorization')
+    .overwrite((text) => text.toLowerCase()),
+  /** US dollars per search. */
+  price: z
+    .string()
+    .regex(/^\d{1,4}(\.\d{1,9})?$/, 'must be a decimal like "0.005"')
+    .default('0'),
+  timeout_ms: timeout,
+  /** The text of the user is cut at so many characters. */
+  max_query_chars: z.number().int().min(1).max(10_000).default(400),
+  /** Where the request has what; `also` is sent with each. */
+  request: z
+    .strictObject({
+      query: fieldPath.default('query'),
+      max_results: fieldPath.default('max_results'),
+      also: z.record(z.string(), z.unknown()).default({}),
+    })
+    .prefault({}),
+  /** Where the answer has its list, and each result its texts. */
+  response: z
+    .strictObject({
+      results: fieldPath.default('results'),
+      url: fieldPath.default('url'),
+      title: fieldPath.default('title'),
+      content: fieldPath.default('content'),
+    })
+    .prefault({}),
+});
+
 /** Engines of the plugins that requests may ask for. A plugin without one is refused. */
-export const pluginSettings = z.strictObject({ moderation: moderation.optional() });
+export const pluginSettings = z.strictObject({ moderation: moderation.optional(), web: web.optional() });
 
 export type PluginSettings = z.infer<typeof pluginSettings>;
 export type ModerationSettings = NonNullable<PluginSettings['moderation']>;
+export type WebSearchSettings = NonNullable<PluginSettings['web']>;

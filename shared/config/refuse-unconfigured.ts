@@ -5,6 +5,7 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 /** Which plugins have an engine: settings of the configuration, or the engines themselves. */
 export interface ConfiguredEngines {
   moderation?: object | null | undefined;
+  web?: { readonly name: string } | null | undefined;
 }
 
 /** @throws `request.invalid` naming the first plugin that is asked for and whose engine the configuration does not have: its caller relies on it */
@@ -14,6 +15,9 @@ export function refuseUnconfigured({ plugins = [] }: Pick<ChatRequest, 'plugins'
     if (plugin.id === 'moderation' && !configured.moderation) {
       throw refusal(`plugins[${at}]`, 'asks for moderation, for which this router has no engine; send the request without it');
     }
+    // Without a name, or with "native", the endpoints of the models decide, which the worker knows.
+    if (plugin.id !== 'web' || !('engine' in plugin) || plugin.engine === undefined || plugin.engine === 'native') continue;
+    if (plugin.engine !== configured.web?.name) throw refusal(`plugins[${at}].engine`, 'is a search engine that this router does not have');
   }
 }
 

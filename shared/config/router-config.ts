@@ -89,6 +89,8 @@ export const endpointFacts = {
   supported_parameters: z.array(z.string()).max(routerConfigLimits.parameters).optional(),
   /** Formats of `response_format` beside text; absent: those that `supported_parameters` allow, and `grammar` and `python` where it names them. */
   response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),
+  /** False: the model can't search the web, though the API of its provider can. */
+  native_search: z.boolean().optional(),
   /** What a request may contain beside text; absent: pictures, recordings and files, and nothing for a model of vectors. */
   modalities: z.array(z.enum(['text', 'image', 'audio', 'video', 'file'])).optional(),
 };

@@ -7,7 +7,7 @@ export const TOKENS_PER_PRICE = 1_000_000n;
 
 type Prices = NonNullable<EndpointConfig['prices']>;
 
-/** Billionths of a US dollar: per million tokens, per call, per picture and per recording. */
+/** Billionths of a US dollar: per million tokens, per call, per picture, per recording and per search of the web. */
 export interface NanoPrices {
   prompt: bigint;
   completion: bigint;
@@ -16,6 +16,7 @@ export interface NanoPrices {
   /** Of tokens that are kept for an hour. */
   cacheWrite1h: bigint;
   request: bigint;
+  webSearch: bigint;
   /** Null: pictures have no price of their own. */
   image: bigint | null;
   /** Null: recordings have no price of their own. */
@@ -42,6 +43,7 @@ export function nanoPricesOf(prices: Prices): NanoPrices {
     cacheWrite: toNano(prices.cache_write ?? prices.prompt),
     cacheWrite1h: toNano(prices.cache_write_1h ?? prices.cache_write ?? prices.prompt),
     request: toNano(prices.request ?? '0'),
+    webSearch: toNano(prices.web_search ?? '0'),
     image,
     audio,
     hasPieces: image !== null || audio !== null,

@@ -4,6 +4,7 @@ import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
 import { type PromptSize, promptSizeOf } from './prompt-size.ts';
+import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
 
 /** Sums stay exact; more than any limit is refused anyway. */
 const MOST_NANO = BigInt(nanoOfUsd(MAX_LIMIT_USD)) + 1n;
@@ -30,18 +31,21 @@ interface Asked {
   defaultCompletionTokens: number;
   /** The call's own ceiling; null: none. */
   maxTokens: number | null;
+  /** Engine of the router's own searches; absent: there is none. */
+  searchEngine?: { price: string } | undefined;
 }
 
 /** The most that a call can cost at the dearest endpoint of its models, by an estimate of its prompt. Only one attempt of a call is billed. */
-export function worstCaseOf({ request, embedding, models, defaultCompletionTokens, maxTokens }: Asked): WorstCase {
+export function worstCaseOf({ request, embedding, models, defaultCompletionTokens, maxTokens, searchEngine }: Asked): WorstCase {
   if (embedding) return worstOfVectors(request, embedding, models);
   const size = promptSizeOf(request);
+  const search = askedSearch(request);
   const given = [request.max_completion_tokens ?? request.max_tokens ?? null, maxTokens].filter((limit) => limit !== null);
   const asked = given.length === 0 ? defaultCompletionTokens : Math.min(...given);
   let most = 0n;
   let tokens = 0;
   for (const endpoint of models.flatMap((model) => model.endpoints)) {
-    const at = worstAt(endpoint, { request, size, asked });
+    const at = worstAt(endpoint, { request, size, asked, search: search === null ? null : { ...search, enginePrice: searchEngine?.price ?? '0' } });
     if (at.nano > most) most = at.nano;
     tokens = Math.max(tokens, at.tokens);
   }
@@ -62,18 +66,25 @@ function worstOfVectors(request: ChatRequest, { tokens: ids }: EmbeddingCall, mo
 
 function worstAt(
   endpoint: EndpointConfig,
-  { request, size, asked }: { request: ChatRequest; size: PromptSize; asked: number },
+  { request, size, asked, search = null }: { request: ChatRequest; size: PromptSize; asked: number; search?: (AskedSearch & { enginePrice: string }) | null },
 ): { nano: bigint; tokens: number } {
   const prices = endpoint.prices === undefined ? null : nanoPricesOf(endpoint.prices);
   const completionTokens = completionTokensAt(endpoint, asked);
-  const promptTokens = promptTokensAt(endpoint, size, { image: prices?.image ?? null, audio: prices?.audio ?? null });
+  // An endpoint with a price of searches makes them by itself, or gets what the engine has found.
+  const isNative = endpoint.prices?.web_search !== undefined;
+  const found = search === null ? 0 : searchTokens(search, isNative);
+  const promptTokens = promptTokensAt(endpoint, found === 0 ? size : { ...size, textTokens: size.textTokens + found }, {
+    image: prices?.image ?? null,
+    audio: prices?.audio ?? null,
+  });
   const tokens = promptTokens + completionTokens;
   if (prices === null) return { nano: 0n, tokens };
   const prompt = dearest(prices.prompt, prices.cacheWrite, prices.cacheWrite1h);
   const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * choicesOf(request) * prices.completion;
   const fees = prices.request + BigInt(size.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
+  const searches = search === null ? 0n : dearest(BigInt(nanoOfUsd(Number(search.enginePrice))), BigInt(MAX_NATIVE_SEARCHES) * prices.webSearch);
   // Rounded up.
-  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees, tokens };
+  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches, tokens };
 }
 
 function dearest(...prices: readonly bigint[]): bigint {

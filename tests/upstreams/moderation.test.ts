@@ -176,6 +176,25 @@ describe('router-facts 6.1: moderation', () => {
   });
 });
 
+describe('router-facts 6: a default of the account', () => {
+  it('is applied to requests that do not name the plugin, and switched off by those that do so with enabled: false', async () => {
+    const setup = {
+      providers: [{ slug: 'first', name: 'First', kind: 'openai-compatible', base_url: upstream.baseUrl }],
+      models: [{ id: 'a/one', endpoints: [{ provider: 'first', upstream_model: 'one' }] }],
+      plugins: { moderation: { patterns: [{ reason: 'r', pattern: 'forbidden' }] } },
+      account: { plugins: [{ id: 'moderation' }] },
+    };
+    const strict = await openPluginWorker(setup);
+    const messages: ChatRequest['messages'] = [{ role: 'user', content: 'forbidden' }];
+    try {
+      expect((await strict.whole({ messages })).status).toBe(403);
+      expect((await strict.whole({ messages, plugins: [{ id: 'moderation', enabled: false }] })).status).toBe(200);
+    } finally {
+      await strict.close();
+    }
+  });
+});
+
 describe("router-facts 6.1: a provider's own refusal of the input", () => {
   const refuse = { status: 403, code: 'content_policy_violation', message: 'not that' };
 

@@ -18,6 +18,7 @@ interface WorkerSetup {
   providers: object[];
   models: object[];
   plugins: object;
+  account?: object;
   environment?: Record<string, string>;
 }
 
@@ -35,13 +36,14 @@ interface PluginWorker {
 }
 
 /** A router worker on embedded stores, for plugins whose engines and providers are servers on loopback. */
-export async function openPluginWorker({ providers, models, plugins, environment = {} }: WorkerSetup): Promise<PluginWorker> {
+export async function openPluginWorker({ providers, models, plugins, account, environment = {} }: WorkerSetup): Promise<PluginWorker> {
   const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   const config = routerConfig.parse({
     providers,
     models,
     plugins,
+    account,
     keys: [{ id: 'k', key: '${KEY}' }],
     timeouts: { first_token_ms: 600_000, idle_ms: 600_000 },
   });

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
+import { withDefaultPlugins } from '#shared/config/default-plugins.ts';
 import type { Living } from '#shared/config/living.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
@@ -46,7 +47,7 @@ declare module 'fastify' {
 }
 
 export interface ModelCallDeps {
-  setup: Living<Pick<GatewaySetup, 'config' | 'hash' | 'ignoredIn' | 'longestTotalMs' | 'models'>>;
+  setup: Living<Pick<GatewaySetup, 'config' | 'hash' | 'ignoredIn' | 'longestTotalMs' | 'models' | 'rules'>>;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
@@ -117,9 +118,10 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const given = withSession(form.toModelRequest(request.body), request.headers['x-session-id'], limits);
       const chat = given.debug === undefined || setup.config.debug_echo ? given : withoutDebug(given);
       // For what the gateway checks. The worker gets the request as given, and does the same.
-      const asked = setup.models.withSuffixEffects(given, use);
+      const suffixed = setup.models.withSuffixEffects(given, use);
+      const asked = embedding === null ? withDefaultPlugins(suffixed, setup.rules.of(request.keyId).plugins) : suffixed;
       const names = form.ignoredNames?.(request.body) ?? [];
-      const ignored = embedding === null ? setup.ignoredIn(asked, names) : headerOf(names);
+      const ignored = embedding === null ? setup.ignoredIn(suffixed, names) : headerOf(names);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (asked.plugins !== undefined) refuseUnconfigured(asked, setup.config.plugins);
       const model = setup.models.firstKnown(chat, use);

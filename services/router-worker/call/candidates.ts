@@ -15,6 +15,7 @@ import { refuseUnembeddable, takingInputs, type VectorPlan, vectorPlanOf } from 
 import { tokenMixOf } from './expected-price.ts';
 import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, modelEndpointsOf, passes } from './model-endpoint.ts';
+import { searchesByItself } from './native-search.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut, quickEnough } from './preferences.ts';
@@ -29,14 +30,22 @@ export interface Candidate {
   request: ChatRequest;
   /** Null: a chat. */
   vectors: VectorPlan | null;
+  /** Whether it can search the web by itself for this request. Absent: no. */
+  searchesNatively?: boolean;
+  /** Whether it is to. Absent: no. */
+  searchesWeb?: boolean;
 }
 
 /** What the candidate's adapter makes its request from. */
-export function upstreamRequestOf({ endpoint, request }: Candidate): UpstreamRequest {
-  return { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
+export function upstreamRequestOf({ endpoint, request, searchesWeb = false }: Candidate): UpstreamRequest {
+  const call = { model: endpoint.upstream_model, request, maxCompletionTokens: endpoint.max_completion_tokens };
+  return searchesWeb ? { ...call, searchesWeb } : call;
 }
 
-type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'>;
+type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'> & {
+  /** Whether the endpoint is to search the web by itself: those that can't are excluded. Absent: no. */
+  isSearchNative?: boolean;
+};
 
 /** Index of the configuration. */
 export interface Catalogue {
@@ -84,7 +93,7 @@ export interface Choice {
  * @throws `router.model_unknown` when the request names no known model, `request.invalid` for models of the other use and for what no endpoint can be sent
  */
 export function candidatesFor(asked: Asked, circumstances: Circumstances): Choice {
-  const { request, maxTokens, reserved = false } = asked;
+  const { request, maxTokens, reserved = false, isSearchNative = false } = asked;
   const { catalogue, rules, health, stickyTo, seed } = circumstances;
   const embedding = asked.embedding ?? null;
   const exclusions: Exclusions = new Map();
@@ -97,7 +106,8 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
   const size = () => (known ??= promptSizeOf(request));
   for (const model of models) {
     const all = reserved ? priced(endpointsOf(model), exclusions) : endpointsOf(model);
-    const permitted = filterOut(request, all, rules, exclusions);
+    const allowed = filterOut(request, all, rules, exclusions);
+    const permitted = isSearchNative ? searching(request, allowed, exclusions) : allowed;
     const able = embedding === null ? takingChat(request, permitted, size, exclusions) : takingInputs(request, embedding, permitted, exclusions);
     const quick = quickEnough(request, able, health, exclusions);
     fitting.push(...(embedding === null ? supporting(request, quick, exclusions) : quick));
@@ -108,6 +118,8 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
     candidateOf(modelEndpoint, {
       request: () => (embedding === null ? requestFor(modelEndpoint.endpoint, request, maxTokens) : request),
       vectors: () => (embedding === null ? null : vectorPlanOf(modelEndpoint, request, embedding)),
+      searchesNatively: () => searchesByItself(modelEndpoint, request),
+      searchesWeb: isSearchNative,
     }),
   );
   return { candidates, decision: decisionOf(namesIn(request), ordering, exclusions) };
@@ -116,7 +128,7 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
 /** Most candidates are never tried: what is sent to them is made when it is. */
 function candidateOf(
   { id, model, endpoint, provider: { slug, name } }: ModelEndpoint,
-  make: { request(): ChatRequest; vectors(): VectorPlan | null },
+  make: { request(): ChatRequest; vectors(): VectorPlan | null; searchesNatively(): boolean; searchesWeb: boolean },
 ): Candidate {
   let request: ChatRequest | null = null;
   let vectors: VectorPlan | null | undefined;
@@ -125,6 +137,10 @@ function candidateOf(
     model,
     endpoint,
     provider: { slug, name },
+    searchesWeb: make.searchesWeb,
+    get searchesNatively() {
+      return make.searchesNatively();
+    },
     get request() {
       request ??= make.request();
       return request;
@@ -145,6 +161,10 @@ export function namedModels({ model, models = [] }: ChatRequest, catalogue: Cata
   const names = namesIn({ messages: [], model, models });
   const named = names.length === 0 ? [catalogue.defaultModel] : names;
   return [...new Set(named.flatMap((name) => catalogue.names.resolve(name)?.model ?? []))];
+}
+
+function searching(request: ChatRequest, all: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
+  return all.filter((modelEndpoint) => passes(modelEndpoint, searchesByItself(modelEndpoint, request), 'web_search', exclusions));
 }
 
 /** What a reserved call costs is billed. */

@@ -3,7 +3,6 @@ import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
-import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
@@ -14,18 +13,20 @@ import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { annotationsBehind } from '../pipeline/annotations-behind.ts';
-import { noEngines, type PluginEngines } from '../pipeline/engines.ts';
+import type { PluginEngines } from '../pipeline/engines.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
 import { providerRefusal } from '../pipeline/provider-refusal.ts';
 import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
-import { type Candidate, type Catalogue, candidatesFor, namedModels, upstreamRequestOf } from './candidates.ts';
+import { type Candidate, type Catalogue, upstreamRequestOf } from './candidates.ts';
+import { askedOf, choiceOf, type Decided } from './choice.ts';
 import { conversationOf } from './conversation.ts';
 import { type Decision, noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
+import { stageContextOf } from './stage-context.ts';
 import type { StickyEndpoints } from './sticky-endpoints.ts';
 import { type AddedUse, type AttemptEnd, type Bill, billOf } from './usage.ts';
 
@@ -154,36 +155,38 @@ function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
 function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call } = execution;
-  const asked = withSuffixEffects(call.request, call.embedding === undefined ? 'chat' : 'vectors', deps.catalogue.names);
+  const asked = askedOf(call, deps.catalogue);
   const pipeline = pipelineFor(asked, deps.stages ?? allStages);
   // Most calls have neither stages nor transforms, and need no promise for them.
-  if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged(asked, pipeline, execution, observer, deps);
+  if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged({ request: asked }, pipeline, execution, observer, deps);
   return runTransformed(asked, pipeline, execution, observer, deps);
 }
 
 async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call, signal } = execution;
-  const { request, annotations, searches, costNano } = await stagedOf(asked, pipeline, execution, deps);
+  const staged = await stagedOf(asked, pipeline, execution, deps);
+  const { request, annotations, searches, costNano } = staged;
   const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
-  const outcome = await runStaged(request, { ...pipeline, parts }, execution, observer, deps);
+  const outcome = await runStaged(staged, { ...pipeline, parts }, execution, observer, deps);
   const added = { searches, costNano };
   if (outcome.type !== 'completed' || call.want === 'frames') return { ...outcome, added };
   return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
 }
 
-function stagedOf(asked: ChatRequest, pipeline: Pipeline, { signal }: Execution, { engines = noEngines, catalogue }: ExecuteDeps): Promise<StagedCall> {
-  refuseUnconfigured(asked, engines);
-  const modelOf = (request: ChatRequest) => namedModels(request, catalogue)[0]?.id ?? '';
-  return stagedCall(pipeline.request, asked, { signal, engines, modelOf });
+function stagedOf(asked: ChatRequest, pipeline: Pipeline, execution: Execution, deps: ExecuteDeps): Promise<StagedCall> {
+  const { signal, nowMs } = execution;
+  const context = stageContextOf({ signal, nowMs, candidatesOf: (request) => choiceOf({ request }, null, execution.call, deps).candidates }, deps);
+  refuseUnconfigured(asked, context.engines);
+  return stagedCall(pipeline.request, asked, context);
 }
 
 /** A call that may be bound to the endpoint of those before it waits for what the cache says; all others are begun at once. @throws as `runDecided` does */
-function runStaged(request: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+function runStaged(staged: Decided, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const { catalogue, sticky } = deps;
-  const conversation = sticky === undefined ? null : conversationOf(execution.call, request, catalogue);
-  if (sticky === undefined || conversation === null) return runDecided(request, null, pipeline, execution, observer, deps);
+  const conversation = sticky === undefined ? null : conversationOf(execution.call, staged.request, catalogue);
+  if (sticky === undefined || conversation === null) return runDecided(staged, null, pipeline, execution, observer, deps);
   const run = async (stickyTo: string | null) => {
-    const outcome = await runDecided(request, stickyTo, pipeline, execution, observer, deps);
+    const outcome = await runDecided(staged, stickyTo, pipeline, execution, observer, deps);
     if (outcome.type === 'completed') sticky.served(conversation, outcome.candidate, outcome.answer);
     return outcome;
   };
@@ -193,22 +196,17 @@ function runStaged(request: ChatRequest, pipeline: Pipeline, execution: Executio
 
 /** @throws `router.no_provider`, and as `candidatesFor` does */
 function runDecided(
-  request: ChatRequest,
+  staged: Decided,
   stickyTo: string | null,
   { parts }: Pipeline,
   execution: Execution,
   observer: CallObserver,
   deps: ExecuteDeps,
 ): Promise<CallOutcome> {
-  const { call, signal } = execution;
-  const { catalogue, health } = deps;
-  const { candidates, decision } = candidatesFor(
-    { request, maxTokens: call.maxTokens, reserved: call.reserved, embedding: call.embedding },
-    { catalogue, rules: catalogue.rules.of(call.keyId), health, stickyTo, seed: call.callId },
-  );
+  const { candidates, decision } = choiceOf(staged, stickyTo, execution.call, deps);
   execution.decided?.(decision);
   if (candidates.length === 0) throw noProvider(decision);
-  return runCall({ candidates, partTransforms: parts }, observer, signal, deps);
+  return runCall({ candidates, partTransforms: parts }, observer, execution.signal, deps);
 }
 
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */

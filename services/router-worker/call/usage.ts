@@ -50,7 +50,11 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
     ...usageDetailsOf(used),
     is_byok: false,
   };
-  if (added.searches > 0) usage.server_tool_use = { web_search_requests: added.searches };
+  const searches = (used.webSearches ?? 0) + added.searches;
+  if (searches > 0) {
+    usage.server_tool_use = { web_search_requests: searches };
+    usage.server_tool_use_details = { web_search_requests: searches };
+  }
   const total = cost === null ? null : cost.total + (isCharged ? added.costNano : 0);
   if (cost !== null && total !== null) {
     usage.cost = usdOfNano(total);
@@ -86,7 +90,7 @@ export function costOf(used: ProviderUsage, request: ChatRequest, prices: NanoPr
   const writes = BigInt(written - forAnHour) * prices.cacheWrite + BigInt(forAnHour) * prices.cacheWrite1h;
   const prompt = BigInt(promptTokens - cached - written) * prices.prompt + BigInt(cached) * prices.cachedPrompt + writes;
   const completion = BigInt(completionTokens) * prices.completion;
-  const fees = TOKENS_PER_PRICE * feesOf(request, prices);
+  const fees = TOKENS_PER_PRICE * (feesOf(request, prices) + BigInt(used.webSearches ?? 0) * prices.webSearch);
   return { total: rounded(prompt + completion + fees), prompt: rounded(prompt), completion: rounded(completion) };
 }
 

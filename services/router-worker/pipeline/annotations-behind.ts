@@ -1,16 +1,18 @@
 import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { located } from './citation-range.ts';
 import type { PartTransform } from './stage.ts';
 
 /** States what stages have found behind the text of an answer, once the text is complete. An answer without text has none. */
 export function annotationsBehind(annotations: readonly Annotation[]): PartTransform {
   return () => {
-    let hasText = false;
+    // Kept for the places of citations, also of a stream; bounded as the answer is.
+    let text = '';
     return (parts) =>
       parts.flatMap((part): ProviderPart[] => {
-        hasText ||= part.type === 'text-delta';
-        if (part.type !== 'finish' || part.reason === 'error' || !hasText) return [part];
-        return [...annotations.map((annotation) => ({ type: 'annotation' as const, annotation })), part];
+        if (part.type === 'text-delta') text += part.text;
+        if (part.type !== 'finish' || part.reason === 'error' || text === '') return [part];
+        return [...annotations.map((annotation) => ({ type: 'annotation' as const, annotation: located(annotation, text) })), part];
       });
   };
 }

@@ -4,10 +4,12 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { openModerator } from './moderation/moderator.ts';
 import type { Moderator } from './moderation/types.ts';
+import { openSearchEngine, type SearchEngine } from './web/search-engine.ts';
 
 /** What the plugins of a configuration use. Null: the plugin is not configured. */
 export interface PluginEngines {
   readonly moderation: Moderator | null;
+  readonly web: SearchEngine | null;
 }
 
 interface OpenedEngines extends PluginEngines {
@@ -15,7 +17,7 @@ interface OpenedEngines extends PluginEngines {
   close(): Promise<void>;
 }
 
-export const noEngines: PluginEngines = { moderation: null };
+export const noEngines: PluginEngines = { moderation: null, web: null };
 
 interface EnginesDeps {
   settings: PluginSettings;
@@ -26,12 +28,14 @@ interface EnginesDeps {
 /** Connections are opened by the first requests. @throws `config.invalid` naming a missing or wrong variable */
 export function openEngines({ settings, environment, connectTimeoutMs }: EnginesDeps): OpenedEngines {
   const outbound = openOutbound(environment);
-  const secret = (reference: string) => secretOf(reference, environment);
-  const moderation = settings.moderation === undefined ? null : openModerator(settings.moderation, { outbound, connectTimeoutMs, secret });
+  const deps = { outbound, connectTimeoutMs, secret: (reference: string) => secretOf(reference, environment) };
+  const moderation = settings.moderation === undefined ? null : openModerator(settings.moderation, deps);
+  const web = settings.web === undefined ? null : openSearchEngine(settings.web, deps);
   return {
     moderation,
+    web,
     close: async () => {
-      await moderation?.close();
+      await Promise.all([moderation?.close(), web?.close()]);
     },
   };
 }

@@ -3,11 +3,12 @@ import { type AppliedPlugin, isEnabled } from '#shared/contracts/router/plugins.
 import { moderation } from './moderation.ts';
 import { responseHealing } from './response-healing.ts';
 import type { PluginStage, Stage } from './stage.ts';
+import { web } from './web.ts';
 
 /** Typed by the contract's list: exactly the plugins that it has as applied have a stage. */
 const stageOf: { readonly [Id in PluginId]: Id extends AppliedPlugin ? PluginStage : null } = {
   moderation,
-  web: null,
+  web,
   'file-parser': null,
   'response-healing': responseHealing,
 };

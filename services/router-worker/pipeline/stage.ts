@@ -2,6 +2,7 @@ import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
+import type { Candidate } from '../call/candidates.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PluginEngines } from './engines.ts';
 
@@ -11,6 +12,8 @@ export interface StagedCall {
   request: ChatRequest;
   /** Stated behind the text of the answer. */
   annotations: readonly Annotation[];
+  /** Whether the endpoint searches the web: those that can't are left out. */
+  isSearchNative: boolean;
   /** Web searches that the router made for it. */
   searches: number;
   /** What the stages cost the caller once the call has an answer, in billionths of a US dollar. */
@@ -21,8 +24,14 @@ export interface StagedCall {
 export interface StageContext {
   signal: CallSignal;
   engines: PluginEngines;
+  /** Of the call, in epoch milliseconds. */
+  nowMs: number;
   /** Id of the model that is asked for first. */
   modelOf(request: ChatRequest): string;
+  /** What would be tried, best first. @throws as `candidatesFor` */
+  candidatesOf(request: ChatRequest): readonly Candidate[];
+  /** Whether some endpoint of its models searches the web by itself. */
+  searchesNatively(request: ChatRequest): boolean;
 }
 
 /** Before the candidates are chosen. @returns the call to route @throws SwitchyardError to end the call: no provider is asked, and nothing falls back */

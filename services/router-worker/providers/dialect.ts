@@ -33,6 +33,8 @@ export interface ConfiguredProvider {
   reasoningFormat: string | null;
   /** Null: it gives no vectors. */
   vectors: VectorTraits | null;
+  /** Whether it searches the web by itself, and also in requests with tools. Null: it does not. */
+  webSearch: { besideTools: boolean } | null;
   open(settings: AdapterSettings): OpenedAdapter;
 }
 

@@ -9,13 +9,15 @@ export interface ProviderCall {
   request: ChatRequest;
   /** Of the endpoint, for APIs that require a limit in each request; absent: not known. */
   maxCompletionTokens?: number | undefined;
+  /** Whether the upstream is to search the web by itself. Only for providers that can (`ConfiguredProvider.webSearch`). */
+  searchesWeb?: boolean;
   timeouts: ProviderTimeouts;
   /** Whether parts are published as they come; absent: only as a whole answer. */
   isStreamed?: boolean;
 }
 
 /** What a request to an upstream is made from. */
-export type UpstreamRequest = Pick<ProviderCall, 'model' | 'request' | 'maxCompletionTokens'>;
+export type UpstreamRequest = Pick<ProviderCall, 'model' | 'request' | 'maxCompletionTokens' | 'searchesWeb'>;
 
 /** In milliseconds. The total limit comes through the signal. */
 export interface ProviderTimeouts {

@@ -17,6 +17,8 @@ export interface Usage {
   };
   /** What ran beside the model; absent: nothing. */
   server_tool_use?: { web_search_requests: number };
+  /** The same, as newer clients read it. */
+  server_tool_use_details?: { web_search_requests: number };
   /** USD; absent (never null) when the price is not known. */
   cost?: number;
   /** Always false: no provider is paid with a caller's own key. */

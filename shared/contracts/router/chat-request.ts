@@ -120,8 +120,8 @@ const knownPlugin = z.discriminatedUnion('id', [
   z.looseObject({
     id: z.literal('web'),
     enabled: z.boolean().optional(),
-    max_results: z.number().int().min(1).optional(),
-    search_prompt: z.string().optional(),
+    max_results: z.number().int().min(1).max(25).optional(),
+    search_prompt: z.string().max(10_000).optional(),
     /** `native`, or an external search engine. */
     engine: z.string().min(1).optional(),
   }),

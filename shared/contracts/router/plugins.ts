@@ -6,7 +6,7 @@ import type { ChatPlugin, ChatRequest, PluginId } from './chat-request.ts';
  */
 const pluginSupport = {
   moderation: 'applied',
-  web: 'ignored',
+  web: 'applied',
   'file-parser': 'ignored',
   'response-healing': 'applied',
 } as const satisfies Record<PluginId, 'applied' | 'ignored'>;

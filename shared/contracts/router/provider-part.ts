@@ -76,4 +76,6 @@ export interface ProviderUsage {
   /** Of the request's `prediction`. */
   acceptedPredictionTokens?: number;
   rejectedPredictionTokens?: number;
+  /** Searches of the web that the upstream has made by itself. */
+  webSearches?: number;
 }

@@ -16,6 +16,7 @@ export const anthropicDialect = dialect(
     address: addressOf(baseUrl),
     reasoningFormat: ANTHROPIC_FORMAT,
     vectors: null,
+    webSearch: { besideTools: true },
     dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>
       anthropic({

@@ -11,6 +11,7 @@ const usage = z
     cache_creation: z.object({ ephemeral_1h_input_tokens: count }).nullish().catch(null),
     cache_read_input_tokens: count,
     output_tokens_details: z.object({ thinking_tokens: count }).nullish().catch(null),
+    server_tool_use: z.object({ web_search_requests: count }).nullish().catch(null),
     service_tier: z.string().nullish().catch(null),
   })
   .nullish()

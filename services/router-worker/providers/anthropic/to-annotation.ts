@@ -8,10 +8,10 @@ const citation = z.object({
   cited_text: z.string().nullish(),
 });
 
-/** Null: a citation without a counterpart. */
-export function toAnnotation(given: unknown): Annotation | null {
+/** Null: a citation without a counterpart. @param range of the text that it is for, in characters of the answer */
+export function toAnnotation(given: unknown, range: { start: number; end: number }): Annotation | null {
   const known = citation.safeParse(given).data;
   if (known === undefined) return null;
   const { url, title, cited_text: content } = known;
-  return { type: 'url_citation', url_citation: { url, title: title ?? url, ...(content ? { content } : {}) } };
+  return { type: 'url_citation', url_citation: { url, title: title ?? url, ...(content ? { content } : {}), start_index: range.start, end_index: range.end } };
 }

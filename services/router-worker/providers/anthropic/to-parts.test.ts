@@ -106,8 +106,14 @@ describe('an answer', () => {
     expect(parts.slice(0, 4)).toEqual([
       { type: 'server-tool-call', id: 'srvtoolu_01', name: 'web_search', arguments: '{"query": "tides"}' },
       { type: 'server-tool-result', id: 'srvtoolu_01', name: 'web_search', result: [expect.objectContaining({ url: 'https://tides.test/a' })] },
-      { type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: 'https://tides.test/a', title: 'Tides', content: 'Twice a day.' } } },
       { type: 'text-delta', text: 'Twice a day.' },
+      {
+        type: 'annotation',
+        annotation: {
+          type: 'url_citation',
+          url_citation: { url: 'https://tides.test/a', title: 'Tides', content: 'Twice a day.', start_index: 0, end_index: 12 },
+        },
+      },
     ]);
   });
 

@@ -21,6 +21,8 @@ import { UsageReader } from './usage-reader.ts';
 
 /** Tool calls, thinking and texts of one answer. */
 const MAX_BLOCKS = 2_048;
+/** Of one block of text. */
+const MAX_CITATIONS = 256;
 /** Arguments of one tool that the upstream runs itself, which are held until they are complete. */
 const MAX_HELD_CHARS = 1024 * 1024;
 
@@ -30,7 +32,9 @@ type OpenBlock =
   /** Its arguments are the answer. */
   | { kind: 'answer'; input: object; hasArguments: boolean }
   | { kind: 'server-tool'; id: string; name: string; input: object; text: string }
-  | { kind: 'thinking'; block: ReasoningBlock };
+  | { kind: 'thinking'; block: ReasoningBlock }
+  /** Its citations come before its text. */
+  | { kind: 'text'; start: number; citations: unknown[] };
 
 /** Turns the events of one answer into parts. */
 export class MessageReader implements EventReader {
@@ -48,6 +52,7 @@ export class MessageReader implements EventReader {
   /** By the id of the call. */
   readonly #serverTools = new Map<string, string>();
   #toolCalls = 0;
+  #textChars = 0;
 
   /** @param answerTool the tool whose arguments are the answer's text; null: none */
   constructor(answerTool: string | null) {
@@ -135,8 +140,8 @@ export class MessageReader implements EventReader {
     if (this.#blocks.size >= MAX_BLOCKS) throw new SyntaxError(`the answer has more than ${MAX_BLOCKS} blocks`);
     switch (block.type) {
       case 'text':
+        this.#blocks.set(index, { kind: 'text', start: this.#textChars, citations: [...(block.citations ?? [])] });
         this.#addText(block.text ?? '', parts);
-        for (const citation of block.citations ?? []) this.#annotate(citation, parts);
         return;
       case 'thinking':
         this.#openThinking(index, block, parts);
@@ -194,7 +199,7 @@ export class MessageReader implements EventReader {
         if (delta.signature !== '') this.#add({ type: 'reasoning-signature', signature: delta.signature, block: this.#thinkingAt(index) }, parts);
         return;
       case 'citations_delta':
-        this.#annotate(delta.citation, parts);
+        this.#cite(index, delta.citation, parts);
         return;
       case 'other':
     }
@@ -207,7 +212,7 @@ export class MessageReader implements EventReader {
 
   #addArguments(open: OpenBlock | undefined, text: string, parts: ProviderPart[]): void {
     // The first piece of a call is mostly empty.
-    if (text === '' || open === undefined || open.kind === 'thinking') return;
+    if (text === '' || open === undefined || open.kind === 'thinking' || open.kind === 'text') return;
     if (open.kind === 'server-tool') {
       open.text += text;
       if (open.text.length > MAX_HELD_CHARS) throw new SyntaxError(`a call of the tool ${open.name} is longer than ${MAX_HELD_CHARS} characters`);
@@ -223,6 +228,10 @@ export class MessageReader implements EventReader {
     const open = this.#blocks.get(index);
     if (open === undefined || open.kind === 'thinking') return;
     this.#blocks.delete(index);
+    if (open.kind === 'text') {
+      for (const citation of open.citations) this.#annotate(citation, open.start, parts);
+      return;
+    }
     if (open.kind === 'server-tool') {
       this.#add({ type: 'server-tool-call', id: open.id, name: open.name, arguments: open.text || JSON.stringify(open.input) }, parts);
       return;
@@ -243,14 +252,22 @@ export class MessageReader implements EventReader {
     if (counted !== null) parts.push({ type: 'usage', usage: counted });
   }
 
-  #annotate(citation: unknown, parts: ProviderPart[]): void {
-    const annotation = toAnnotation(citation);
+  /** Stated when its block ends, since only then the place of its text is known. */
+  #cite(index: number, citation: unknown, parts: ProviderPart[]): void {
+    const open = this.#blocks.get(index);
+    if (open?.kind !== 'text') this.#annotate(citation, this.#textChars, parts);
+    else if (open.citations.length < MAX_CITATIONS) open.citations.push(citation);
+  }
+
+  #annotate(citation: unknown, start: number, parts: ProviderPart[]): void {
+    const annotation = toAnnotation(citation, { start, end: this.#textChars });
     if (annotation !== null) this.#add({ type: 'annotation', annotation }, parts);
   }
 
   #addText(text: string, parts: ProviderPart[]): void {
     if (text === '') return;
     this.hasContent = true;
+    this.#textChars += text.length;
     parts.push({ type: 'text-delta', text });
   }
 

@@ -34,12 +34,15 @@ export interface RequestOptions {
  *
  * @throws `router.provider_refused` naming an item that the API has no block for
  */
-export function toRequest({ model, request, maxCompletionTokens }: UpstreamRequest, { traits, isEager }: RequestOptions): AnthropicRequest {
+export function toRequest(
+  { model, request, maxCompletionTokens, searchesWeb = false }: UpstreamRequest,
+  { traits, isEager }: RequestOptions,
+): AnthropicRequest {
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? maxCompletionTokens ?? DEFAULT_MAX_TOKENS;
   const { system, messages } = toConversation(request.messages);
   const schema = schemaOf(request);
   const answerSchema = traits.takesSchema ? null : schema;
-  const { tools, choice, answerTool, isForced } = toTools(request, { traits, isEager, messages, answerSchema });
+  const { tools, choice, answerTool, isForced } = toTools(request, { traits, isEager, messages, answerSchema, searchesWeb });
   const { thinking, effort } = toThinking(request, { traits, maxTokens, messages, isToolForced: isForced });
   if (isJsonWithoutSchema(request, schema)) system.push({ ...JSON_INSTRUCTION });
   const mark = cacheControlOf(request);

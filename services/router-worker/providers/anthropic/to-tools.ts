@@ -1,4 +1,5 @@
 import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
 import type { CacheControl, Message } from './blocks.ts';
 import { closedSchema } from './closed-schema.ts';
 import type { ModelTraits } from './model-traits.ts';
@@ -18,16 +19,27 @@ type ApiToolChoice =
   | { type: 'tool'; name: string; disable_parallel_tool_use?: true }
   | { type: 'none' };
 
+/** Run by the upstream. */
+interface SearchTool {
+  type: 'web_search_20250305';
+  name: 'web_search';
+  max_uses: number;
+  cache_control?: CacheControl;
+}
+
+const WEB_SEARCH: SearchTool = { type: 'web_search_20250305', name: 'web_search', max_uses: MAX_NATIVE_SEARCHES };
+
 export interface ToolOptions {
   traits: ModelTraits;
   isEager: boolean;
   messages: readonly Message[];
   /** An answer by this schema is asked for, and the model has no such format: a tool takes its place. */
   answerSchema: Record<string, unknown> | null;
+  searchesWeb: boolean;
 }
 
 export interface Tools {
-  tools: ApiTool[];
+  tools: (ApiTool | SearchTool)[];
   choice: ApiToolChoice | null;
   /** The tool whose arguments are the answer; null: none. */
   answerTool: string | null;
@@ -35,6 +47,14 @@ export interface Tools {
 }
 
 export function toTools(request: ChatRequest, options: ToolOptions): Tools {
+  const functions = functionTools(request, options);
+  if (!options.searchesWeb) return functions;
+  // A choice of none for want of functions would also forbid the search.
+  const isUncallable = request.tools === undefined || request.tools.length === 0;
+  return { ...functions, tools: [...functions.tools, { ...WEB_SEARCH }], choice: isUncallable && functions.choice === NO_TOOL ? null : functions.choice };
+}
+
+function functionTools(request: ChatRequest, options: ToolOptions): Tools {
   const tools = (request.tools ?? []).map((tool) => toTool(tool, options));
   // Calls in the conversation require tools, which some clients omit after the last call.
   if (tools.length === 0) tools.push(...calledTools(options.messages));

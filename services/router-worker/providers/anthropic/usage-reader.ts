@@ -20,6 +20,7 @@ export class UsageReader {
     const cachedTokens = last('cache_read_input_tokens');
     const cacheWriteTokens = last('cache_creation_input_tokens');
     const keptForAnHour = (usage?.cache_creation ?? this.#start?.cache_creation)?.ephemeral_1h_input_tokens ?? 0;
+    const webSearches = (usage?.server_tool_use ?? this.#start?.server_tool_use)?.web_search_requests ?? 0;
     return {
       promptTokens: last('input_tokens') + cachedTokens + cacheWriteTokens,
       completionTokens,
@@ -27,6 +28,7 @@ export class UsageReader {
       cacheWriteTokens,
       ...(keptForAnHour > 0 && { cacheWrite1hTokens: Math.min(keptForAnHour, cacheWriteTokens) }),
       reasoningTokens: Math.min(usage?.output_tokens_details?.thinking_tokens ?? 0, completionTokens),
+      ...(webSearches > 0 && { webSearches }),
     };
   }
 }

@@ -28,7 +28,7 @@ const candidate = z.object({
   finishReason: z.string().nullish(),
   finishMessage: z.string().nullish(),
   groundingMetadata: z
-    .object({ groundingChunks: z.array(source.catch({})).nullish() })
+    .object({ groundingChunks: z.array(source.catch({})).nullish(), webSearchQueries: z.array(z.string()).nullish().catch(null) })
     .nullish()
     .catch(null),
   logprobsResult: z

@@ -27,6 +27,7 @@ export class ChunkReader implements EventReader {
   /** Cumulative, in every chunk: the last one counts. */
   #usage: unknown = null;
   #toolCalls = 0;
+  #searches = 0;
   #blocks = 0;
   /** Of the thoughts that may continue. */
   #thoughts: ReasoningBlock | null = null;
@@ -88,6 +89,8 @@ export class ChunkReader implements EventReader {
   #readCandidate(candidate: GeminiCandidate, parts: ProviderPart[]): void {
     const logprobs = toLogprobs(candidate);
     for (const part of candidate.content?.parts ?? []) this.#readPart(part, logprobs, parts);
+    // Each chunk has all queries so far.
+    this.#searches = Math.max(this.#searches, candidate.groundingMetadata?.webSearchQueries?.length ?? 0);
     for (const { web } of candidate.groundingMetadata?.groundingChunks ?? []) {
       if (web) this.#add({ type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: web.uri, title: web.title ?? web.uri } } }, parts);
     }
@@ -140,7 +143,7 @@ export class ChunkReader implements EventReader {
     this.#usage = null;
     if (usage === null || typeof usage.promptTokenCount !== 'number') return;
     this.hasUsage = true;
-    parts.push({ type: 'usage', usage: toUsage(usage, usage.promptTokenCount) });
+    parts.push({ type: 'usage', usage: { ...toUsage(usage, usage.promptTokenCount), ...(this.#searches > 0 && { webSearches: this.#searches }) } });
   }
 
   #newBlock(id: string | null): ReasoningBlock {

@@ -23,10 +23,11 @@ export interface RequestOptions {
  *
  * @throws `router.provider_refused` naming an item that the API has no part for
  */
-export function toRequest({ model, request }: UpstreamRequest, { safety, takesCallIds }: RequestOptions): Record<string, unknown> {
+export function toRequest({ model, request, searchesWeb = false }: UpstreamRequest, { safety, takesCallIds }: RequestOptions): Record<string, unknown> {
   const { instructions, contents } = toConversation(request.messages, { requiresSignatures: isLevelled(model), takesCallIds });
   const generationConfig = toGenerationConfig(model, request);
-  const tools = toTools(request);
+  // The API takes no functions beside its search.
+  const tools = searchesWeb ? { tools: [{ googleSearch: {} }] } : toTools(request);
   return {
     ...(instructions.length === 0 ? {} : { systemInstruction: { parts: instructions } }),
     contents,

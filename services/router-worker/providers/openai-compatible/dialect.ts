@@ -19,6 +19,7 @@ export const openAiCompatibleDialect = dialect(
       address: addressOf(baseUrl),
       reasoningFormat: null,
       vectors: { maxInputs: profile.vectors.maxInputs, takesTokens: profile.vectors.takesTokens },
+      webSearch: null,
       dataPolicy: { ...(known ?? UNKNOWN_POLICY), isDistillable: false },
       open: ({ secret, ...settings }) =>
         openAiCompatible({

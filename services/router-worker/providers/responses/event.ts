@@ -29,6 +29,8 @@ const item = z.object({
   arguments: z.string().nullish(),
   encrypted_content: z.string().nullish(),
   summary: z.array(z.object({ text: z.string() })).nullish(),
+  /** Of a web search call. */
+  action: z.object({ type: z.string() }).nullish().catch(null),
   content: z.array(content).nullish().catch(null),
 });
 const tokenLogprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.number().int()).nullish() });

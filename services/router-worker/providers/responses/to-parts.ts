@@ -38,6 +38,7 @@ export class ResponseReader implements EventReader {
   broken: unknown = null;
   readonly #items = new Map<number, OpenItem>();
   #toolCalls = 0;
+  #searches = 0;
 
   /** The parts up to the event that breaks the answer. */
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
@@ -158,6 +159,8 @@ export class ResponseReader implements EventReader {
   #close(index: number, item: ApiItem, parts: ProviderPart[]): void {
     this.#open(index, item, parts);
     const open = this.#itemAt(index, item.id ?? null);
+    // The model may also open a page that it has found, which is no search.
+    if (item.type === 'web_search_call' && (item.action?.type ?? 'search') === 'search') this.#searches += 1;
     if (item.type === 'function_call' && !open.hasArguments) this.#addArguments(open, item.arguments || '{}', parts);
     if (item.type === 'reasoning' && item.encrypted_content) this.#add({ type: 'reasoning-encrypted', data: item.encrypted_content, block: open.block }, parts);
   }
@@ -183,7 +186,7 @@ export class ResponseReader implements EventReader {
     }
     if (!response.usage) return;
     this.hasUsage = true;
-    parts.push({ type: 'usage', usage: toUsage(response.usage) });
+    parts.push({ type: 'usage', usage: { ...toUsage(response.usage), ...(this.#searches > 0 && { webSearches: this.#searches }) } });
   }
 
   #reasonOf(status: string | null, reason: string | null) {

@@ -1,4 +1,5 @@
 import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
 import type { UpstreamRequest } from '../provider.ts';
 import { requestedReasoning } from '../reasoning.ts';
 import { toInput } from './to-input.ts';
@@ -15,14 +16,15 @@ const LOGPROBS = 'message.output_text.logprobs';
  * @param refused parameters that the model does not take
  * @throws `router.provider_refused` naming an item that the API has no form for
  */
-export function toRequest({ model, request }: UpstreamRequest, refused: ReadonlySet<string>): Record<string, unknown> {
+export function toRequest({ model, request, searchesWeb = false }: UpstreamRequest, refused: ReadonlySet<string>): Record<string, unknown> {
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
   const fields: Record<string, unknown> = {
     model,
     input: toInput(request.messages),
     max_output_tokens: maxTokens,
     ...Object.fromEntries(SAME.map((name) => [name, request[name]])),
-    tools: request.tools === undefined || request.tools.length === 0 ? null : request.tools.map(toTool),
+    tools: toolsOf(request, searchesWeb),
+    max_tool_calls: searchesWeb ? MAX_NATIVE_SEARCHES : null,
     tool_choice: choiceOf(request),
     text: textOf(request),
     reasoning: reasoningOf(request, maxTokens),
@@ -31,6 +33,11 @@ export function toRequest({ model, request }: UpstreamRequest, refused: Readonly
     stream: true,
   };
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== null && value !== undefined && !refused.has(name)));
+}
+
+function toolsOf({ tools = [] }: ChatRequest, searchesWeb: boolean): object[] | null {
+  const all = [...tools.map(toTool), ...(searchesWeb ? [{ type: 'web_search' }] : [])];
+  return all.length === 0 ? null : all;
 }
 
 /** Without `strict` the API takes a schema for a strict one. */

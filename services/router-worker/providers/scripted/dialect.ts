@@ -12,6 +12,7 @@ export const scriptedDialect = dialect(scriptedConfig, ({ slug, name = slug }) =
   address: null,
   reasoningFormat: null,
   vectors: { maxInputs: MAX_INPUTS, takesTokens: false },
+  webSearch: null,
   dataPolicy: { trains: false, retains: false, isDistillable: true },
   open: ({ scriptedWordsPerSecond: wordsPerSecond }) => ({ ...scripted({ slug, name, wordsPerSecond }), close: async () => {} }),
 }));
