@@ -21,6 +21,8 @@ import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
 import type { GatewaySetup } from './gateway-setup.ts';
 import type { GatewayLimits } from './limits.ts';
+import { notMeasured } from './models/measured.ts';
+import { SharedHealth } from './models/shared-health.ts';
 import { bearerAuth } from './plugins/bearer-auth.ts';
 import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
@@ -85,6 +87,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);
   const reservations = deps.database === null ? null : new Reservations({ database: deps.database, log, metrics });
+  const measured = deps.cache === null ? notMeasured : new SharedHealth({ cache: deps.cache, clock });
   const rates = new RateLimits({ cache: deps.cache, clock, log, metrics });
   const detached = new DetachedCalls({ readers: deps.readers, deadlines: deps.deadlines, clock, limits });
   app.addHook('onClose', async () => {
@@ -105,7 +108,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const elsewhere = calls.flatMap(({ form, route }) => (form.otherPrefixes ?? []).map((prefix) => ({ prefix, checks: callChecks, routes: [route] })));
   const published = PREFIXES.flatMap((prefix) => [
     { prefix, checks: callChecks, routes: [...calls.map(({ route }) => route), resumeGeneration(deps)] },
-    { prefix, checks: [open, byKey], routes: [listModels(setup), management] },
+    { prefix, checks: [open, byKey], routes: [listModels(setup, measured), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },

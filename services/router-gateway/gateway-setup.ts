@@ -8,7 +8,6 @@ import { fileKeys } from '#shared/keys/file-keys.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { indexModels, type ModelIndex } from './model-index.ts';
-import { notMeasured } from './models/measured.ts';
 import { type ModelLists, modelListsOf } from './models/model-lists.ts';
 
 /** All that requests use of one configuration. A request keeps the one that it was admitted under. */
@@ -40,7 +39,7 @@ export function gatewaySetup(routerConfig: Living<LoadedRouterConfig>, environme
       config,
       hash,
       models: indexModels(config),
-      modelLists: modelListsOf(config, notMeasured),
+      modelLists: modelListsOf(config),
       ignoredIn: ignoredFields(config),
       rules: accountRulesOf(config),
       origins: new Set(config.cors.origins),

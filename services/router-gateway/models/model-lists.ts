@@ -5,7 +5,7 @@ import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/r
 import type { EndpointList, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
 import type { ModelAnswer, ModelEntry, ProviderList } from '#shared/contracts/router/model-list.ts';
 import { endpointEntry, modelEntry } from './entries.ts';
-import type { MeasuredOf } from './measured.ts';
+import type { MeasuredEndpoints } from './measured.ts';
 import { permits } from './permits.ts';
 
 /** A model with its entry, and what lists are filtered by beside it. */
@@ -26,14 +26,14 @@ export interface ModelLists {
   ofKey(keyId: string): readonly ListedModel[];
   /** Null: there is no such model. */
   one(id: string): ModelAnswer | null;
-  endpoints(id: string): ModelEndpoints | null;
-  zeroRetention(): EndpointList;
+  endpoints(id: string, measured: MeasuredEndpoints): ModelEndpoints | null;
+  zeroRetention(measured: MeasuredEndpoints): EndpointList;
   readonly providers: ProviderList;
 }
 
 type Listable = Pick<RouterConfig, 'models' | 'providers'> & Partial<Pick<RouterConfig, 'account' | 'keys'>>;
 
-export function modelListsOf({ models, providers, account, keys }: Listable, measuredOf: MeasuredOf): ModelLists {
+export function modelListsOf({ models, providers, account, keys }: Listable): ModelLists {
   const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
   const policies = new Map(providers.map((block) => [block.slug, dataPolicyOf(block)]));
   const retaining = new Set([...policies].filter(([, { retains }]) => retains).map(([slug]) => slug));
@@ -50,8 +50,8 @@ export function modelListsOf({ models, providers, account, keys }: Listable, mea
   const rules = accountRulesOf({ ...(account && { account }), ...(keys && { keys }) });
   const permitted = new Map<AccountRules, readonly ListedModel[]>();
   const byId = new Map(all.map((one) => [one.model.id, one]));
-  const entryOf = (model: ModelConfig, endpoint: EndpointConfig) =>
-    endpointEntry(model, endpoint, nameOf.get(endpoint.provider) ?? endpoint.provider, measuredOf(model, endpoint));
+  const entryOf = (model: ModelConfig, endpoint: EndpointConfig, measured: MeasuredEndpoints) =>
+    endpointEntry(model, endpoint, nameOf.get(endpoint.provider) ?? endpoint.provider, measured.of(endpoint));
   return {
     all,
     ofKey(keyId) {
@@ -70,15 +70,15 @@ export function modelListsOf({ models, providers, account, keys }: Listable, mea
       const entry = byId.get(id)?.entry;
       return entry === undefined ? null : { ...entry, data: entry };
     },
-    endpoints(id) {
+    endpoints(id, measured) {
       const found = byId.get(id);
       if (found === undefined) return null;
       const { name, created, description, architecture } = found.entry;
-      const endpoints = found.model.endpoints.map((endpoint) => entryOf(found.model, endpoint));
+      const endpoints = found.model.endpoints.map((endpoint) => entryOf(found.model, endpoint, measured));
       return { data: { id, name, created, description, architecture, endpoints } };
     },
-    zeroRetention: () => ({
-      data: models.flatMap((model) => model.endpoints.filter(({ provider }) => !retaining.has(provider)).map((endpoint) => entryOf(model, endpoint))),
+    zeroRetention: (measured) => ({
+      data: models.flatMap((model) => model.endpoints.filter(({ provider }) => !retaining.has(provider)).map((endpoint) => entryOf(model, endpoint, measured))),
     }),
     providers: {
       data: providers.map(({ slug, name = slug, privacy_policy_url: privacy, terms_of_service_url: terms, status_page_url: status }) => ({

@@ -1,7 +1,7 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ModelList } from '#shared/contracts/router/model-list.ts';
 import { type ModelQuery, pageOf } from '#shared/contracts/router/model-query.ts';
-import type { MeasuredOf } from './measured.ts';
+import type { MeasuredEndpoints } from './measured.ts';
 import type { ListedModel } from './model-lists.ts';
 
 type Test = (listed: ListedModel) => boolean;
@@ -11,10 +11,10 @@ type Test = (listed: ListedModel) => boolean;
  * what this router never knows (categories, regions, ages, scores) leaves none.
  * @param path of the request, without its query
  */
-export function selectModels(all: readonly ListedModel[], query: Partial<ModelQuery>, path: string, measuredOf: MeasuredOf): ModelList {
+export function selectModels(all: readonly ListedModel[], query: Partial<ModelQuery>, path: string, measured: MeasuredEndpoints): ModelList {
   const tests = testsOf(query);
   const found = tests.length === 0 ? all : all.filter((listed) => tests.every((test) => test(listed)));
-  const ordered = inOrder(found, query.sort, measuredOf);
+  const ordered = inOrder(found, query.sort, measured);
   const page = pageOf(query);
   const shown = page === null ? ordered : ordered.slice(page.offset, page.offset + page.limit);
   const nextOffset = page === null ? null : page.offset + page.limit;
@@ -151,8 +151,8 @@ function pricesOf({ model }: ListedModel): EndpointConfig['prices'] {
 }
 
 /** Stable: models that are alike, and those of which the amount is not known, which come last, keep the order of the configuration. */
-function inOrder(found: readonly ListedModel[], sort: ModelQuery['sort'], measuredOf: MeasuredOf): readonly ListedModel[] {
-  const amountOf = amountFor(sort, measuredOf);
+function inOrder(found: readonly ListedModel[], sort: ModelQuery['sort'], measured: MeasuredEndpoints): readonly ListedModel[] {
+  const amountOf = amountFor(sort, measured);
   if (amountOf === null) return found;
   const amounts = new Map(found.map((listed) => [listed, amountOf(listed) ?? Number.POSITIVE_INFINITY]));
   const of = (listed: ListedModel) => amounts.get(listed) ?? Number.POSITIVE_INFINITY;
@@ -160,7 +160,7 @@ function inOrder(found: readonly ListedModel[], sort: ModelQuery['sort'], measur
 }
 
 /** Lowest first; its null: not known. Null: nothing to order by is known of any model. */
-function amountFor(sort: ModelQuery['sort'], measuredOf: MeasuredOf): ((listed: ListedModel) => number | null) | null {
+function amountFor(sort: ModelQuery['sort'], measured: MeasuredEndpoints): ((listed: ListedModel) => number | null) | null {
   switch (sort) {
     case 'pricing-low-to-high':
       return meanPrice;
@@ -172,14 +172,14 @@ function amountFor(sort: ModelQuery['sort'], measuredOf: MeasuredOf): ((listed: 
       return ({ model }) =>
         negated(
           most(
-            model.endpoints.map((endpoint) => measuredOf(model, endpoint)?.tokensPerSecond?.p50 ?? endpoint.speed?.tokens_per_second ?? null),
+            model.endpoints.map((endpoint) => measured.of(endpoint)?.tokensPerSecond?.p50 ?? endpoint.speed?.tokens_per_second ?? null),
             Math.max,
           ),
         );
     case 'latency-low-to-high':
       return ({ model }) =>
         most(
-          model.endpoints.map((endpoint) => measuredOf(model, endpoint)?.latencyMs?.p50 ?? milliseconds(endpoint.speed?.first_token_seconds)),
+          model.endpoints.map((endpoint) => measured.of(endpoint)?.latencyMs?.p50 ?? milliseconds(endpoint.speed?.first_token_seconds)),
           Math.min,
         );
     default:

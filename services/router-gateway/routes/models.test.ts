@@ -20,7 +20,7 @@ it('lists as inputs of a model what any of its endpoints declares, and text', as
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(fixed({ modelLists: modelListsOf(config, notMeasured) })));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config) }), notMeasured));
   const { data } = (await app.inject('/models')).json();
   await app.close();
 
@@ -41,7 +41,7 @@ it('lists models of vectors with that output and without parameters, and by them
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const app = fastify();
-  await app.register(listModels(fixed({ modelLists: modelListsOf(config, notMeasured) })));
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config) }), notMeasured));
   const [all, ofVectors, one] = await Promise.all(
     ['/models', '/embeddings/models', '/models/a/vectors/endpoints'].map(async (url) => (await app.inject(url)).json()),
   );

@@ -1,13 +1,6 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { Percentiles } from '#shared/health/measured-speed.ts';
 import type { ModelEndpoint } from './model-endpoint.ts';
-
-/** `p90`: what nine of ten requests reached at least, so that of throughputs it is the lowest tenth, and of times the highest. */
-export interface Percentiles {
-  p50: number;
-  p75: number;
-  p90: number;
-  p99: number;
-}
 
 export interface EndpointHealth {
   /** No significant outage in the last 30 s. */

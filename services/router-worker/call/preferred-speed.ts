@@ -1,5 +1,6 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { EndpointHealth, Percentiles } from './health-view.ts';
+import type { Percentiles } from '#shared/health/measured-speed.ts';
+import type { EndpointHealth } from './health-view.ts';
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 type Cutoffs = Preferences['preferred_max_latency'];

@@ -23,12 +23,12 @@ export interface EndpointEntry {
   max_completion_tokens: number | null;
   max_prompt_tokens: null;
   supported_parameters: string[];
-  /** 0: no known fault; below it: not asked at present. */
-  status: 0 | -2;
-  /** Percent. */
-  uptime_last_30m: number | null;
-  uptime_last_5m: number | null;
-  uptime_last_1d: number | null;
+  /** 0: no known fault; -1: it fails often; -2: it is asked last at present. */
+  status: 0 | -1 | -2;
+  /** Not measured. */
+  uptime_last_30m: null;
+  uptime_last_5m: null;
+  uptime_last_1d: null;
   supports_implicit_caching: boolean;
   supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;
   /** Milliseconds to the first token. */

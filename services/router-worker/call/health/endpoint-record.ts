@@ -1,11 +1,7 @@
+import { LOWEST_FIRST_TOKEN, LOWEST_THROUGHPUT } from '#shared/health/log-buckets.ts';
 import { Breaker, outageLimits, refusalLimits } from './breaker.ts';
 import { OutageWindow } from './outage-window.ts';
 import { SpeedWindow } from './speed-window.ts';
-
-/** Seconds; shorter times are alike. Together the buckets reach to 8 minutes. */
-export const LOWEST_FIRST_TOKEN = 0.005;
-/** Tokens per second. Together the buckets reach to 9,000. */
-export const LOWEST_THROUGHPUT = 0.1;
 
 /** A 429 without a time. */
 const COOLDOWN_MS = 10_000;

@@ -1,6 +1,6 @@
+import { BUCKETS } from '#shared/health/log-buckets.ts';
 import type { Breaker } from './breaker.ts';
 import type { EndpointRecord } from './endpoint-record.ts';
-import { BUCKETS } from './log-buckets.ts';
 
 /** Of the form that follows. A worker ignores snapshots of other versions. */
 const VERSION = 1;

@@ -1,15 +1,15 @@
 import type { Clock } from '#shared/clock.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
+import { healthIdOf } from '#shared/health/health-id.ts';
+import { BUCKETS } from '#shared/health/log-buckets.ts';
+import { type MeasuredSpeed, measuredSpeedOf, NOT_MEASURED } from '#shared/health/measured-speed.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics, Sample } from '#shared/telemetry/metrics.ts';
 import { configuredSpeeds, type EndpointHealth, type HealthView } from '../health-view.ts';
 import { AttemptHealth } from './attempt-health.ts';
 import { Breaker, credentialLimits } from './breaker.ts';
 import { EndpointRecord } from './endpoint-record.ts';
-import { healthIdOf } from './health-id.ts';
 import { snapshotText } from './health-snapshot.ts';
-import { BUCKETS } from './log-buckets.ts';
-import { type MeasuredSpeed, measuredSpeedOf, NOT_MEASURED } from './measured-speed.ts';
 import { OthersHealth } from './others-health.ts';
 import { isOutage } from './outage-window.ts';
 

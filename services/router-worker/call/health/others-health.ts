@@ -1,6 +1,6 @@
+import { BUCKETS } from '#shared/health/log-buckets.ts';
+import { type MeasuredSpeed, measuredSpeedOf } from '#shared/health/measured-speed.ts';
 import type { HealthSnapshot, SharedEndpoint } from './health-snapshot.ts';
-import { BUCKETS } from './log-buckets.ts';
-import { type MeasuredSpeed, measuredSpeedOf } from './measured-speed.ts';
 
 /** Bound of what other workers report. */
 const MAX_ENDPOINTS = 20_000;

@@ -1,4 +1,4 @@
-import { BUCKETS, bucketOf } from './log-buckets.ts';
+import { BUCKETS, bucketOf } from '#shared/health/log-buckets.ts';
 
 const SLICE_MS = 60_000;
 /** Together 5 minutes. */

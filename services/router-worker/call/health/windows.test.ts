@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BUCKETS, bucketOf, middleOf, quantileOf } from './log-buckets.ts';
+import { BUCKETS, bucketOf, middleOf, quantileOf } from '#shared/health/log-buckets.ts';
 import { isOutage, OutageWindow } from './outage-window.ts';
 import { SpeedWindow } from './speed-window.ts';
 

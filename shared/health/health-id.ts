@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { EndpointConfig } from '../config/router-config.ts';
 
 const ids = new WeakMap<EndpointConfig, string>();
 

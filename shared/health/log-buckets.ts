@@ -1,5 +1,9 @@
 /** Of one histogram. */
 export const BUCKETS = 64;
+/** Seconds; shorter times are alike. Together the buckets reach to 8 minutes. */
+export const LOWEST_FIRST_TOKEN = 0.005;
+/** Tokens per second. Together the buckets reach to 9,000. */
+export const LOWEST_THROUGHPUT = 0.1;
 /** Each bucket reaches so many times as far as the one before: a quantile is known to 10 %. */
 const GROWTH = 1.2;
 const LOG_GROWTH = Math.log(GROWTH);

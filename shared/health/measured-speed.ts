@@ -1,6 +1,12 @@
-import type { Percentiles } from '../health-view.ts';
-import { LOWEST_FIRST_TOKEN, LOWEST_THROUGHPUT } from './endpoint-record.ts';
-import { quantileOf, totalOf } from './log-buckets.ts';
+import { LOWEST_FIRST_TOKEN, LOWEST_THROUGHPUT, quantileOf, totalOf } from './log-buckets.ts';
+
+/** `p90`: what nine of ten requests reached at least, so that of throughputs it is the lowest tenth, and of times the highest. */
+export interface Percentiles {
+  p50: number;
+  p75: number;
+  p90: number;
+  p99: number;
+}
 
 /** Fewer say less than the configuration does. */
 const MIN_SAMPLES = 20;

@@ -1,0 +1,111 @@
+import { beforeEach, expect, it } from 'vitest';
+import { SharedHealth } from '../services/router-gateway/models/shared-health.ts';
+import { Health } from '../services/router-worker/call/health/health.ts';
+import { HealthExchange } from '../services/router-worker/call/health/health-exchange.ts';
+import { recordedLog } from '../services/router-worker/test-support/recorded-log.ts';
+import type { EndpointConfig } from '../shared/config/router-config.ts';
+import { SwitchyardError } from '../shared/errors/switchyard-error.ts';
+import type { Cache } from '../shared/storage/cache.ts';
+import { memoryCache } from '../shared/storage/memory/memory-cache.ts';
+import { noMetrics } from '../shared/telemetry/metrics.ts';
+
+let nowMs = 1_000_000;
+const clock = { nowMs: () => nowMs };
+const { log } = recordedLog();
+let cache: Cache;
+beforeEach(() => {
+  cache = memoryCache({ clock });
+});
+
+const endpoint = (provider: string, upstream = 'a'): EndpointConfig => ({ provider, upstream_model: upstream });
+const targetOf = (one: EndpointConfig) => ({ model: { id: 'm/a' }, endpoint: one, provider: { slug: one.provider } });
+
+function worker() {
+  const health = new Health({ clock, log, metrics: noMetrics });
+  const exchange = new HealthExchange({ cache, health, clock, log });
+  /** @param error absent: an answer of 100 tokens in a second, the first after half a second */
+  const attempt = (one: EndpointConfig, times: number, error?: SwitchyardError) => {
+    for (let time = 0; time < times; time += 1) {
+      const attempted = health.begin(targetOf(one));
+      if (error === undefined) {
+        nowMs += 500;
+        attempted.answered();
+        nowMs += 1_000;
+      }
+      attempted.end(error === undefined ? { how: 'succeeded', completionTokens: 100 } : { how: 'failed', error });
+    }
+  };
+  return { health, exchange, attempt };
+}
+
+const misconfigured = new SwitchyardError('router.provider_misconfigured', 'no', { details: { status: 401 } });
+const down = new SwitchyardError('router.provider_unavailable', 'it is down');
+
+it('is what workers share: speeds of all of them, and which endpoints are asked last or fail', async () => {
+  const [one, two] = [worker(), worker()];
+  one.attempt(endpoint('east'), 12);
+  two.attempt(endpoint('east'), 12);
+  one.attempt(endpoint('west'), 5, down);
+  two.attempt(endpoint('south'), 1, misconfigured);
+  one.attempt(endpoint('north'), 3);
+  // One writes where the other reads: a key each in the first round, the values in the second.
+  for (const { exchange } of [one, two, one, two]) await exchange.round();
+  const shared = new SharedHealth({ cache, clock });
+  await shared.refresh();
+
+  const of = (provider: string, upstream?: string) => shared.of(endpoint(provider, upstream));
+  expect(of('east')).toMatchObject({ status: 0 });
+  expect(of('east')?.latencyMs?.p50).toBeCloseTo((one.health.of(targetOf(endpoint('east'))).firstTokenSeconds?.p50 ?? 0) * 1_000, 0);
+  expect(of('east')?.tokensPerSecond?.p90).toBeCloseTo(one.health.of(targetOf(endpoint('east'))).tokensPerSecond?.p90 ?? 0, 0);
+  expect(of('west')).toMatchObject({ status: -2, latencyMs: null });
+  expect([of('south')?.status, of('south', 'another model')?.status]).toEqual([-2, -2]);
+  expect(of('north')).toEqual({ status: 0, latencyMs: null, tokensPerSecond: null });
+  expect(of('elsewhere')).toBeNull();
+});
+
+it('is read every 2 s at most, waited for at most a moment, and forgotten 10 s after the cache was lost', async () => {
+  const { attempt, exchange } = worker();
+  attempt(endpoint('east'), 20);
+  await exchange.round();
+  let reads = 0;
+  let answer: () => Promise<(string | null)[]> = () => cache.getMany(Array.from({ length: 64 }, (_, index) => `health:${index}`));
+  const counted = new Proxy(cache, {
+    get: (target, name) => {
+      if (name !== 'getMany') return Reflect.get(target, name);
+      return () => {
+        reads += 1;
+        return answer();
+      };
+    },
+  });
+  const shared = new SharedHealth({ cache: counted, clock });
+  await Promise.all([shared.refresh(), shared.refresh()]);
+  await shared.refresh();
+  expect([reads, shared.of(endpoint('east'))?.status]).toEqual([1, 0]);
+
+  nowMs += 2_000;
+  answer = () => Promise.reject(new SwitchyardError('service.unreachable', 'Redis did not answer'));
+  await shared.refresh();
+  expect([reads, shared.of(endpoint('east'))?.status]).toEqual([2, 0]);
+  nowMs += 10_000;
+  await shared.refresh();
+  expect(shared.of(endpoint('east'))).toBeNull();
+  answer = () => new Promise(() => {});
+  await shared.refresh();
+  expect(shared.of(endpoint('east'))).toBeNull();
+});
+
+it('passes over what is no report', async () => {
+  const entry = ['x', 20, 8, 0, 0, 0, 5_000, [], []];
+  for (const [index, text] of [
+    '{',
+    '5',
+    '{"v":2,"w":"w","c":[],"e":[]}',
+    JSON.stringify({ v: 1, w: 'w', c: [5], e: [null, ['x'], [...entry.slice(0, 8), 'x']] }),
+  ].entries()) {
+    await cache.set(`health:${index}`, text, 10_000);
+  }
+  const shared = new SharedHealth({ cache, clock });
+  await shared.refresh();
+  expect(shared.of(endpoint('east'))).toBeNull();
+});
