@@ -71,7 +71,8 @@ async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] 
     keyId: 'k',
     traceparent: null,
     maxTokens: null,
-    request: { messages: [{ role: 'user', content: 'hi' }], ...fields },
+    // Stated, for providers that have failed come last otherwise.
+    request: { messages: [{ role: 'user', content: 'hi' }], ...fields, provider: { order: ['first', 'second'], ...fields.provider } },
     reply: null,
   };
   await bus.work.publish('router.call', made.callId, JSON.stringify(made));
@@ -153,7 +154,7 @@ it('returns the provider’s refusal of an invalid request, without a fallback',
 it.each([401, 402, 403, 404])('DESIGN 8: without fallbacks the provider’s own error is the answer, never with its status %i', async (status) => {
   const asked = second.requests.length;
   first.answer({ refuse: { status, message: 'not with sk-first-0123456789', code: 'no_such_right' } });
-  const [frame] = await untilEnd(await call({ provider: { allow_fallbacks: false } }, 'body'));
+  const [frame] = await untilEnd(await call({ provider: { order: ['first'], allow_fallbacks: false } }, 'body'));
   expect(frame).toMatchObject({ kind: 'body', status: 502 });
   const body = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
   expect(body.error).toMatchObject({
