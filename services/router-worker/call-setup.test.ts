@@ -18,7 +18,7 @@ function setupWith(hash: string, ...names: string[]): OpenedSetup {
     models: names.map((name) => ({ id: `acme/${name}`, endpoints: [{ provider: 'scripted', upstream_model: name }] })),
     keys: [{ id: 'k', key: '${KEY}' }],
   });
-  return { hash, catalogue: catalogueOf(config, configuredProviders(config)), close: async () => {} } as unknown as OpenedSetup;
+  return { hash, catalogue: catalogueOf(config, configuredProviders(config)), engines: { moderation: null }, close: async () => {} } as unknown as OpenedSetup;
 }
 
 function worker(...names: string[]) {
@@ -58,6 +58,16 @@ describe('a call whose configuration is not known', () => {
     const { living, deps } = worker('one');
     const waiting = setupOf(callOf('two', 'second'), new RunningItem(1), deps);
     living.replace(setupWith('third', 'one', 'two'));
+    expect(await hashOf(waiting)).toBe('third');
+  });
+
+  it('waits for the engine of a plugin that it asks for, and not for a suffix that any configuration serves', async () => {
+    const { living, deps } = worker('one');
+    expect(setupOf(callOf('one:nitro', 'second'), new RunningItem(1), deps)).toMatchObject({ hash: 'first' });
+    const { request, ...call } = callOf('one', 'second');
+    const moderated = { ...call, request: { ...request, plugins: [{ id: 'moderation' }] } };
+    const waiting = setupOf(moderated as typeof moderated & ReturnType<typeof callOf>, new RunningItem(1), deps);
+    living.replace({ ...setupWith('third', 'one'), engines: { moderation: {} } } as unknown as OpenedSetup);
     expect(await hashOf(waiting)).toBe('third');
   });
 

@@ -1,8 +1,10 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { pauseFor } from '#bus/pause.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
+import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
+import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { type Catalogue, candidatesFor } from './call/candidates.ts';
+import { candidatesFor } from './call/candidates.ts';
 import { configuredSpeeds } from './call/health-view.ts';
 import type { RouterSetup } from './router-setup.ts';
 import type { Setups } from './setups.ts';
@@ -27,7 +29,7 @@ interface CallSetupDeps {
  */
 export function setupOf(call: RouterCall, running: RunningItem, deps: CallSetupDeps): RouterSetup | Promise<RouterSetup | 'again'> {
   const { setup, isKnown } = enterSetup(call, running, deps);
-  return isKnown || isServable(call, setup.catalogue) ? setup : awaited(call, running, deps);
+  return isKnown || isServable(call, setup) ? setup : awaited(call, running, deps);
 }
 
 async function awaited(call: RouterCall, running: RunningItem, deps: CallSetupDeps): Promise<RouterSetup | 'again'> {
@@ -38,7 +40,7 @@ async function awaited(call: RouterCall, running: RunningItem, deps: CallSetupDe
     const arrived = new AbortController();
     const unregister = setups.onReplaced(() => {
       const { setup, isKnown } = setups.find(call.admittedUnder);
-      if (isKnown || isServable(call, setup.catalogue)) arrived.abort();
+      if (isKnown || isServable(call, setup)) arrived.abort();
     });
     await pauseFor(waitMs, AbortSignal.any([arrived.signal, running.signal]));
     unregister();
@@ -57,10 +59,13 @@ export function enterSetup({ admittedUnder }: RouterCall, running: RunningItem, 
   return { setup, isKnown };
 }
 
-/** What the configuration does not serve has no candidates. */
-function isServable({ callId, keyId, request, maxTokens, reserved, embedding }: RouterCall, catalogue: Catalogue): boolean {
+/** Whether the configuration has the engines of the call's plugins, and candidates for it: as its execution decides. */
+function isServable(call: RouterCall, { catalogue, engines }: RouterSetup): boolean {
+  const { callId, keyId, maxTokens, reserved, embedding } = call;
   const circumstances = { catalogue, rules: catalogue.rules.of(keyId), health: configuredSpeeds, stickyTo: null, seed: callId };
   try {
+    const request = withSuffixEffects(call.request, embedding === undefined ? 'chat' : 'vectors', catalogue.names);
+    refuseUnconfigured(request, engines);
     return candidatesFor({ request, maxTokens, reserved, embedding }, circumstances).candidates.length > 0;
   } catch {
     return false;
