@@ -4,7 +4,7 @@ import { inputItem } from './responses-input.ts';
 
 const { shape: chat } = chatRequest;
 
-export const STATELESS = 'this API is stateless, and stores no response: send the whole conversation as input';
+export const STATELESS = 'is not supported: this API is stateless, and stores no response. Send the whole conversation as input';
 const unstored = { error: STATELESS };
 
 /** Names of the one tool that the router itself has. */
