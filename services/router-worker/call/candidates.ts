@@ -17,7 +17,7 @@ import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, modelEndpointsOf, passes } from './model-endpoint.ts';
 import { searchesByItself } from './native-search.ts';
 import { inOrderOf } from './ordering.ts';
-import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
+import { neededParameters, requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut, quickEnough } from './preferences.ts';
 
 /** An endpoint for a call, and the request as sent there. */
@@ -191,7 +191,8 @@ function modelsOf({ model, models = [] }: ChatRequest, use: ModelUse, catalogue:
 function takingChat(request: ChatRequest, all: readonly ModelEndpoint[], size: () => PromptSize, exclusions: Exclusions): readonly ModelEndpoint[] {
   const able = takingContent(request, fittingContext(request, all, size, exclusions), exclusions);
   if (request.provider?.require_parameters !== true) return able;
-  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions));
+  const needed = neededParameters(request);
+  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint.endpoint, request, needed), 'require_parameters', exclusions));
 }
 
 /** Dropping one of these changes the answer, so endpoints of the model that support it exclude the others. */

@@ -4,9 +4,7 @@ import { SeededDraw } from './draw.ts';
 import { expectedPrice, type TokenMix } from './expected-price.ts';
 import type { EndpointHealth, HealthView } from './health-view.ts';
 import type { ModelEndpoint } from './model-endpoint.ts';
-import { missesPreferredSpeed } from './preferred-speed.ts';
-
-type Preferences = NonNullable<ChatRequest['provider']>;
+import { slowFor } from './preferred-speed.ts';
 
 /** What the order depends on beside the endpoints. */
 export interface OrderInputs {
@@ -37,14 +35,14 @@ type PriceClass = 0 | 1 | 2;
  */
 export class DefaultOrder {
   readonly #inputs: OrderInputs;
-  readonly #preferences: Preferences;
+  readonly #isSlow: (health: EndpointHealth) => boolean;
   readonly #readsReasoning: (modelEndpoint: ModelEndpoint) => boolean;
   #draw: SeededDraw | null = null;
   #mix: TokenMix | null = null;
 
   constructor(inputs: OrderInputs) {
     this.#inputs = inputs;
-    this.#preferences = inputs.request.provider ?? {};
+    this.#isSlow = slowFor(inputs.request.provider);
     this.#readsReasoning = readsReasoningOf(inputs.request.messages);
   }
 
@@ -56,18 +54,14 @@ export class DefaultOrder {
   rankOf(modelEndpoint: ModelEndpoint): Rank {
     const health = this.#inputs.health.of(modelEndpoint);
     const isSticky = modelEndpoint.id === this.#inputs.stickyTo;
-    const isSlow = missesPreferredSpeed(health, this.#preferences);
+    const isSlow = this.#isSlow(health);
     const { price, weight, priceClass, key } = this.#drawn(modelEndpoint);
+    const listed: RankedEndpoint = { endpoint: modelEndpoint.id, health: healthNameOf(health), price, weight };
+    if (isSticky) listed.sticky = true;
+    if (isSlow) listed.slow = true;
     return {
+      listed,
       keys: [health.isOpen ? 2 : health.isHealthy ? 0 : 1, isSticky ? 0 : 1, isSlow ? 1 : 0, this.#readsReasoning(modelEndpoint) ? 0 : 1, priceClass, key],
-      listed: {
-        endpoint: modelEndpoint.id,
-        health: healthNameOf(health),
-        price,
-        weight,
-        ...(isSticky && { sticky: true }),
-        ...(isSlow && { slow: true }),
-      },
     };
   }
 

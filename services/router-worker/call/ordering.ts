@@ -4,7 +4,7 @@ import { DECISIVE, DefaultOrder, healthNameOf, type OrderInputs, type Rank } fro
 import { expectedPrice } from './expected-price.ts';
 import type { EndpointHealth } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
-import { missesPreferredSpeed } from './preferred-speed.ts';
+import { slowFor } from './preferred-speed.ts';
 import { qualityRanks } from './quality.ts';
 
 type SortBy = NonNullable<Decision['sortedBy']>;
@@ -85,9 +85,10 @@ function inSortedOrder(eligible: readonly ModelEndpoint[], inputs: OrderInputs):
 function sortedBy(by: SortBy, eligible: readonly ModelEndpoint[], modelRankOf: (modelEndpoint: ModelEndpoint) => number, inputs: OrderInputs): Ordering {
   const mix = by === 'price' ? inputs.mix() : null;
   const amountsOf = amountsFor(by, inputs.request);
+  const misses = slowFor(inputs.request.provider);
   const ranked = eligible.map((modelEndpoint): Ranked => {
     const health = inputs.health.of(modelEndpoint);
-    const isSlow = missesPreferredSpeed(health, inputs.request.provider ?? {});
+    const isSlow = misses(health);
     const price = mix === null || modelEndpoint.prices === null ? null : expectedPrice(modelEndpoint.prices, mix);
     const keys = [modelRankOf(modelEndpoint), health.isOpen ? 1 : 0, isSlow ? 1 : 0, ...amountsOf(modelEndpoint, health, price)];
     return { modelEndpoint, keys, listed: { endpoint: modelEndpoint.id, health: healthNameOf(health), price, weight: null, ...(isSlow && { slow: true }) } };
@@ -140,9 +141,9 @@ function orderingOf(ranked: Ranked[], why: { strategy(first: RankedEndpoint): St
 }
 
 function compared(left: readonly number[], right: readonly number[]): number {
-  for (const [at, one] of left.entries()) {
-    const other = right[at];
-    if (other === undefined) return 0;
+  const length = Math.min(left.length, right.length);
+  for (let at = 0; at < length; at += 1) {
+    const [one, other] = [left[at] ?? 0, right[at] ?? 0];
     if (one !== other) return one < other ? -1 : 1;
   }
   return 0;

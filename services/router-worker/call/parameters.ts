@@ -48,11 +48,13 @@ function supportsFormat(endpoint: EndpointConfig, { response_format: format }: C
   return lists(endpoint, 'response_format') || lists(endpoint, 'structured_outputs');
 }
 
-export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boolean {
-  return Object.entries(request).every(
-    ([name, value]) =>
-      NOT_PARAMETERS.has(name) || value === null || value === undefined || isDefault(name, request) || supportsParameter(endpoint, name, request),
-  );
+export function supportsAll(endpoint: EndpointConfig, request: ChatRequest, needed = neededParameters(request)): boolean {
+  return needed.every((name) => supportsParameter(endpoint, name, request));
+}
+
+/** What a request asks for beside what every endpoint does. */
+export function neededParameters(request: ChatRequest): readonly string[] {
+  return Object.keys(request).filter((name) => !NOT_PARAMETERS.has(name) && request[name] !== null && request[name] !== undefined && !isDefault(name, request));
 }
 
 /** Asks for what every endpoint does. */

@@ -3,26 +3,26 @@ import type { Percentiles } from '#shared/health/measured-speed.ts';
 import type { EndpointHealth } from './health-view.ts';
 
 type Preferences = NonNullable<ChatRequest['provider']>;
-type Cutoffs = Preferences['preferred_max_latency'];
+type Cutoff = readonly [percentile: keyof Percentiles, value: number];
 
-/** Whether one of the cutoffs does not hold; an unknown speed misses all. A number is the median's. */
-export function missesPreferredSpeed({ tokensPerSecond, firstTokenSeconds }: EndpointHealth, preferences: Preferences): boolean {
-  const { preferred_min_throughput: throughput, preferred_max_latency: latency } = preferences;
-  return (
-    cutoffsIn(throughput).some(([percentile, cutoff]) => (tokensPerSecond?.[percentile] ?? 0) < cutoff) ||
-    cutoffsIn(latency).some(([percentile, cutoff]) => (firstTokenSeconds?.[percentile] ?? Number.POSITIVE_INFINITY) > cutoff)
-  );
+const NONE: readonly Cutoff[] = [];
+const PERCENTILES = ['p50', 'p75', 'p90', 'p99'] as const;
+
+/** Whether an endpoint misses one of the preferred speeds; one of unknown speed misses all. A number is the median's. */
+export function slowFor(preferences: ChatRequest['provider']): (health: EndpointHealth) => boolean {
+  const throughputs = cutoffsIn(preferences?.preferred_min_throughput);
+  const latencies = cutoffsIn(preferences?.preferred_max_latency);
+  if (throughputs.length === 0 && latencies.length === 0) return () => false;
+  return ({ tokensPerSecond, firstTokenSeconds }) =>
+    throughputs.some(([percentile, cutoff]) => (tokensPerSecond?.[percentile] ?? 0) < cutoff) ||
+    latencies.some(([percentile, cutoff]) => (firstTokenSeconds?.[percentile] ?? Number.POSITIVE_INFINITY) > cutoff);
 }
 
-function cutoffsIn(given: Cutoffs): readonly (readonly [keyof Percentiles, number])[] {
-  if (given === null || given === undefined) return [];
+function cutoffsIn(given: Preferences['preferred_max_latency']): readonly Cutoff[] {
+  if (given === null || given === undefined) return NONE;
   if (typeof given === 'number') return [['p50', given]];
-  const { p50, p75, p90, p99 } = given;
-  const all = [
-    ['p50', p50],
-    ['p75', p75],
-    ['p90', p90],
-    ['p99', p99],
-  ] as const;
-  return all.flatMap(([percentile, cutoff]) => (cutoff === undefined ? [] : [[percentile, cutoff] as const]));
+  return PERCENTILES.flatMap((percentile): Cutoff[] => {
+    const cutoff = given[percentile];
+    return cutoff === undefined ? [] : [[percentile, cutoff]];
+  });
 }
