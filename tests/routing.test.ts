@@ -49,7 +49,7 @@ it('of two providers the one at a third of the price answers nine of ten calls',
   expect(new Set(providers)).toEqual(new Set(['cheap', 'dear']));
 }, 120_000);
 
-it('the rules of the account hold for each key, those of a key for it alone, whatever a request asks for', async () => {
+it('DESIGN 8: the rules of the account hold for each key, those of a key for it alone, whatever a request asks for', async () => {
   const made = await fetch(`${router.url}/api/v1/keys`, {
     method: 'POST',
     headers: { authorization: 'Bearer sk-manager', 'content-type': 'application/json' },

@@ -45,7 +45,7 @@ const open = (...slugs: string[]): HealthView => ({
 });
 
 describe('the draw', () => {
-  it('router-facts 17.2: of prices 1 and 3 the first is drawn nine times as often, within 1 %', () => {
+  it('DESIGN 8: of prices 1 and 3 the first is drawn nine times as often, within 1 %', () => {
     const orders = ordersOf(configOf({ cheap: '1', dear: '3' }), 100_000);
 
     expect(Math.abs(shareOf(orders, 0, 'cheap') - 0.9)).toBeLessThan(0.009);

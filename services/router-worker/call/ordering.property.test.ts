@@ -59,7 +59,10 @@ const preferences: fc.Arbitrary<Provider> = fc.record(
   },
   { requiredKeys: [] },
 );
-const request = fc.record({ seed: fc.constant(1), max_tokens: fc.constantFrom(1, 1_000), tools: fc.constant([]) }, { requiredKeys: [] });
+const request = fc.record(
+  { seed: fc.constant(1), max_tokens: fc.constantFrom(1, 1_000), tools: fc.constant<NonNullable<ChatRequest['tools']>>([]) },
+  { requiredKeys: [] },
+);
 const seed = fc.string();
 
 const named = ({ models: all }: ReturnType<typeof routerConfig.parse>) => all.map(({ id }) => id);
@@ -68,7 +71,7 @@ const sick: HealthView = {
 };
 const ids = (all: readonly { id: string }[]) => all.map(({ id }) => id);
 
-it('a filter, and a rule of the account, never adds a candidate', () => {
+it('DESIGN 8: a filter, and a rule of the account, never adds a candidate', () => {
   fc.assert(
     fc.property(config, request, filters, filters, slugs, (file, asked, one, other, ignored) => {
       const of = (provider: Provider, account = {}) =>
@@ -113,7 +116,7 @@ it('`order` is kept, model by model, whatever the health of its endpoints', () =
   );
 });
 
-it('the same seed gives the same order, and what is listed is what is tried', () => {
+it('DESIGN 8: the same seed gives the same order, and what is listed is what is tried', () => {
   fc.assert(
     fc.property(config, request, filters, preferences, seed, (file, asked, filter, preference, drawn) => {
       const choose = () => chosen(file, { ...asked, models: named(file), provider: { ...filter, ...preference } }, {}, { seed: drawn, health: sick });
