@@ -60,6 +60,7 @@ const some: fc.Arbitrary<UsageRecord> = fc
       user: name,
     },
     ...{ streamed: fc.boolean(), cancelled: fc.boolean(), estimated: fc.boolean(), providerName: name, sessionId: name, nativeFinishReason: name },
+    searches: fc.option(count, { nil: undefined }),
     metadata: fc.option(fc.dictionary(text, text), { nil: null }),
     attempts: fc.array(
       fc.record({
@@ -69,7 +70,12 @@ const some: fc.Arbitrary<UsageRecord> = fc
       }),
     ),
   })
-  .map(({ attempts, ...changes }) => ({ ...record, ...changes, attempts: attempts.map((change) => ({ ...attempt, ...change })) }));
+  .map(({ attempts, searches, ...changes }) => ({
+    ...record,
+    ...changes,
+    ...(searches !== undefined && { searches }),
+    attempts: attempts.map((change) => ({ ...attempt, ...change })),
+  }));
 
 it('is written as JSON, whatever it contains', () => {
   fc.assert(

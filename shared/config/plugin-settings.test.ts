@@ -57,6 +57,15 @@ describe('plugins of the router file', () => {
       { moderation: { patterns: [{ reason: 'a', pattern: '(' }] } },
       'plugins.moderation.patterns[0].pattern: must be a regular expression',
     ],
+    ['a search engine named native', { web: { name: 'native', url: endpoint.url } }, 'plugins.web.name: must be'],
+    ['a price that is none', { web: { name: 'exa', url: endpoint.url, price: '1e999' } }, 'plugins.web.price: must be a decimal'],
+    [
+      'a field that is no name',
+      { web: { name: 'exa', url: endpoint.url, response: { url: 'a..b' } } },
+      'plugins.web.response.url: must be the name of a field',
+    ],
+    ['a header that is none', { web: { name: 'exa', url: endpoint.url, key_header: 'x key' } }, 'plugins.web.key_header: must be the name of a header'],
+    ['a key of the engine in the file', { web: { name: 'exa', url: endpoint.url, api_key: 'sk-1' } }, 'plugins.web.api_key: must be a reference'],
     ['too many patterns', { moderation: { patterns: Array.from({ length: 101 }, () => ({ reason: 'a', pattern: 'x' })) } }, 'plugins.moderation.patterns'],
   ])('are refused at load with %s, by name', (_, plugins, message) => {
     problem(plugins).toThrow(message);

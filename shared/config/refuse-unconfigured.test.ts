@@ -13,3 +13,11 @@ it('accepts a request that switches the plugin off, and one without plugins', ()
   expect(() => refuseUnconfigured({ plugins: [{ id: 'moderation', enabled: false }] }, {})).not.toThrow();
   expect(() => refuseUnconfigured({}, {})).not.toThrow();
 });
+
+it('refuses a search engine that the router does not have, and leaves to the worker what endpoints decide', () => {
+  const asking = (engine?: string) => ({ plugins: [{ id: 'web' as const, ...(engine && { engine }) }] });
+  expect(() => refuseUnconfigured(asking('exa'), {})).toThrow(refused('plugins[0].engine'));
+  expect(() => refuseUnconfigured(asking('exa'), { web: { name: 'other' } })).toThrow(refused('plugins[0].engine'));
+  for (const engine of ['other', 'native', undefined]) expect(() => refuseUnconfigured(asking(engine), { web: { name: 'other' } })).not.toThrow();
+  expect(() => refuseUnconfigured(asking('native'), {})).not.toThrow();
+});

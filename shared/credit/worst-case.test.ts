@@ -84,3 +84,21 @@ it.each<[string, string[], number[][] | null, number, number]>([
     maxTokens: null,
   });
 });
+
+it('includes a web search: its price, and what it adds to the prompt', () => {
+  const amount = (prices: object, plugin: object = {}) => {
+    const endpoint = { provider: 'p', upstream_model: 'm', prices: { prompt: '1', completion: '10', ...prices } } as EndpointConfig;
+    const [model] = routerConfig.parse({
+      providers: [{ slug: 'p', kind: 'scripted' }],
+      models: [{ id: 'a/one', endpoints: [endpoint] }],
+      keys: [{ id: 'k', key: '${KEY}' }],
+    }).models;
+    const request: ChatRequest = { messages: [{ role: 'user', content: 'x'.repeat(4_000) }], max_tokens: 100, plugins: [{ id: 'web', ...plugin }] };
+    return worstCaseOf({ request, models: model ? [model] : [], defaultCompletionTokens: 1, maxTokens: null, searchEngine: { price: '0.005' } }).amountNano;
+  };
+  // Five results of 700 tokens each; an endpoint's own five searches of 8,000.
+  expect(amount({})).toBe((1_000 + 3_500) * 1_000 + 1_000_000 + 5_000_000);
+  expect(amount({}, { max_results: 1 })).toBe((1_000 + 700) * 1_000 + 1_000_000 + 5_000_000);
+  expect(amount({ web_search: '0.01' })).toBe((1_000 + 40_000) * 1_000 + 1_000_000 + 50_000_000);
+  expect(amount({}, { enabled: false })).toBe(2_000_000);
+});
