@@ -32,6 +32,19 @@ it('gateways read of a block the policy that its dialect has', () => {
   expect(blocks.length).toBeGreaterThan(20);
 });
 
+it('is the vendor’s usual one for blocks that name its profile', () => {
+  const of = (profile: string) => dataPolicyOf({ slug: 'a', kind: 'openai-compatible', profile } as never);
+  const policies = Object.fromEntries(
+    Object.keys(PROFILES).map((profile) => [profile, Object.entries(of(profile)).flatMap(([name, does]) => (does ? [name] : []))]),
+  );
+
+  const [retained, both] = [['retains'], ['trains', 'retains']];
+  expect(policies).toEqual({
+    ...{ generic: both, openai: retained, azure: retained, 'azure-deployments': retained, openrouter: both, groq: retained, together: both, mistral: both },
+    ...{ deepseek: both, xai: retained, vllm: [], ollama: both, 'llama.cpp': [] },
+  });
+});
+
 it('is not known of a block with mistakes', () => {
   expect(dataPolicyOf({ slug: 'a', kind: 'scripted', data_policy: 'none' } as never)).toEqual({ trains: true, retains: true });
 });
