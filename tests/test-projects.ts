@@ -99,7 +99,7 @@ export const longest = [
 ];
 
 /** Run in the deep tier only. */
-export const deepOnly: string[] = [];
+export const deepOnly: string[] = ['tests/chaos/outage.test.ts'];
 
 /** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */
 export function firstTierOf(file: string): Tier {
