@@ -89,7 +89,9 @@ describe('the client of @openrouter/sdk 1.3', () => {
   it('reads a call that has ended, and the activity of its key', async () => {
     const nowMs = Date.now();
     const generationId = mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gtest', keyId: 'plain', nowMs });
-    await storeUsage(database, usageRecordOf({ generationId, keyId: 'plain', createdAtMs: nowMs }));
+    const candidates = ['west', 'east'].map((slug) => ({ endpoint: `acme/large@${slug}`, weight: 1 }));
+    const decision = { requested: ['large'], strategy: 'weighted', drawn: true, candidates, tried: [0, 1] };
+    await storeUsage(database, usageRecordOf({ generationId, keyId: 'plain', createdAtMs: nowMs, decision }));
     const failed = mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gtest', keyId: 'plain', nowMs });
     const nothing = { model: null, provider: null, providerName: null, upstreamId: null, attempts: [], finishReason: null, nativeFinishReason: null };
     await storeUsage(database, usageRecordOf({ generationId: failed, keyId: 'plain', createdAtMs: nowMs, estimated: true, ...nothing }));
@@ -98,7 +100,10 @@ describe('the client of @openrouter/sdk 1.3', () => {
     expect((await generations.getGeneration({ id: generationId })).data).toMatchObject({
       id: generationId,
       totalCost: 0.0012,
-      providerResponses: [{ status: 502 }, { status: 200 }],
+      providerResponses: [
+        { status: 502, endpointId: 'acme/large@west' },
+        { status: 200, endpointId: 'acme/large@east' },
+      ],
     });
     expect((await generations.getGeneration({ id: failed })).data).toMatchObject({ model: 'unknown', nativeTokensPrompt: null });
     expect((await analytics.getUserActivity()).data).toMatchObject([

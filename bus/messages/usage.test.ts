@@ -62,6 +62,18 @@ const some: fc.Arbitrary<UsageRecord> = fc
     ...{ streamed: fc.boolean(), cancelled: fc.boolean(), estimated: fc.boolean(), providerName: name, sessionId: name, nativeFinishReason: name },
     searches: fc.option(count, { nil: undefined }),
     metadata: fc.option(fc.dictionary(text, text), { nil: null }),
+    decision: fc.option(
+      fc.oneof(
+        fc.constant(null),
+        fc.record({
+          requested: fc.array(text),
+          strategy: text,
+          candidates: fc.array(fc.record({ endpoint: text, weight: fc.double({ min: 0, noNaN: true, noDefaultInfinity: true }) })),
+          tried: fc.array(fc.nat()),
+        }),
+      ),
+      { nil: undefined },
+    ),
     attempts: fc.array(
       fc.record({
         code: name,
@@ -83,6 +95,20 @@ it('is written as JSON, whatever it contains', () => {
       expect(JSON.parse(usageRecordText(written))).toEqual(JSON.parse(JSON.stringify(written)));
     }),
   );
+});
+
+it('takes next to no bytes for a decision where nothing was to decide, and none where none was made', () => {
+  const bytes = (more: Partial<UsageRecord>) => usageRecordText({ ...record, ...more }).length;
+
+  expect(bytes({ decision: null }) - bytes({})).toBe(',"decision":null'.length);
+  expect(usageRecordText(record)).not.toContain('decision');
+});
+
+it('is read without a decision, as earlier releases write it, and with names of later ones', () => {
+  const later = { requested: [], strategy: 'of-the-future', candidates: [{ endpoint: 'a@b', health: 'unknown-yet' }], tried: [0], newer: true };
+
+  expect(usageRecord.parse(JSON.parse(usageRecordText(record))).decision).toBeUndefined();
+  expect(usageRecord.parse({ ...record, decision: later }).decision).toMatchObject({ strategy: 'of-the-future' });
 });
 
 it('has the same fields for the ledger whether its text is parsed or only its head is read', () => {

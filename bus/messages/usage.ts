@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { quoted } from './quoted.ts';
+import { usageDecision } from './usage-decision.ts';
 
 /** The version that this release reads and writes. */
 export const USAGE_RECORD_VERSION = 1;
@@ -65,13 +66,15 @@ export const usageRecord = z.object({
   user: z.string().nullable(),
   metadata: z.record(z.string(), z.string()).nullable(),
   serviceTier: z.string().nullable(),
+  /** Null: one endpoint was eligible and none excluded, so that nothing was decided. Absent: no decision was made, or by an older release. */
+  decision: usageDecision.nullable().optional(),
 });
 export type UsageRecord = z.infer<typeof usageRecord>;
 
 /** The text of a record: what `JSON.stringify` makes of it, at a third of the cost, and in the order that `ledgerFieldsIn` reads. */
 export function usageRecordText(record: UsageRecord): string {
   const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled, searches } = record;
-  const { providerName, upstreamId, estimated, attempts, finishReason, nativeFinishReason, sessionId, user, metadata, serviceTier } = record;
+  const { providerName, upstreamId, estimated, attempts, finishReason, nativeFinishReason, sessionId, user, metadata, serviceTier, decision } = record;
   const { prompt, completion, reasoning, cached, cacheWrite, cacheWrite1h } = tokens;
   const written = cacheWrite1h === undefined ? cacheWrite : `${cacheWrite},"cacheWrite1h":${cacheWrite1h}`;
   const head = `"v":${USAGE_RECORD_VERSION},"generationId":${quoted(generationId)},"keyId":${quoted(keyId)},"reserved":${reserved},"createdAtMs":${createdAtMs}`;
@@ -81,7 +84,8 @@ export function usageRecordText(record: UsageRecord): string {
   const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}${searches === undefined ? '' : `,"searches":${searches}`}`;
   const end = `"finishReason":${quoted(finishReason)},"nativeFinishReason":${quoted(nativeFinishReason)}`;
   const caller = `"sessionId":${quoted(sessionId)},"user":${quoted(user)},"metadata":${JSON.stringify(metadata)},"serviceTier":${quoted(serviceTier)}`;
-  return `{${head},${served},"tokens":${counts},"costNano":${costNano},${call},${answer},"attempts":[${attempts.map(attemptText).join(',')}],${end},${caller}}`;
+  const why = decision === undefined ? '' : `,"decision":${JSON.stringify(decision)}`;
+  return `{${head},${served},"tokens":${counts},"costNano":${costNano},${call},${answer},"attempts":[${attempts.map(attemptText).join(',')}],${end},${caller}${why}}`;
 }
 
 function attemptText({ provider, providerName, model, status, code, startedAtMs, firstTokenMs, durationMs, costNano }: UsageAttempt): string {

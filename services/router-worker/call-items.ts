@@ -169,8 +169,8 @@ async function settleCall(
     tokens: bus.tokens,
     framesAt,
     nowMs: deps.clock.nowMs(),
-    decided: (decision) => {
-      record.decision = decision;
+    decided: (choice) => {
+      record.choice = choice;
     },
     attempted: (attempt) => {
       attempts.push(attempt);
@@ -205,7 +205,15 @@ async function settleCall(
   if (call.reply === null && !isReachable && cause === null) return 'again';
   await record.stored; // no fail point: inside
   if (deps.log.writes?.('info') !== false) {
-    const line = callLine({ call, result, attempts, decision: record.decision, bill: record.bill, cause, durationMs: performance.now() - startedAtMs });
+    const line = callLine({
+      call,
+      result,
+      attempts,
+      decision: record.choice?.decision ?? null,
+      bill: record.bill,
+      cause,
+      durationMs: performance.now() - startedAtMs,
+    });
     deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
   }
   return result;

@@ -11,8 +11,7 @@ import { hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attempted } from './call/attempt.ts';
-import type { Catalogue } from './call/candidates.ts';
-import type { Decision } from './call/decision.ts';
+import type { Catalogue, Choice } from './call/candidates.ts';
 import type { Ending, ShownAnswer } from './call/execute-call.ts';
 import type { ModelEndpoint } from './call/model-endpoint.ts';
 import { type Bill, billOf } from './call/usage.ts';
@@ -48,8 +47,8 @@ interface OpenCall {
  * before the item is acknowledged. So each terminal frame that a reader has is recorded, and each acknowledged item.
  */
 export class CallRecord {
-  /** Null: none was made. */
-  decision: Decision | null = null;
+  /** Null: no decision was made. */
+  choice: Choice | null = null;
   readonly #open: OpenCall;
   readonly #deps: RecordDeps;
   #bill: Bill | null = null;
@@ -87,6 +86,7 @@ export class CallRecord {
       isReserved,
       ending,
       attempts,
+      choice: this.choice,
       servedBy: this.#servedBy,
       isCancelled: running.isCancelled(),
       endedAtMs: this.#deps.clock.nowMs(),

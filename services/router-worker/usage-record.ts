@@ -4,15 +4,16 @@ import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { errorCatalogue, failureOf } from '#shared/errors/switchyard-error.ts';
 import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
+import type { Choice } from './call/candidates.ts';
 import type { Ending } from './call/execute-call.ts';
 import { billOf, costOf } from './call/usage.ts';
+import { recordedDecisionOf } from './recorded-decision.ts';
+import { storedText } from './stored-text.ts';
 
 /** Of texts that callers give: the record is a row, and is listed. */
 const MAX_TEXT_CHARS = 512;
 const MAX_METADATA_KEY_CHARS = 64;
 const MAX_METADATA_PAIRS = 16;
-/** PostgreSQL reads no NUL and no half of a surrogate pair from JSON. */
-const UNSTORED = /\0|\p{Surrogate}/gu;
 
 /** The endpoint that a record names. */
 export interface ServedBy {
@@ -29,6 +30,8 @@ export interface RecordedCall {
   isReserved: boolean;
   ending: Ending;
   attempts: readonly Attempted[];
+  /** Null: no decision was made. */
+  choice: Choice | null;
   /** Of an answer that another worker gave; null: the last attempt says it. */
   servedBy: ServedBy | null;
   isCancelled: boolean;
@@ -37,7 +40,7 @@ export interface RecordedCall {
 
 /** The usage record of an ended call, without texts of its messages. */
 export function usageRecordOf(recorded: RecordedCall): UsageRecord {
-  const { call, keyId, isReserved, ending, attempts, isCancelled, endedAtMs } = recorded;
+  const { call, keyId, isReserved, ending, attempts, choice, isCancelled, endedAtMs } = recorded;
   const { request, reply } = call;
   const { bill, answer } = ending;
   const served = recorded.servedBy ?? servedByLast(attempts);
@@ -80,6 +83,7 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
     user: textOf(request.user ?? null),
     metadata: request.metadata === undefined ? null : metadataOf(request.metadata),
     serviceTier: textOf(answer?.metadata.serviceTier ?? null),
+    ...(choice !== null && { decision: recordedDecisionOf(choice, attempts) }),
   };
 }
 
@@ -130,13 +134,9 @@ function wasNotTaken(error: unknown): boolean {
 
 function metadataOf(metadata: Record<string, string>): Record<string, string> {
   const pairs = Object.entries(metadata).slice(0, MAX_METADATA_PAIRS);
-  return Object.fromEntries(pairs.map(([key, value]) => [stored(key, MAX_METADATA_KEY_CHARS), stored(value, MAX_TEXT_CHARS)]));
+  return Object.fromEntries(pairs.map(([key, value]) => [storedText(key, MAX_METADATA_KEY_CHARS), storedText(value, MAX_TEXT_CHARS)]));
 }
 
 function textOf(text: string | null): string | null {
-  return text === null ? null : stored(text, MAX_TEXT_CHARS);
-}
-
-function stored(text: string, most: number): string {
-  return text.slice(0, most).replaceAll(UNSTORED, '');
+  return text === null ? null : storedText(text, MAX_TEXT_CHARS);
 }

@@ -1,6 +1,7 @@
 import type { UsageAttempt, UsageRecord } from '#bus/messages/usage.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { errorCatalogue } from '#shared/errors/switchyard-error.ts';
+import { type GenerationRouting, routingOf } from './generation-routing.ts';
 import { WORKSPACE } from './key-schemas.ts';
 
 /** Clients require a model. */
@@ -16,6 +17,8 @@ const apiTypes: Readonly<Record<string, string>> = {
 
 /** One try of the call. What the operator paid for it is only for management keys. */
 interface ProviderResponse {
+  /** `<model id>@<tag>`, as in `routing`; absent: nothing was to decide, or it is not known. */
+  endpoint_id?: string;
   provider_name: string;
   model_permaslug: string;
   status: number;
@@ -79,6 +82,8 @@ export interface GenerationRecord {
   data_region: 'global';
   response_cache_source_id: null;
   metadata: Record<string, string> | null;
+  /** Null: no decision was made, or a worker of an older release made it. */
+  routing: GenerationRouting | null;
 }
 
 /** @param forManagement adds what each attempt cost the operator */
@@ -86,6 +91,7 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
   const { attempts, tokens, costNano, createdAtMs, endedAtMs } = record;
   const native = (count: number) => (record.estimated ? null : count);
   const first = attempts.find(({ firstTokenMs }) => firstTokenMs !== null);
+  const { decision } = record;
   const costs = attempts.flatMap((attempt) => attempt.costNano ?? []);
   return {
     id: record.generationId,
@@ -126,7 +132,7 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
     external_user: record.user,
     api_type: apiTypes[record.surface] ?? null,
     router: null,
-    provider_responses: attempts.map((attempt) => providerResponseOf(attempt, forManagement)),
+    provider_responses: attempts.map((attempt, at) => providerResponseOf(attempt, decision?.candidates[decision.tried[at] ?? -1]?.endpoint, forManagement)),
     session_id: record.sessionId,
     request_id: null,
     service_tier: record.serviceTier,
@@ -136,11 +142,14 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
     data_region: 'global',
     response_cache_source_id: null,
     metadata: record.metadata,
+    routing: routingOf(record),
   };
 }
 
-function providerResponseOf({ providerName, model, status, code, firstTokenMs, durationMs, costNano }: UsageAttempt, forManagement: boolean): ProviderResponse {
+function providerResponseOf(attempt: UsageAttempt, endpoint: string | undefined, forManagement: boolean): ProviderResponse {
+  const { providerName, model, status, code, firstTokenMs, durationMs, costNano } = attempt;
   return {
+    ...(endpoint !== undefined && { endpoint_id: endpoint }),
     provider_name: providerName,
     model_permaslug: model,
     status,

@@ -98,6 +98,7 @@ describe('GET /generation', () => {
         data_region: 'global',
         response_cache_source_id: null,
         metadata: { shop: 'north' },
+        routing: null,
       },
     });
   });

@@ -20,10 +20,10 @@ import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import { AnswerStream } from './answer-stream.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
-import { type Candidate, type Catalogue, upstreamRequestOf } from './candidates.ts';
+import { type Candidate, type Catalogue, type Choice, upstreamRequestOf } from './candidates.ts';
 import { askedOf, choiceOf, type Decided } from './choice.ts';
 import { conversationOf } from './conversation.ts';
-import { type Decision, noProvider } from './decision.ts';
+import { noProvider } from './decision.ts';
 import { echoBody } from './echo-body.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 import { stageContextOf } from './stage-context.ts';
@@ -64,7 +64,7 @@ export interface Execution {
   framesAt: string;
   nowMs: number;
   /** Called once, before the first attempt; not for a request that no decision was made about. */
-  decided?(decision: Decision): void;
+  decided?(choice: Choice): void;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
@@ -203,8 +203,9 @@ function runDecided(
   observer: CallObserver,
   deps: ExecuteDeps,
 ): Promise<CallOutcome> {
-  const { candidates, decision } = choiceOf(staged, stickyTo, execution.call, deps);
-  execution.decided?.(decision);
+  const choice = choiceOf(staged, stickyTo, execution.call, deps);
+  execution.decided?.(choice);
+  const { candidates, decision } = choice;
   if (candidates.length === 0) throw noProvider(decision);
   return runCall({ candidates, partTransforms: parts }, observer, execution.signal, deps);
 }

@@ -11,8 +11,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import { configuredProviders } from '../providers/registry.ts';
-import { catalogueOf } from './candidates.ts';
-import type { Decision } from './decision.ts';
+import { type Choice, catalogueOf } from './candidates.ts';
 import { executeCall } from './execute-call.ts';
 import { Health } from './health/health.ts';
 import { StickyEndpoints } from './sticky-endpoints.ts';
@@ -55,7 +54,7 @@ function worker(cached = 0) {
     const result = await executeCall(
       {
         ...{ call: routerCall, surface: chatCompletions, attempt: 1, signal: new ItemAbortController(), mayPublish: () => true },
-        ...{ tokens: { publish: () => {} }, framesAt: '', nowMs: 0, decided: ({ strategy }: Decision) => void strategies.push(strategy) },
+        ...{ tokens: { publish: () => {} }, framesAt: '', nowMs: 0, decided: ({ decision: { strategy } }: Choice) => void strategies.push(strategy) },
       },
       deps,
     );
