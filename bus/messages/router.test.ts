@@ -54,6 +54,7 @@ describe('the quick check of a client call', () => {
     ['whose surface has no name', { ...call, surface: 7 }],
     ['of a release that did not say whether it is detached', { ...call, detached: undefined }],
     ['whose configuration has no hash', { ...call, admittedUnder: 7 }],
+    ['whose wish for metadata is no boolean', { ...call, routerMetadata: 'enabled' }],
     ['with a request that is not valid', { ...call, request: { ...call.request, tools: {} } }],
   ])('is none %s', (_name, value) => {
     expect(isClientCall(value)).toBe(false);
@@ -64,6 +65,7 @@ describe('the quick check of a client call', () => {
     expect(isClientCall({ ...call, surface: 'chat-completions' })).toBe(true);
     expect(isClientCall({ ...call, reserved: true, countedTokens: 7, maxTokens: 4_096 })).toBe(true);
     expect(isClientCall({ ...call, admittedUnder: '0123456789ab' })).toBe(true);
+    expect(isClientCall({ ...call, routerMetadata: true })).toBe(true);
     expect(isClientCall({ ...call, request: { ...call.request, top_p: 0.9, tools: [], newer_field: 1 } })).toBe(true);
   });
 });
@@ -86,14 +88,18 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
   });
 
   fc.assert(
-    fc.property(facts, fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { admittedUnder: 'a"b' }, { embedding }), (fixed, limits) => {
-      const given = { ...fixed, ...limits };
-      const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
-      expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
-      expect(request).toEqual(call.request);
-      expect(Object.keys({ reserved: true, countedTokens: 7, admittedUnder: '', embedding, ...rest, request }).sort()).toEqual(
-        Object.keys(routerCall.shape).sort(),
-      );
-    }),
+    fc.property(
+      facts,
+      fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { admittedUnder: 'a"b' }, { routerMetadata: true }, { embedding }),
+      (fixed, limits) => {
+        const given = { ...fixed, ...limits };
+        const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
+        expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
+        expect(request).toEqual(call.request);
+        expect(Object.keys({ reserved: true, countedTokens: 7, admittedUnder: '', routerMetadata: true, embedding, ...rest, request }).sort()).toEqual(
+          Object.keys(routerCall.shape).sort(),
+        );
+      },
+    ),
   );
 });

@@ -48,6 +48,8 @@ export const routerCall = z.object({
   reserved: z.boolean().optional(),
   /** Hash of the configuration that its gateway has admitted it under. Absent from older releases, and from actors' calls: that of the worker. */
   admittedUnder: z.string().optional(),
+  /** Whether its answer states where it went, as `openrouter_metadata`. Absent: no; workers of older releases pass over it. */
+  routerMetadata: z.boolean().optional(),
   /** What its key's tokens per minute count for it, as estimated: the worker corrects that. Absent: they are not limited. */
   countedTokens: z.number().int().min(0).optional(),
   /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
@@ -81,6 +83,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     reserved,
     countedTokens,
     admittedUnder,
+    routerMetadata,
     maxTokens,
     request,
     embedding,
@@ -101,6 +104,7 @@ export function isClientCall(value: unknown): value is RouterCall {
     (reserved === undefined || typeof reserved === 'boolean') &&
     (countedTokens === undefined || (Number.isSafeInteger(countedTokens) && (countedTokens as number) >= 0)) &&
     (admittedUnder === undefined || typeof admittedUnder === 'string') &&
+    (routerMetadata === undefined || typeof routerMetadata === 'boolean') &&
     (maxTokens === null || (Number.isSafeInteger(maxTokens) && (maxTokens as number) >= 1)) &&
     embedding === undefined &&
     reply === null &&
@@ -125,6 +129,7 @@ export function clientCallText(call: ClientCall, requestText: string): string {
     reserved,
     countedTokens,
     admittedUnder,
+    routerMetadata,
     maxTokens,
     embedding,
   } = call;
@@ -134,6 +139,7 @@ export function clientCallText(call: ClientCall, requestText: string): string {
   const reservation = reserved === undefined ? '' : `"reserved":${reserved},`;
   const counted = countedTokens === undefined ? '' : `"countedTokens":${countedTokens},`;
   const configuration = admittedUnder === undefined ? '' : `"admittedUnder":${quoted(admittedUnder)},`;
+  const why = routerMetadata === undefined ? '' : `"routerMetadata":${routerMetadata},`;
   const vectors = embedding === undefined ? '' : `"embedding":${JSON.stringify(embedding)},`;
-  return `{${names},${facts},${caller},${reservation}${counted}${configuration}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
+  return `{${names},${facts},${caller},${reservation}${counted}${configuration}${why}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
 }

@@ -3,7 +3,7 @@ import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
 import type { Decision } from './call/decision.ts';
-import type { CallResult } from './call/execute-call.ts';
+import type { CallResult } from './call/execution.ts';
 import type { Bill } from './call/usage.ts';
 
 interface EndedCall {

@@ -4,7 +4,7 @@ import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attempted } from './call/attempt.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
-import type { CallResult } from './call/execute-call.ts';
+import type { CallResult } from './call/execution.ts';
 import type { Bill } from './call/usage.ts';
 import type { ServedBy } from './usage-record.ts';
 

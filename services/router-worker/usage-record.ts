@@ -5,7 +5,7 @@ import { errorCatalogue, failureOf } from '#shared/errors/switchyard-error.ts';
 import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
 import type { Choice } from './call/candidates.ts';
-import type { Ending } from './call/execute-call.ts';
+import type { Ending } from './call/execution.ts';
 import { billOf, costOf } from './call/usage.ts';
 import { recordedDecisionOf } from './recorded-decision.ts';
 import { storedText } from './stored-text.ts';

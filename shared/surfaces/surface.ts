@@ -4,6 +4,7 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import type { ProviderPart } from '../contracts/router/provider-part.ts';
 import type { FailureEvent } from '../contracts/router/response-object.ts';
+import type { RouterMetadata } from '../contracts/router/router-metadata.ts';
 import type { Answer } from './answer.ts';
 
 /** What candidates and adapters need to know of a call, whatever API it came by. Its form is that of a chat request, which so needs no mapping. */
@@ -47,7 +48,8 @@ export interface PartWriter {
   parts(parts: readonly ProviderPart[]): string;
   /** For `debug.echo_upstream_body`; no content. */
   debug(upstreamBody: unknown): string;
-  done(answer: Answer, usage: Usage): string;
+  /** @param metadata in the last event before the end mark; absent: it was not asked for */
+  done(answer: Answer, usage: Usage, metadata?: RouterMetadata): string;
   /** The last events of a failed stream. Absent: the surface's `errorEvent`. @param usage null: nothing came of the call */
   failed?(body: RouterErrorBody, usage: Usage | null): string;
 }

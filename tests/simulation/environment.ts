@@ -1,5 +1,5 @@
 import { ToolFailure } from '../../services/effect-worker/tools/tool-failure.ts';
-import type { CallResult, Execution } from '../../services/router-worker/call/execute-call.ts';
+import type { CallResult, Execution } from '../../services/router-worker/call/execution.ts';
 import type { CallSignal } from '../../services/router-worker/call-signal.ts';
 import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '../../shared/http/guarded-post.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import type { RouterCall } from '../../bus/messages/router.ts';
-import type { Execution } from '../../services/router-worker/call/execute-call.ts';
+import type { Execution } from '../../services/router-worker/call/execution.ts';
 import type { Environment } from './environment.ts';
 import type { Patch } from './planted-faults.ts';
 import { ROOT, replaceChance, withPatch } from './replace-modules.ts';

@@ -36,6 +36,8 @@ import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
+/** Of a request whose answer is to state where it went. */
+const METADATA_HEADER = 'x-openrouter-metadata';
 /** Of a key without limits. */
 const UNLIMITED = { maxTokens: null };
 
@@ -154,6 +156,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         ...(setup.hash !== '' && { admittedUnder: setup.hash }),
         ...(allowed === null ? UNLIMITED : allowed.fields),
         ...(embedding !== null && { embedding }),
+        ...(embedding === null && request.headers[METADATA_HEADER] === 'enabled' && { routerMetadata: true }),
       };
       const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       releaseBody(request);

@@ -2,6 +2,7 @@ import type { TokenStream } from '#bus/bus.ts';
 import { errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import type { RouterMetadata } from '#shared/contracts/router/router-metadata.ts';
 import { type Answer, emptyAnswer } from '#shared/surfaces/answer.ts';
 import type { AnswerHead, PartWriter, Surface } from '#shared/surfaces/surface.ts';
 
@@ -67,8 +68,8 @@ export class AnswerStream {
     this.#publish(this.#contentFrame(events, isStated));
   }
 
-  finish(answer: Answer, usage: Usage): void {
-    this.#publish(sseFrame('d', this.#address, this.#writer.done(answer, usage)));
+  finish(answer: Answer, usage: Usage, metadata?: RouterMetadata): void {
+    this.#publish(sseFrame('d', this.#address, this.#writer.done(answer, usage, metadata)));
   }
 
   /** @param usage null: nothing came of the call */

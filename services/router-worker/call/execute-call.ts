@@ -1,87 +1,27 @@
-import type { TokenStream } from '#bus/bus.ts';
-import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
-import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
-import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Answer, emptyAnswer, finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
-import { errorBodyOf, type PreviousError } from '#shared/surfaces/error-body.ts';
-import type { AnswerHead, Surface } from '#shared/surfaces/surface.ts';
+import { failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { CallSignal } from '../call-signal.ts';
 import { annotationsBehind } from '../pipeline/annotations-behind.ts';
 import type { PluginEngines } from '../pipeline/engines.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
-import { providerRefusal } from '../pipeline/provider-refusal.ts';
 import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
-import { AnswerStream } from './answer-stream.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
-import { type Candidate, type Catalogue, type Choice, upstreamRequestOf } from './candidates.ts';
+import type { Catalogue, Choice } from './candidates.ts';
 import { askedOf, choiceOf, type Decided } from './choice.ts';
 import { conversationOf } from './conversation.ts';
 import { noProvider } from './decision.ts';
-import { echoBody } from './echo-body.ts';
+import type { CallResult, Ending, Execution } from './execution.ts';
+import { responseWriterFor } from './response-writer.ts';
+import { RoutingReport } from './routing-report.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 import { stageContextOf } from './stage-context.ts';
 import type { StickyEndpoints } from './sticky-endpoints.ts';
-import { type AddedUse, type AttemptEnd, type Bill, billOf } from './usage.ts';
-
-const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, is_byok: false };
-/** Provider name in errors when none was asked. */
-const DEFAULT_PROVIDER_NAME = 'Switchyard';
-
-/** The result of a call, which an actor gets as a command. */
-export type CallResult =
-  | {
-      type: 'completed';
-      text: string;
-      /** `arguments` is the model's text, which need not be JSON. */
-      toolCalls: { id: string; name: string; arguments: string }[];
-      model: string;
-      provider: string;
-      finishReason: string;
-      usage: { promptTokens: number; completionTokens: number };
-      /** Absent without prices. */
-      costUsd?: number;
-    }
-  | { type: 'failed'; failure: Failure };
-
-export interface Execution {
-  call: RouterCall;
-  surface: Surface;
-  /** Delivery number of the work item. */
-  attempt: number;
-  /** Its reason is a SwitchyardError. */
-  signal: CallSignal;
-  /** False once the lease is lost: another worker may publish for this call. */
-  mayPublish(): boolean;
-  tokens: Pick<TokenStream, 'publish'>;
-  /** Their subject. */
-  framesAt: string;
-  nowMs: number;
-  /** Called once, before the first attempt; not for a request that no decision was made about. */
-  decided?(choice: Choice): void;
-  /** Called per attempt; with `capturesContent` the answer has text. */
-  attempted?: CallObserver['attempted'];
-  /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
-  ending?(ending: Ending): Promise<void> | null;
-  capturesContent?: boolean;
-  /** `errors` of the router's file. */
-  failures?: FailureEvent;
-}
-
-/** How a call has ended. */
-export interface Ending {
-  how: AttemptEnd;
-  /** Of the endpoint that answered or was asked last; null: none was asked, or nothing came of it. */
-  bill: Bill | null;
-  /** As the bill's; null with it. */
-  answer: Answer | null;
-}
+import { type AddedUse, type Bill, billOf } from './usage.ts';
 
 /** What readers have of a call whose worker died, and the endpoint that it came from. */
 export interface ShownAnswer {
@@ -106,13 +46,14 @@ type StagedOutcome = CallOutcome & { added?: AddedUse };
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
   const { signal, mayPublish } = execution;
   let last: Attempted | null = null;
-  const responseWriter = responseWriterFor(execution, (attempt) => {
+  const routing = routingReportOf(execution.call);
+  const responseWriter = responseWriterFor(execution, routing, (attempt) => {
     last = attempt;
   });
   let outcome: StagedOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runPipeline(execution, responseWriter.observer, deps);
+    outcome = await runPipeline(routing === null ? execution : reporting(execution, routing, deps.catalogue), responseWriter.observer, deps);
   } catch (error) {
     report(error, deps.log);
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
@@ -132,6 +73,19 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     case 'aborted':
       return responseWriter.fail(signal.reason, outcome, ending.bill);
   }
+}
+
+/** Null: the caller does not want to know where it went. */
+function routingReportOf({ routerMetadata, request }: RouterCall): RoutingReport | null {
+  return routerMetadata === true ? new RoutingReport(request) : null;
+}
+
+function reporting(execution: Execution, routing: RoutingReport, { names }: Catalogue): Execution {
+  const decided = (choice: Choice) => {
+    routing.decided(choice, names);
+    execution.decided?.(choice);
+  };
+  return { ...execution, decided };
 }
 
 /** Of a stage; those of attempts are logged there. */
@@ -215,96 +169,5 @@ export async function refuseCall(execution: Execution, error: SwitchyardError, s
   const bill = shown === null ? null : billOf(shown.answer, execution.call.request, shown.prices, 'failed');
   const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill }) ?? null;
   if (recorded !== null) await recorded;
-  return responseWriterFor(execution, () => {}).fail(error, { candidate: null, partial: null, previousErrors: [] }, bill);
-}
-
-/** `candidate` is null when no provider was asked. */
-interface Answering {
-  candidate: Candidate | null;
-  partial: Answer | null;
-  previousErrors: readonly PreviousError[];
-}
-
-interface ResponseWriter {
-  observer: CallObserver;
-  complete(candidate: Candidate, answer: Answer, usage: Usage): CallResult;
-  fail(error: unknown, answering: Answering, bill: Bill | null): CallResult;
-}
-
-/** Writes the response as the call wants it: frames, one body, or nothing. */
-function responseWriterFor(execution: Execution, onAttempted: (attempt: Attempted) => void): ResponseWriter {
-  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false, failures } = execution;
-  const created = Math.floor(nowMs / 1_000);
-  const begunAtMs = performance.now();
-  const now = () => Math.floor((nowMs + performance.now() - begunAtMs) / 1_000);
-  const headOf = (candidate: Candidate | null): AnswerHead => ({
-    id: call.callId,
-    created,
-    now,
-    request: call.request,
-    ...(failures !== undefined && { failures }),
-    model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
-    provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
-  });
-  const statesTemplate = call.surface !== undefined;
-  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, tokens, framesAt };
-  const stream = call.want === 'frames' ? new AnswerStream(target, headOf(null)) : null;
-  return {
-    observer: {
-      // Bodies, actors' results and traces need the whole text; a stream was published already.
-      isStreamed: stream !== null,
-      retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
-      begin(candidate, adapter, answer) {
-        stream?.begin(headOf(candidate), answer);
-        if (call.request.debug?.echo_upstream_body === true) stream?.debug(echoBody(adapter.upstreamBody(upstreamRequestOf(candidate))));
-      },
-      chosen: (candidate, answer) => stream?.begin(headOf(candidate), answer),
-      parts: (parts) => stream?.parts(parts),
-      attempted(tried) {
-        onAttempted(tried);
-        attempted(tried);
-      },
-    },
-    complete(candidate, answer, usage) {
-      stream?.finish(answer, usage);
-      if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(answer, headOf(candidate), usage)));
-      return {
-        type: 'completed',
-        text: answer.text,
-        // flatMap skips indexes that an upstream left empty.
-        toolCalls: answer.toolCalls.flatMap(({ id, function: { name, arguments: text } }) => [{ id, name, arguments: text }]),
-        model: candidate.model.id,
-        provider: candidate.provider.name,
-        finishReason: finishReasonOf(answer),
-        usage: { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens },
-        ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
-      };
-    },
-    fail(failed, { candidate, partial, previousErrors }, bill) {
-      const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
-      const error = candidate === null || partial !== null ? failed : providerRefusal(failed, candidate, call.request);
-      const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
-      const usage = bill?.usage ?? null;
-      if (surface.endsForLength?.(body.error) === true) {
-        const cutOff = cutOffAnswer(partial);
-        stream?.finish(cutOff, usage ?? NO_USAGE);
-        if (call.want === 'body') tokens.publish(framesAt, bodyFrame(200, surface.wholeBody(cutOff, headOf(candidate), usage ?? NO_USAGE)));
-      } else {
-        stream?.fail(body, usage);
-        if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), partial, bill));
-      }
-      return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
-    },
-  };
-}
-
-/** What came before an error that its API states as an end for length. */
-function cutOffAnswer(partial: Answer | null): Answer {
-  return { ...(partial ?? emptyAnswer()), finishReason: 'length' };
-}
-
-/** After content the error is returned beside the answer; without content it is the response. */
-function failedBody(surface: Surface, body: RouterErrorBody, head: AnswerHead, partial: Answer | null, bill: Bill | null): Uint8Array {
-  if (partial === null || bill === null) return bodyFrame(body.error.code, JSON.stringify(body));
-  return bodyFrame(200, surface.wholeBody(partial, head, bill.usage, body.error));
+  return responseWriterFor(execution, routingReportOf(execution.call), () => {}).fail(error, { candidate: null, partial: null, previousErrors: [] }, bill);
 }

@@ -1,3 +1,5 @@
+import type { RouterMetadata } from './router-metadata.ts';
+
 /** Responses of the router (router-api, "Chat completion response" and "Events"). The worker writes them; the gateway relays them unparsed. */
 
 export type FinishReason = 'tool_calls' | 'stop' | 'length' | 'content_filter' | 'error';
@@ -110,6 +112,8 @@ export interface ChatCompletion {
 /** `code` is an integer and equals the HTTP status; `param` is the dotted path of the invalid field, `""`: none. */
 export interface RouterErrorBody {
   error: { code: number; message: string; type: string; param: string; metadata?: Record<string, unknown> };
+  /** Absent: it was not asked for. */
+  openrouter_metadata?: RouterMetadata;
 }
 
 /** Last event of a stream that failed after the headers. If there is `metadata`, clients require `error_type` in it. */
@@ -121,4 +125,6 @@ export interface ErrorChunk {
   provider: string;
   error: { code: number; message: string; metadata?: { error_type: string } & Record<string, unknown> };
   choices: [{ index: 0; delta: { content: '' }; finish_reason: 'error'; native_finish_reason?: string }];
+  /** Absent: it was not asked for. */
+  openrouter_metadata?: RouterMetadata;
 }

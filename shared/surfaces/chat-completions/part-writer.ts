@@ -1,5 +1,6 @@
 import type { AnswerAudio, ReasoningDetail, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart, ResponseMetadata } from '../../contracts/router/provider-part.ts';
+import { type RouterMetadata, withMetadata } from '../../contracts/router/router-metadata.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { EventHead, PartWriter, Template } from '../surface.ts';
 import { imageOf } from './image-of.ts';
@@ -47,12 +48,12 @@ export class ChunkWriter implements PartWriter {
     return `${chunkStart(this.#head)},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
   }
 
-  done(answer: Answer, usage: Usage): string {
+  done(answer: Answer, usage: Usage, metadata?: RouterMetadata): string {
     const reasons = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
     const role = this.#role();
     const start = chunkStart(this.#head, answer.metadata);
     const finish = `${start}${DELTA_START}{"content":""},${reasons}}]}\n\n`;
-    const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
+    const last = `${withMetadata(`${start},"choices":[],"usage":${JSON.stringify(usage)}}`, metadata)}\n\n`;
     return `${role}${finish}${last}${END_MARKER}`;
   }
 

@@ -1,5 +1,6 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../../contracts/router/provider-part.ts';
+import { type RouterMetadata, withMetadata } from '../../contracts/router/router-metadata.ts';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Answer } from '../answer.ts';
 import type { AnswerHead, PartWriter, Template } from '../surface.ts';
@@ -67,17 +68,17 @@ export class EventWriter implements PartWriter {
     return '';
   }
 
-  done(answer: Answer, usage: Usage): string {
+  done(answer: Answer, usage: Usage, metadata?: RouterMetadata): string {
     const { status, reason } = endingOf(answer);
     this.#end(status === 'completed' ? status : 'incomplete');
-    this.#respond(`response.${status}`, { status, reason, usage });
+    this.#respond(`response.${status}`, { status, reason, usage, metadata });
     return `${this.#events.take()}${END_MARKER}`;
   }
 
-  failed({ error }: RouterErrorBody, usage: Usage | null): string {
+  failed({ error, openrouter_metadata: metadata }: RouterErrorBody, usage: Usage | null): string {
     this.#end('incomplete');
-    if (this.#head.failures === 'response.error') this.#events.emit('response.error', JSON.stringify({ error: errorFieldOf(error) }));
-    else this.#respond('response.failed', { status: 'failed', error, usage });
+    if (this.#head.failures === 'response.error') this.#events.emit('response.error', withMetadata(JSON.stringify({ error: errorFieldOf(error) }), metadata));
+    else this.#respond('response.failed', { status: 'failed', error, usage, metadata });
     return `${this.#events.take()}${END_MARKER}`;
   }
 

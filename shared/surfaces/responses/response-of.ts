@@ -1,6 +1,7 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ChatRequest, ChatTool } from '../../contracts/router/chat-request.ts';
 import type { OutputItem, ResponseObject, ResponseStatus } from '../../contracts/router/response-object.ts';
+import { type RouterMetadata, withMetadata } from '../../contracts/router/router-metadata.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead } from '../surface.ts';
 import { errorFieldOf } from './error-code.ts';
@@ -30,10 +31,12 @@ interface ResponseState {
   usage: Usage | null;
   /** The tier that served it; null: not known. */
   serviceTier: string | null;
+  /** Absent: it was not asked for. */
+  metadata?: RouterMetadata | undefined;
 }
 
 /** JSON of the response object. @param stated from `statedIn`, made once per answer */
-export function responseJson(head: AnswerHead, stated: string, { status, output, reason = null, error, usage, serviceTier }: ResponseState): string {
+export function responseJson(head: AnswerHead, stated: string, { status, output, reason = null, error, usage, serviceTier, metadata }: ResponseState): string {
   const response: Record<string, unknown> = {
     id: head.id,
     object: 'response',
@@ -50,7 +53,7 @@ export function responseJson(head: AnswerHead, stated: string, { status, output,
     service_tier: serviceTier,
     usage: usage === null ? null : responseUsageOf(usage),
   } satisfies Partial<ResponseObject>;
-  return `${JSON.stringify(response).slice(0, -1)},${stated.slice(1)}`;
+  return withMetadata(`${JSON.stringify(response).slice(0, -1)},${stated.slice(1)}`, metadata);
 }
 
 function textIn(output: readonly OutputItem[]): string {

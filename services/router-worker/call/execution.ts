@@ -1,0 +1,59 @@
+import type { TokenStream } from '#bus/bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
+import type { Failure } from '#shared/errors/switchyard-error.ts';
+import type { Answer } from '#shared/surfaces/answer.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
+import type { CallSignal } from '../call-signal.ts';
+import type { CallObserver } from './attempt.ts';
+import type { Choice } from './candidates.ts';
+import type { AttemptEnd, Bill } from './usage.ts';
+
+/** The result of a call, which an actor gets as a command. */
+export type CallResult =
+  | {
+      type: 'completed';
+      text: string;
+      /** `arguments` is the model's text, which need not be JSON. */
+      toolCalls: { id: string; name: string; arguments: string }[];
+      model: string;
+      provider: string;
+      finishReason: string;
+      usage: { promptTokens: number; completionTokens: number };
+      /** Absent without prices. */
+      costUsd?: number;
+    }
+  | { type: 'failed'; failure: Failure };
+
+export interface Execution {
+  call: RouterCall;
+  surface: Surface;
+  /** Delivery number of the work item. */
+  attempt: number;
+  /** Its reason is a SwitchyardError. */
+  signal: CallSignal;
+  /** False once the lease is lost: another worker may publish for this call. */
+  mayPublish(): boolean;
+  tokens: Pick<TokenStream, 'publish'>;
+  /** Their subject. */
+  framesAt: string;
+  nowMs: number;
+  /** Called once, before the first attempt; not for a request that no decision was made about. */
+  decided?(choice: Choice): void;
+  /** Called per attempt; with `capturesContent` the answer has text. */
+  attempted?: CallObserver['attempted'];
+  /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
+  ending?(ending: Ending): Promise<void> | null;
+  capturesContent?: boolean;
+  /** `errors` of the router's file. */
+  failures?: FailureEvent;
+}
+
+/** How a call has ended. */
+export interface Ending {
+  how: AttemptEnd;
+  /** Of the endpoint that answered or was asked last; null: none was asked, or nothing came of it. */
+  bill: Bill | null;
+  /** As the bill's; null with it. */
+  answer: Answer | null;
+}
