@@ -142,6 +142,14 @@ describe('the draw', () => {
   });
 });
 
+it('router-facts 5.1: an explicit sort puts only endpoints behind that would fail', () => {
+  const config = configOf({ cheap: '1', dear: '9' });
+  const sorted = { provider: { sort: 'price' as const } };
+
+  expect(ordersOf(config, 1, sorted, { health: down('cheap') })).toEqual([['cheap', 'dear']]);
+  expect(ordersOf(config, 1, sorted, { health: open('cheap') })).toEqual([['dear', 'cheap']]);
+});
+
 describe('the order of the file', () => {
   it('is kept for a model that demands it, but for endpoints with an outage', () => {
     const config = configOf({ dear: '9', free: '0', unknown: null }, { order: 'file' });

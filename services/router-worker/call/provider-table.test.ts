@@ -57,7 +57,7 @@ const speeds: Record<string, [tokensPerSecond: number | null, firstTokenSeconds:
 const health: HealthView = {
   of: ({ tag }): EndpointHealth => {
     const [tokens, seconds] = speeds[tag] ?? [null, null];
-    const tokensPerSecond = alike(tokens);
+    const tokensPerSecond = tag === 'east/turbo' ? { p50: 120, p75: 80, p90: 40, p99: 20 } : alike(tokens);
     // One in ten requests has a slow start at the variant.
     const firstTokenSeconds = tag === 'east/turbo' ? { p50: 0.3, p75: 0.4, p90: 3, p99: 4 } : alike(seconds);
     return { isHealthy: true, isOpen: false, tokensPerSecond, firstTokenSeconds };
@@ -131,6 +131,7 @@ const rows: readonly [field: keyof Provider | 'none', request: Partial<ChatReque
   ['max_price', { ...web({ enabled: false }), provider: { max_price: { web_search: 0 } } }, ALL],
   ['preferred_min_throughput', { provider: { preferred_min_throughput: 50 } }, ['east/turbo', 'west', 'east', 'north', 'south']],
   ['preferred_min_throughput', { provider: { preferred_min_throughput: 1_000 } }, ALL],
+  ['preferred_min_throughput', { provider: { preferred_min_throughput: { p50: 50, p99: 30 } } }, ['west', 'east', 'east/turbo', 'north', 'south']],
   ['preferred_max_latency', { provider: { preferred_max_latency: 0.5 } }, ['east/turbo', 'north', 'east', 'west', 'south']],
   ['preferred_max_latency', { provider: { preferred_max_latency: { p50: 0.5, p90: 1 } } }, ['north', 'east', 'east/turbo', 'west', 'south']],
   ['preferred_max_latency', { models: ['b/two'], provider: { preferred_max_latency: 0.2, sort: { partition: 'none' } } }, ['local', ...ALL]],
