@@ -110,4 +110,36 @@ describe('the client of @openrouter/sdk 1.3', () => {
     expect(chunks.at(-1)).toMatchObject({ error: { code: 502, metadata: { errorType: 'provider_unavailable' } }, choices: [{ finishReason: 'error' }] });
     expect((await wholeOf()).choices[0]).toMatchObject({ finishReason: 'error', message: { content: 'Half an ' } });
   });
+
+  it('reads where a call went, whole, streamed and in an error', async () => {
+    const wish = { xOpenRouterMetadata: 'enabled' as const };
+    const metadata = { requested: MODEL, strategy: 'direct', region: null, attempt: 1, isByok: false };
+    router.upstream.replyWith({ chunks: answers.richAnswer });
+    const whole = await client().chat.send({ ...wish, chatRequest: { ...asked, stream: false } });
+    expect(whole).toMatchObject({
+      openrouterMetadata: {
+        ...metadata,
+        endpoints: { total: 1, available: [{ provider: 'Loopback', model: MODEL, selected: true }] },
+        attempts: [{ provider: 'Loopback', model: MODEL, status: 200 }],
+      },
+    });
+
+    const last = [];
+    for await (const chunk of (await client().chat.send({ ...wish, chatRequest: { ...asked, stream: true } })) as AsyncIterable<ChatStreamChunk>)
+      last.push(chunk);
+    expect(last.at(-1)).toMatchObject({ choices: [], openrouterMetadata: metadata });
+
+    router.upstream.replyWith({ chunks: answers.brokenAnswer });
+    const broken = [];
+    for await (const chunk of (await client().chat.send({ ...wish, chatRequest: { ...asked, stream: true } })) as AsyncIterable<ChatStreamChunk>)
+      broken.push(chunk);
+    expect(broken.at(-1)).toMatchObject({ error: { code: 502 }, openrouterMetadata: metadata });
+
+    router.upstream.replyWith(answers.refusal);
+    const error = await client()
+      .chat.send({ ...wish, chatRequest: { ...asked, stream: false } })
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TooManyRequestsResponseError);
+    expect(error).toMatchObject({ openrouterMetadata: { requested: MODEL, attempt: 1, attempts: [{ status: 429 }] } });
+  });
 });

@@ -101,3 +101,15 @@ describe.each(clients)('the client of @openrouter/sdk %s', (version, open) => {
     }
   });
 });
+
+it('the client of @openrouter/sdk 1.3.19 reads where a response went, whole and streamed', async () => {
+  const client = new OpenRouter({ apiKey: router.apiKey, serverURL: router.baseUrl, retryConfig: { strategy: 'none' } });
+  const wish = { xOpenRouterMetadata: 'enabled' as const };
+  router.upstream.replyWith({ chunks: answers.richAnswer });
+  const whole = await client.responses.send({ ...wish, responsesRequest: { ...asked, stream: false } });
+  const events = [];
+  for await (const one of (await client.responses.send({ ...wish, responsesRequest: { ...asked, stream: true } })) as AsyncIterable<unknown>) events.push(one);
+
+  expect(whole).toMatchObject({ openrouterMetadata: { requested: MODEL, endpoints: { available: [{ provider: 'Loopback', selected: true }] } } });
+  expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { openrouterMetadata: { requested: MODEL, attempt: 1 } } });
+});
