@@ -101,8 +101,8 @@ describe('the decision of a record', () => {
   });
 
   it('says at which places the endpoints of the attempts were, and of endpoints with one name which', () => {
-    const twins = parsed([{ id: 'a/one', endpoints: [plain('local'), plain('local')] }]);
-    const choice = chosen(twins);
+    const alike = parsed([{ id: 'a/one', endpoints: [plain('local'), plain('local')] }]);
+    const choice = chosen(alike);
 
     expect(recordedDecisionOf(choice, attemptsOf(choice, 0, 0, 1))).toMatchObject({ tried: [0, 0, 1], candidates: [{}, {}] });
   });
