@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from './helpers/eventually.ts';
 import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
 
 const endpoint = (provider: string, price: string) => ({ provider, upstream_model: provider, prices: { prompt: price, completion: price } });
@@ -53,10 +54,13 @@ async function complete(content: string, fields: object = {}, headers: object = 
   return { id: response.headers.get('x-generation-id') ?? '', body: (await response.json()) as Answer };
 }
 
-async function generationOf(id: string) {
-  const response = await fetch(`${router.url}/api/v1/generation?id=${id}`, { headers: { authorization: 'Bearer sk-one' } });
-  const { data } = (await response.json()) as { data: { routing: Routing; provider_responses: { endpoint_id: string; status: number }[] } };
-  return data;
+/** Its row is written behind the call. */
+function generationOf(id: string) {
+  return eventually(async () => {
+    const response = await fetch(`${router.url}/api/v1/generation?id=${id}`, { headers: { authorization: 'Bearer sk-one' } });
+    const { data } = (await response.json()) as { data?: { routing: Routing; provider_responses: { endpoint_id: string; status: number }[] } };
+    return data;
+  });
 }
 
 /** The values of a stream's events, without the end mark. */
@@ -132,10 +136,11 @@ describe('a call says why it went where it went', () => {
 
   it('when nothing was to decide, although its record has next to nothing of it', async () => {
     const { id, body } = await complete('Hello!', { model: 'b/alone' });
+    const { routing } = await generationOf(id);
     const { rows } = await router.database.query<{ record: { decision: unknown } }>('select record from usage_ledger where generation_id = $1', [id]);
 
     expect(body.openrouter_metadata).toMatchObject({ attempt: 1, endpoints: { total: 1 } });
-    expect((await generationOf(id)).routing).toMatchObject({
+    expect(routing).toMatchObject({
       strategy: 'single',
       endpoints: { total: 1, available: [{ endpoint: 'b/alone@cheap', selected: true }] },
     });
