@@ -87,7 +87,9 @@ beforeEach(() => {
 });
 
 const ask = (dialect: DialectName, stream: boolean) => {
-  const body = { model: `${dialect}/model`, stream, messages: [{ role: 'user', content: 'hi' }] };
+  // The default order is a draw.
+  const provider = { order: [`${dialect}-a`, `${dialect}-b`] };
+  const body = { model: `${dialect}/model`, provider, stream, messages: [{ role: 'user', content: 'hi' }] };
   const posted = post(`${router.url}/api/v1/chat/completions`, body, { authorization: `Bearer ${KEY}` });
   // The connection is the test's to close.
   posted.answer.catch(() => {});
