@@ -10,7 +10,7 @@ const ENDPOINTS = 64;
 /** @type {ChatRequest['messages']} */
 const messages = [
   { role: 'system', content: 'You are a helpful assistant of a shop.' },
-  { role: 'user', content: 'Where is my order? I made it a week ago and have heard nothing since.' },
+  { role: 'user', content: 'Where is my order? I made it a week ago and it has not come.' },
 ];
 
 /** Each filter is asked for, and each leaves every endpoint. @type {ChatRequest['provider']} */

@@ -12,7 +12,7 @@ const policy = (trains: boolean, retains: boolean) => ({ data_policy: { trains, 
 const base = { kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' };
 
 /**
- * One model at five places, each with what the rows below tell apart. `east` and its variant differ in speed alone; `west` is cheap and trains, `north` keeps
+ * One model at five places, each with what the rows below distinguish. `east` and its variant differ in speed alone; `west` is cheap and trains, `north` keeps
  * nothing and is dear, nothing is known of `south`.
  */
 const config = routerConfig.parse({
@@ -76,7 +76,7 @@ const recording = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'w
 const text = { type: 'text', text: 'what is it?' };
 const web = (fields: object = {}) => ({ plugins: [{ id: 'web' as const, ...fields }] });
 
-/** Every row of the contract's table `provider`: the field, a request, and who serves it in which order. */
+/** Every row of the contract's table `provider`: the field, a request, and the endpoints that serve it in order. */
 const rows: readonly [field: keyof Provider | 'none', request: Partial<ChatRequest> & { provider?: Provider }, tags: readonly string[]][] = [
   ['none', {}, ALL],
   ['allow_fallbacks', { provider: { allow_fallbacks: true } }, ALL],
