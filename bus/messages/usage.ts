@@ -71,6 +71,9 @@ export const usageRecord = z.object({
 });
 export type UsageRecord = z.infer<typeof usageRecord>;
 
+/** Of most records. */
+const NOTHING_DECIDED = ',"decision":null';
+
 /** The text of a record: what `JSON.stringify` makes of it, at a third of the cost, and in the order that `ledgerFieldsIn` reads. */
 export function usageRecordText(record: UsageRecord): string {
   const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled, searches } = record;
@@ -84,7 +87,7 @@ export function usageRecordText(record: UsageRecord): string {
   const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}${searches === undefined ? '' : `,"searches":${searches}`}`;
   const end = `"finishReason":${quoted(finishReason)},"nativeFinishReason":${quoted(nativeFinishReason)}`;
   const caller = `"sessionId":${quoted(sessionId)},"user":${quoted(user)},"metadata":${JSON.stringify(metadata)},"serviceTier":${quoted(serviceTier)}`;
-  const why = decision === undefined ? '' : `,"decision":${JSON.stringify(decision)}`;
+  const why = decision === undefined ? '' : decision === null ? NOTHING_DECIDED : `,"decision":${JSON.stringify(decision)}`;
   return `{${head},${served},"tokens":${counts},"costNano":${costNano},${call},${answer},"attempts":[${attempts.map(attemptText).join(',')}],${end},${caller}${why}}`;
 }
 
