@@ -135,9 +135,9 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
       const { callerKey } = request;
+      const newCall = { setup, callId, deadlineAtMs, request: asked, embedding };
       // no fail point: inside
-      const allowed =
-        callerKey === null || !isLimited(callerKey) ? null : await allowCall({ setup, callId, deadlineAtMs, request: asked, embedding }, callerKey, deps);
+      const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall(newCall, callerKey, deps);
       const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
       if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
