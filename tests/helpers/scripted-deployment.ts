@@ -32,7 +32,7 @@ export interface ScriptedDeployment extends ScriptedProviders {
 }
 
 /**
- * Opens the upstreams. The model `test/<provider>` has one endpoint; `test/<one>-<other>` has two, tried in this order. The sample agent
+ * Opens the upstreams. The model `test/<provider>` has one endpoint; `test/<one>-<other>` has two. The sample agent
  * keeps its scripted model.
  */
 export async function openScriptedProviders(): Promise<ScriptedProviders> {
@@ -94,7 +94,9 @@ export function plannedRequests(scripts: Plan['scripts'], options: Pick<Plan, 'n
   return { name: `call-${process.pid}-${calls}`, scripts, ...options };
 }
 
-/** The body of a request for it. */
+/** The body of a request for it. Two providers are named in their order, in which no health of theirs moves them. */
 export function requestFor(plan: Plan, model: string, stream: boolean) {
-  return { model: `test/${model}`, stream, messages: [{ role: 'user', content: JSON.stringify(plan) }] };
+  const order = model.split('-');
+  const provider = order.length === 1 ? {} : { provider: { order } };
+  return { model: `test/${model}`, stream, ...provider, messages: [{ role: 'user', content: JSON.stringify(plan) }] };
 }
