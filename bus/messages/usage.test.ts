@@ -120,6 +120,8 @@ it('has the same fields for the ledger whether its text is parsed or only its he
       heads += 1;
       expect(written).toMatchObject(fields);
     }),
+    // One record in some forty has no text that needs an escape.
+    { numRuns: 2_000 },
   );
   expect(heads).toBeGreaterThan(0);
   expect(ledgerFieldsIn(usageRecordText(record))).toMatchObject({ generationId: 'gen-g1-01', keyId: 'one', reserved: true, costNano: 15 });

@@ -6,8 +6,8 @@ import { closedBaseUrl, openDeafUpstream, openScriptedUpstream } from '../upstre
 import type { DeploymentUnderTest } from './deployment-under-test.ts';
 import { freeFolder } from './free-folder.ts';
 
-/** Both limits: until the first token, and between two reads. Long enough for an upstream on a busy machine. */
-const SILENCE_MS = 5_000;
+/** Both limits: until the first token, and between two reads. Long enough for an upstream on a busy machine, and before a gateway sends its headers. */
+const SILENCE_MS = 10_000;
 /** Another key of the deployment. */
 export const OTHER_KEY = 'sk-other-0123456789';
 
