@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { errorReply } from '../services/router-gateway/plugins/error-reply.ts';
 import { openWireUpstream, type WireUpstream } from './clients/wire-upstream.ts';
+import { failingRouter } from './helpers/failing-router.ts';
 import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
 import { openDeafUpstream, type UnresponsiveUpstream } from './upstreams/scripted-upstream.ts';
 
@@ -18,24 +19,7 @@ let hasty: RouterInProcess;
 beforeAll(async () => {
   upstream = await openWireUpstream();
   deaf = await openDeafUpstream();
-  const config = {
-    providers: [
-      { slug: 'loopback', name: 'Loopback', kind: 'openai-compatible', base_url: upstream.baseUrl },
-      { slug: 'deaf', kind: 'openai-compatible', base_url: deaf.baseUrl },
-    ],
-    models: [
-      { id: 'loop/back', endpoints: [{ provider: 'loopback', upstream_model: 'upstream-model', prices: { prompt: '1', completion: '1' } }] },
-      { id: 'deaf/model', endpoints: [{ provider: 'deaf', upstream_model: 'upstream-model' }] },
-    ],
-    keys: [
-      { id: 'free', key: '${KEY_FREE}' },
-      { id: 'spent', key: '${KEY_SPENT}', limit: '0' },
-      { id: 'rated', key: '${KEY_RATED}', limits: { requests_per_minute: 1 } },
-      { id: 'off', key: '${KEY_OFF}', disabled: true },
-      { id: 'manager', key: '${KEY_MANAGER}', management: true },
-    ],
-  };
-  const variables = Object.fromEntries(Object.entries(KEYS).map(([id, secret]) => [`KEY_${id.toUpperCase()}`, secret]));
+  const { config, variables } = failingRouter({ upstreamUrl: upstream.baseUrl, deafUrl: deaf.baseUrl, keys: KEYS });
   router = await openRouterInProcess({ config, variables });
   hasty = await openRouterInProcess({ config: { ...config, timeouts: { connect_ms: 60_000, total_ms: TOTAL_MS } }, variables });
 });
