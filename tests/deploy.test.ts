@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
+import { folderSource } from '../shared/config/folder-source.ts';
 import { loadBundle } from '../shared/config/load-bundle.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { openManagementListener } from '../shared/lifecycle/management-listener.ts';
@@ -73,7 +74,7 @@ describe('the services', () => {
     }
     await expect(loadRouterConfig(exampleFiles.routerConfigPath, dotEnv, { secrets: 'all', provider: providerBlock })).resolves.toBeDefined();
     const documentsPath = join(dirname(exampleFiles.manifestPath), 'documents');
-    await expect(loadBundle({ manifestPath: exampleFiles.manifestPath, documentsPath, environment: dotEnv })).resolves.toBeDefined();
+    await expect(loadBundle({ manifestPath: exampleFiles.manifestPath, documents: folderSource(documentsPath), environment: dotEnv })).resolves.toBeDefined();
   });
 
   it('reach the stores by the names, users and passwords that these have', () => {

@@ -5,6 +5,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
@@ -27,7 +28,7 @@ await runProcess({
     // Stored for the turns to come. Of the key of model calls only its hash leaves this process.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
-      documentsPath: config.documentsPath,
+      documents: folderSource(config.documentsPath),
       environment,
       credentials: ['traces.backend.api_key', 'llms.api_key'],
       publicBaseUrl: config.publicBaseUrl,

@@ -4,6 +4,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { folderSource } from '#shared/config/folder-source.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
@@ -29,7 +30,7 @@ await runProcess({
     releasers.add('public port', () => port.close());
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
-      documentsPath: config.documentsPath,
+      documents: folderSource(config.documentsPath),
       environment,
       publicBaseUrl: config.publicBaseUrl,
     });

@@ -3,6 +3,7 @@ import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
@@ -24,7 +25,7 @@ await runProcess({
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
-      documentsPath: config.documentsPath,
+      documents: folderSource(config.documentsPath),
       environment,
       credentials,
       publicBaseUrl: config.publicBaseUrl,

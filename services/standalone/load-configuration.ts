@@ -1,4 +1,5 @@
 import { providerBlock } from '#services/router-worker/providers/registry.ts';
+import { folderSource } from '#shared/config/folder-source.ts';
 import { type LoadedBundle, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { type LoadedRouterConfig, loadedRouterConfig } from '#shared/config/loaded-router-config.ts';
@@ -45,7 +46,7 @@ export async function loadConfiguration(config: Paths, { environment, given }: E
       ? loadedRouterConfig(checkRouterConfig(builtInRouterConfig, environment, use), builtInRouterConfig)
       : await loadRouterConfig(routerConfigPath, environment, use);
   const routerConfig = router.config;
-  const bundle = await loadBundle({ manifestPath, documentsPath, environment: isSampleAgent ? environment : given, publicBaseUrl });
+  const bundle = await loadBundle({ manifestPath, documents: folderSource(documentsPath), environment: isSampleAgent ? environment : given, publicBaseUrl });
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
   const unpriced = routerConfigPath === null ? priceWarnings(routerConfig, prices) : [];

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../storage/database.ts';
 import { BundleCache } from './bundle-cache.ts';
 import { bundleStore } from './bundle-store.ts';
+import { folderSource } from './folder-source.ts';
 import { loadBundle } from './load-bundle.ts';
 
 /** As many as the cache holds. */
@@ -18,7 +19,7 @@ describe('BundleCache', () => {
     const folder = new URL('../../examples/acme-support/', import.meta.url);
     const loaded = await loadBundle({
       manifestPath: fileURLToPath(new URL('manifest.yaml', folder)),
-      documentsPath: fileURLToPath(new URL('documents', folder)),
+      documents: folderSource(fileURLToPath(new URL('documents', folder))),
       environment: { AGENT_API_KEY: 'a', ROUTER_API_KEY: 'b', PLATFORM_PUBLIC_KEY: 'c', PLATFORM_SECRET_KEY: 'd' },
     });
     body = loaded.body;

@@ -5,6 +5,7 @@ import { migrate } from '../storage/migrate.ts';
 import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
 import { bundleBody, hashOf } from './bundle-body.ts';
 import { bundleStore, storeBundle } from './bundle-store.ts';
+import { folderSource } from './folder-source.ts';
 import { type LoadedBundle, loadBundle } from './load-bundle.ts';
 
 describe('bundle store', () => {
@@ -17,7 +18,7 @@ describe('bundle store', () => {
     const folder = new URL('../../examples/acme-support/', import.meta.url);
     bundle = await loadBundle({
       manifestPath: fileURLToPath(new URL('manifest.yaml', folder)),
-      documentsPath: fileURLToPath(new URL('documents', folder)),
+      documents: folderSource(fileURLToPath(new URL('documents', folder))),
       environment: { AGENT_API_KEY: 'a', ROUTER_API_KEY: 'b', PLATFORM_PUBLIC_KEY: 'c', PLATFORM_SECRET_KEY: 'd' },
     });
   }, 60_000);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { routine } from '../contracts/documents/routine.ts';
 import { checkSchemas } from './check-schemas.ts';
+import { folderSource } from './folder-source.ts';
 import { loadBundle } from './load-bundle.ts';
 import { sentenceOf } from './problems.ts';
 
@@ -69,7 +70,7 @@ describe('checkSchemas', () => {
     try {
       for (const name of ['prompts', 'routines']) await mkdir(join(folder, name));
       for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), JSON.stringify(content));
-      const loading = loadBundle({ manifestPath: join(folder, 'manifest.json'), documentsPath: folder, environment: { KEY: 'secret' } });
+      const loading = loadBundle({ manifestPath: join(folder, 'manifest.json'), documents: folderSource(folder), environment: { KEY: 'secret' } });
 
       await expect(loading).rejects.toThrow(/routines\/triage\.json: output_schema\.patternProperties\."\(a\)\\\\1": must not refer back/);
     } finally {

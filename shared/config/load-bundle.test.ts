@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { folderSource } from './folder-source.ts';
 import { agentApiKey, type LoadedBundle, loadBundle } from './load-bundle.ts';
 
 const environment = {
@@ -75,7 +76,7 @@ describe('loadBundle', () => {
   }
 
   async function loadFrom(folder: string, given: Record<string, string> = environment): Promise<LoadedBundle> {
-    return loadBundle({ manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents'), environment: given });
+    return loadBundle({ manifestPath: join(folder, 'manifest.yaml'), documents: folderSource(join(folder, 'documents')), environment: given });
   }
 
   async function load(files: Files, given: Record<string, string> = environment): Promise<LoadedBundle> {
@@ -188,7 +189,7 @@ describe('loadBundle', () => {
         'documents/prompts/acme.yaml': prompt,
         'manifest.yaml': manifestWith({}, { platform: { ...manifest.agent_config.platform, base_url: 'https://platform.example/' } }),
       });
-      const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents'), environment };
+      const paths = { manifestPath: join(folder, 'manifest.yaml'), documents: folderSource(join(folder, 'documents')), environment };
       const refusal = /1 error:\n.*agent_config\.platform\.base_url: must be the address of this deployment.*remove it, or set PUBLIC_BASE_URL/;
 
       await expect(loadBundle(paths)).rejects.toThrow(refusal);
@@ -434,7 +435,7 @@ describe('loadBundle', () => {
 
   it('DESIGN 10: a process requires only the credentials that it uses', async () => {
     const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifestWith({}) });
-    const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents') };
+    const paths = { manifestPath: join(folder, 'manifest.yaml'), documents: folderSource(join(folder, 'documents')) };
     const whole = await loadFrom(folder);
 
     expect(await loadBundle({ ...paths, environment: {}, credentials: [] })).toEqual(whole);

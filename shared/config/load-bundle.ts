@@ -4,14 +4,15 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { blocksWithoutEffect } from './blocks-without-effect.ts';
 import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
 import { type Credential, checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
+import { checkDocuments } from './check-documents.ts';
 import { checkReferences } from './check-references.ts';
 import { checkRelationships } from './check-relationships.ts';
 import { checkSchemas } from './check-schemas.ts';
+import type { DocumentSource } from './document-source.ts';
 import { outlineOf } from './manifest-outline.ts';
 import { type Named, type NamedDocuments, namedDocuments, type Report } from './named-documents.ts';
 import { check, configInvalid, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
-import { readDocuments } from './read-documents.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
 /** An agent's resolved configuration; fixed for the whole of a turn or run. */
@@ -28,7 +29,7 @@ export interface LoadedBundle extends Bundle {
 
 interface LoadBundleOptions {
   manifestPath: string;
-  documentsPath: string;
+  documents: DocumentSource;
   environment: Environment;
   /** The credentials that this process needs; absent: all, and the secrets of routines' webhooks. */
   credentials?: readonly Credential[];
@@ -38,11 +39,11 @@ interface LoadBundleOptions {
 
 /**
  * Reads the manifest and its documents, and checks them against each other and the environment.
- * @throws `config.invalid` listing every error, one line each, in the manifest and in every file of the documents folder
+ * @throws `config.invalid` listing every error, one line each, in the manifest and in every document that the source has read
  */
 export async function loadBundle({
   manifestPath,
-  documentsPath,
+  documents: source,
   environment,
   credentials: used,
   publicBaseUrl = null,
@@ -50,15 +51,20 @@ export async function loadBundle({
   const { value, problems: unreadable } = await readDocumentFile(manifestPath);
   const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
   const credentials = checkCredentials(value, environment, used);
-  const read = await readDocuments(documentsPath);
-  const inManifest = (line: string) => `${manifestPath}: ${line}`;
-  const platformProblems = manifest === null ? [] : foreignPlatformProblems(manifest.agent_config.platform.base_url, publicBaseUrl);
-  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...platformProblems].map(inManifest), ...read.problems];
-
   // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
+  const read = await source.read(outline);
+  const { found, problems: inDocuments } = checkDocuments(read.documents);
+  const inManifest = (line: string) => `${manifestPath}: ${line}`;
+  const platformProblems = manifest === null ? [] : foreignPlatformProblems(manifest.agent_config.platform.base_url, publicBaseUrl);
+  const problems = [
+    ...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...platformProblems].map(inManifest),
+    ...read.problems,
+    ...inDocuments,
+  ];
+
   const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, expected: message })}`);
-  const named = outline === null ? null : namedDocuments(outline, read.found, manifestPath, report);
+  const named = outline === null ? null : namedDocuments(outline, found, manifestPath, report);
   if (outline !== null && named !== null) {
     checkReferences(outline, named, manifestPath, report);
     checkRelationships(outline, named, manifestPath, report);

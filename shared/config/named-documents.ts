@@ -1,8 +1,9 @@
 import type { DocumentReference } from '../contracts/documents/document.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import type { Documents } from './bundle-body.ts';
+import type { Found, FoundDocuments } from './check-documents.ts';
+import { documentFolders } from './document-kinds.ts';
 import type { ManifestOutline, Reference } from './manifest-outline.ts';
-import { documentFolders, type Found, type FoundDocuments } from './read-documents.ts';
 
 export type Report = (file: string, path: readonly PropertyKey[], message: string) => void;
 

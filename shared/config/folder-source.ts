@@ -1,18 +1,9 @@
 import { opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { z } from 'zod';
-import { glossary } from '../contracts/documents/glossary.ts';
-import { macro } from '../contracts/documents/macro.ts';
-import { policy } from '../contracts/documents/policy.ts';
-import { prompt } from '../contracts/documents/prompt.ts';
-import { variableSet } from '../contracts/documents/variable-set.ts';
-import { quotedName } from '../contracts/printed-name.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import type { Documents } from './bundle-body.ts';
-import { checkRoutine } from './check-routine.ts';
-import { type Checked, check, sentenceOf } from './problems.ts';
+import { type DocumentKind, documentFolders } from './document-kinds.ts';
+import type { DocumentSource, DocumentsRead, RawDocument } from './document-source.ts';
 import { readDocumentFile } from './read-document-file.ts';
-import { tolerantNumber, tolerantObject, tolerantText } from './tolerant.ts';
 
 /** Errors must be reported within 10 s of the start, on a slow machine too: about 2 MiB of YAML are parsed per second. */
 const MAX_DOCUMENTS = 2_000;
@@ -21,61 +12,36 @@ const MAX_FOLDER_ENTRIES = 10_000;
 
 const DOCUMENT_FILE = /^[^.].*\.(?:yaml|yml|json)$/i;
 
-/** A document's file; null for each part that could not be read. */
-export interface Found<Document> {
-  file: string;
-  id: string | null;
-  version: number | null;
-  document: Document | null;
+/** `<folder>/{prompts,routines,policies,glossaries,macros,variable-sets}/*.{yaml,yml,json}`, one document per file. A missing subfolder is empty. */
+export function folderSource(folder: string): DocumentSource {
+  return { read: () => readFolder(folder) };
 }
 
-export type FoundDocuments = { [Kind in keyof Documents]: Found<Documents[Kind][number]>[] };
-
-export const documentFolders = {
-  prompts: 'prompts',
-  routines: 'routines',
-  policies: 'policies',
-  glossaries: 'glossaries',
-  macros: 'macros',
-  variable_sets: 'variable-sets',
-} as const satisfies Record<keyof Documents, string>;
-
-export interface DocumentsRead {
-  found: FoundDocuments;
-  problems: string[];
-  warnings: string[];
-}
-
-/**
- * Reads `<folder>/{prompts,routines,policies,glossaries,macros,variable-sets}/*.{yaml,yml,json}`, one document per file. A missing
- * subfolder is empty.
- * @throws `config.invalid` when a limit is exceeded; nothing is read then
- */
-export async function readDocuments(folder: string): Promise<DocumentsRead> {
+/** All of them, whatever the manifest names, so that errors in any are reported. */
+async function readFolder(folder: string): Promise<DocumentsRead> {
   const top = await entriesOf(folder);
   const problems = top === null ? [`${folder}: the folder does not exist`] : [];
   const listed = await listFiles(folder);
   checkTotals(folder, listed);
-  const read = <Document>(kind: keyof Documents, schema: z.ZodType<Document>) => readKind(listed[kind], (value) => check(schema, value), problems);
-  const found: FoundDocuments = {
-    prompts: await read('prompts', prompt),
-    routines: await readKind(listed.routines, checkRoutine, problems),
-    policies: await read('policies', policy),
-    glossaries: await read('glossaries', glossary),
-    macros: await read('macros', macro),
-    variable_sets: await read('variable_sets', variableSet),
+  const documents = {
+    prompts: await readKind(listed.prompts),
+    routines: await readKind(listed.routines),
+    policies: await readKind(listed.policies),
+    glossaries: await readKind(listed.glossaries),
+    macros: await readKind(listed.macros),
+    variable_sets: await readKind(listed.variable_sets),
   };
-  return { found, problems, warnings: ignoredFolders(folder, top ?? []) };
+  return { documents, problems, warnings: ignoredFolders(folder, top ?? []) };
 }
 
 interface ListedFile {
   path: string;
   sizeBytes: number;
 }
-type ListedFiles = { [Kind in keyof Documents]: ListedFile[] };
+type ListedFiles = { [Kind in DocumentKind]: ListedFile[] };
 
 async function listFiles(folder: string): Promise<ListedFiles> {
-  const list = (kind: keyof Documents) => filesIn(join(folder, documentFolders[kind]));
+  const list = (kind: DocumentKind) => filesIn(join(folder, documentFolders[kind]));
   return {
     prompts: await list('prompts'),
     routines: await list('routines'),
@@ -140,28 +106,10 @@ function tooMany(folder: string): SwitchyardError {
   return new SwitchyardError('config.invalid', `${folder} contains more than ${MAX_DOCUMENTS} documents`);
 }
 
-const identity = tolerantObject({ id: tolerantText, version: tolerantNumber });
-
-async function readKind<Document>(
-  files: readonly ListedFile[],
-  checked: (value: unknown) => Checked<Document>,
-  problems: string[],
-): Promise<Found<Document>[]> {
-  const found: Found<Document>[] = [];
-  const fileOf = new Map<string, string>();
-  for (const { path: file } of files) {
-    const { value, problems: unreadable } = await readDocumentFile(file);
-    const { value: document, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : checked(value);
-    problems.push(...[...unreadable, ...wrong.map(sentenceOf)].map((line) => `${file}: ${line}`));
-    const { id, version } = identity.parse(value) ?? { id: null, version: null };
-    if (id !== null && version !== null) {
-      const other = fileOf.get(`${id} ${version}`);
-      if (other === undefined) fileOf.set(`${id} ${version}`, file);
-      else problems.push(`${file}: has the same id and version as ${other}: ${quotedName(id)}, version ${version}`);
-    }
-    found.push({ file, id, version, document });
-  }
-  return found;
+async function readKind(files: readonly ListedFile[]): Promise<RawDocument[]> {
+  const read: RawDocument[] = [];
+  for (const { path: file } of files) read.push({ file, ...(await readDocumentFile(file)) });
+  return read;
 }
 
 /** Warns of unknown subfolders, which are likely misspelt. */
