@@ -3,6 +3,7 @@ import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
+import { RunAcceptance } from './accept-runs.ts';
 import { assemble, type Components } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
@@ -51,17 +52,13 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
 
   const commands = { agent, commandReplies, sessionLog, clock, waits, isKnownSession };
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
-  const triggers = {
-    routines: triggerableRoutines(bundle, config.runs),
-    checkCallbackUrl,
-    maxTimeoutMs: config.runs.maxTimeoutMs,
-    bundleHash: agent.bundleHash,
-  };
+  const routines = triggerableRoutines(bundle, config.runs);
+  const acceptance = new RunAcceptance({ ...traces, runRows, bus, maxTimeoutMs: config.runs.maxTimeoutMs, bundleHash: agent.bundleHash, waits, log });
   addRoutes(app, [
     { routes: [health({ gate })] },
     { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
-    { routes: [triggerRoutine({ ...traces, ...triggers, runRows, sessionLog, bus, waits, log }), runs({ runRows, runStepRows })] },
+    { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
   ]);
 
   const unwatch = metrics.watch('streamsOpen', () => [

@@ -17,7 +17,8 @@ export interface NewRun {
   bundleHash: string;
   input: Record<string, unknown>;
   metadata: Record<string, unknown> | null;
-  callbackUrl: string;
+  /** Null: it has no callback. */
+  callbackUrl: string | null;
   traceId: string;
   traceparent: string | null;
   timeoutMs: number;
