@@ -21,8 +21,10 @@ import { runs } from './routes/runs.ts';
 import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
+import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
 import { agentRules } from './rules.ts';
+import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
 
 /**
  * The agent's HTTP API. Components open when the app becomes ready (`listen` or the first `inject`) and close with it. Order of refusals: 401, 503, 404, 400,
@@ -54,11 +56,13 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const acceptance = new RunAcceptance({ ...traces, runRows, bus, maxTimeoutMs: config.runs.maxTimeoutMs, bundleHash: agent.bundleHash, waits, log });
+  const webhooks = inboundWebhooks(routines);
   addRoutes(app, [
     { routes: [health({ gate })] },
     { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
+    { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance })] },
   ]);
 
   const unwatch = metrics.watch('streamsOpen', () => [

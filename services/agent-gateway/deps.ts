@@ -37,6 +37,8 @@ export interface AgentGatewayDeps {
    * @throws `outbound.refused`
    */
   checkCallbackUrl(url: string, hostAllowlist: readonly string[] | null): void;
+  /** The secret of a webhook, `${VAR_NAME}`, as it is at this moment; null: it is not set. Called at every delivery, so that rotating one needs no restart. */
+  secretNow(reference: string): string | null;
   bus: Bus;
   database: Database;
   cache: Cache;

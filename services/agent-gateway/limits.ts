@@ -4,6 +4,8 @@ export const limits = {
   bodyBytes: 1_024 * 1_024,
   /** 64 of the largest bodies, partial ones included. Parsed they take several times the memory. */
   bufferedBodyBytes: 64 * 1_024 * 1_024,
+  /** Of signed requests, which need no key: 16 of the largest. */
+  bufferedSignedBytes: 16 * 1_024 * 1_024,
   /** A slow sender holds only a socket. */
   requestMs: 30_000,
   /** As long as a subject token may be. */

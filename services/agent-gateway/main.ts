@@ -6,6 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { resolveSecret } from '#shared/config/secret-ref.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -67,7 +68,8 @@ await runProcess({
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock: systemClock };
+    const secretNow = (reference: string) => resolveSecret(reference, environment);
+    const deps = { config, agent, bundle, checkCallbackUrl, secretNow, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };

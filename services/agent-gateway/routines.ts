@@ -1,9 +1,12 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { Routine } from '#shared/contracts/documents/routine.ts';
 import { quotedName } from '#shared/contracts/printed-name.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
-export interface TriggerableRoutine {
+type Autonomous = Extract<Routine, { kind: 'autonomous' }>;
+
+export interface TriggerableRoutine extends Pick<Autonomous['autonomous'], 'webhook'> {
   id: string;
   /** Null: the input is valid. */
   violationOf: Validate;
@@ -38,6 +41,7 @@ export function triggerableRoutines({ body }: Bundle, settings: RunSettings): Re
       id: routine.id,
       violationOf: compileSchema(routine.input_schema),
       callbackUrlAllowlist: routine.callback_url_allowlist,
+      webhook: routine.autonomous.webhook,
       timeoutMs: Math.max(1, Math.round(Math.min(requestedMs, maxTimeoutMs))),
     });
   }

@@ -1,5 +1,6 @@
 import type { RunEnvelope, RunRecord } from '#shared/contracts/agent/run.ts';
 import { runStatus } from '#shared/contracts/agent/run.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { limits } from './limits.ts';
 
@@ -71,6 +72,16 @@ export class RunRows {
   async byKey(routineId: string, idempotencyKey: string): Promise<RunEnvelope | null> {
     const { rows } = await this.#database.query<EnvelopeRow>(SELECT_BY_KEY, [routineId, idempotencyKey]);
     return rows[0] === undefined ? null : envelopeOf(rows[0]);
+  }
+
+  /**
+   * The run that another request has stored first. Rows are kept for weeks, so it exists unless a clock was far off.
+   * @throws `service.no_answer` when it does not
+   */
+  async winnerOf(routineId: string, idempotencyKey: string): Promise<RunEnvelope> {
+    const winner = await this.byKey(routineId, idempotencyKey);
+    if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just been deleted; send the request again');
+    return winner;
   }
 
   async byId(runId: string): Promise<RunRecord | null> {

@@ -15,7 +15,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Living } from '#shared/config/living.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
-import type { Environment } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
@@ -111,7 +111,8 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
+  const secretNow = (reference: string) => resolveSecret(reference, environment);
+  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, secretNow, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];
   // In parallel, to share the time.

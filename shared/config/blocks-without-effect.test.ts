@@ -50,15 +50,14 @@ describe('what a start lists', () => {
     const given = { endpoint: true, agent_config: { runtime: { policy_batch_size: 5 }, context } };
     const steps = [{ kind: 'chat', id: 'a', chat_state: 'Hello' }];
     const talk = routine.parse({ id: 'talk', version: 1, conditions: ['always'], steps });
-    const webhook = { secret_env: '$' + '{SECRET}', header: 'x-signature' };
 
-    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { autonomous: { webhook } })])).toEqual([
+    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual([
       'endpoint (no address is provisioned)',
       'agent_config.runtime.policy_batch_size (no policy is matched)',
       'agent_config.context.preamble (there are no preambles)',
       'agent_config.context.policies (no policy is matched)',
       'routine talk (conversations follow no steps)',
-      'routine triage: autonomous.webhook (/webhooks is not served)',
+      'routine triage: policies (no policy is matched)',
     ]);
   });
 });

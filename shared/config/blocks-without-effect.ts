@@ -30,7 +30,6 @@ export const autonomousBlocks: readonly BlockWithoutEffect[] = [
   { path: 'steps', missing: 'a run has no steps' },
   { path: 'policies', missing: 'no policy is matched' },
   { path: 'conditions', missing: '/webhooks is not served' },
-  { path: 'autonomous.webhook', missing: '/webhooks is not served' },
   { path: 'autonomous.match', missing: '/webhooks is not served' },
 ];
 

@@ -53,6 +53,7 @@ export const errorCatalogue = {
   'run.session_unusable': { status: 500, retryable: false, routerType: 'server', agentCode: 'session_error' },
   'run.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'routine.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
+  'webhook.unsigned': { status: 401, retryable: false, routerType: 'authentication', agentCode: 'unauthorized' },
   'turn.timeout': { status: 500, retryable: true, routerType: 'timeout', agentCode: 'internal' },
   'turn.engine_failed': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
 } as const satisfies Record<string, { status: number; retryable: boolean; routerType: string; agentCode: string }>;

@@ -42,7 +42,7 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
   });
 }
 
-function withoutMark(text: string): string {
+export function withoutMark(text: string): string {
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }
 
@@ -63,7 +63,7 @@ export function bodyIsAnnounced(headers: IncomingHttpHeaders): boolean {
  * Refuses compressed bodies: a few kilobytes may expand to gigabytes, and limits count bytes as received.
  * @throws `request.unsupported_media` for any encoding but `identity`
  */
-function refuseEncodedBody(headers: IncomingHttpHeaders): void {
+export function refuseEncodedBody(headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
   throw new SwitchyardError('request.unsupported_media', 'the request has a Content-Encoding: send the body uncompressed, without this header');

@@ -2,6 +2,13 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its requests carry a signature, which the route checks, in place of the agent's key. */
+    isSigned?: boolean;
+  }
+}
+
 /** Compares hashes, in constant time. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
   const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');
@@ -15,7 +22,8 @@ export function bearerCheck(apiKey: string): (authorization: string | undefined)
 /** Refuses requests without the agent's key, also for unknown addresses: no route can be probed. */
 export function requireAgentKey(app: FastifyInstance, hasKey: (authorization: string | undefined) => boolean): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    const mayPass = request.routeOptions.config.isPublic === true || hasKey(request.headers.authorization);
+    const { isPublic, isSigned } = request.routeOptions.config;
+    const mayPass = isPublic === true || isSigned === true || hasKey(request.headers.authorization);
     done(mayPass ? undefined : unauthorized());
   });
 }

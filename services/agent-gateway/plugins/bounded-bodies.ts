@@ -15,17 +15,18 @@ declare module 'fastify' {
 }
 
 /**
- * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held. A body counts until the response closes, since the route holds it parsed. Install it behind
+ * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held, or `bufferedSignedBytes` of signed requests. A body counts until the response closes, since the route holds it parsed. Install it behind
  * the checks that need no body.
  */
 export function boundBodies(app: FastifyInstance): void {
-  const budget = new BodyBudget(
-    limits.bufferedBodyBytes,
-    new SwitchyardError('service.overloaded', 'the byte budget of the server for request bodies is used up'),
-  );
+  const refusal = new SwitchyardError('service.overloaded', 'the byte budget of the server for request bodies is used up');
+  const keyed = new BodyBudget(limits.bufferedBodyBytes, refusal);
+  // Of their own: they are read before it is known whether their signature is right, and must not use up those of callers with the key.
+  const signed = new BodyBudget(limits.bufferedSignedBytes, refusal);
   app.decorateRequest('bodyShare', null);
   app.addHook('onRequest', (request, { raw: response }, done) => {
     if (!bodyIsAnnounced(request.headers)) return done();
+    const budget = request.routeOptions.config.isSigned === true ? signed : keyed;
     const share = budget.open(Math.min(Number(request.headers['content-length'] ?? 0), limits.bodyBytes));
     request.bodyShare = share;
     // A closed response emits no further `close`.

@@ -43,7 +43,8 @@ export const brokenRequests: BrokenRequests = {
 export function replyTo(error: SwitchyardError): ErrorReply {
   const { status, agentCode } = errorCatalogue[error.code];
   const headers: Record<string, string> = {};
-  if (status === 401) headers['www-authenticate'] = 'Bearer';
+  // A signature is no scheme that has a name.
+  if (status === 401 && error.code !== 'webhook.unsigned') headers['www-authenticate'] = 'Bearer';
   if (status === 429 || status === 503) headers['retry-after'] = String(RETRY_AFTER_SECONDS);
   if (isInternal(error)) return { status, headers, body: { error: 'internal error', code: agentCode } };
   const { path, schema_path: schemaPath } = error.details;
@@ -79,6 +80,11 @@ export function unknownSessionFirst(isKnownSession: (sessionId: string) => Promi
 
 export function noSuchSession(): SwitchyardError {
   return new SwitchyardError('session.not_found', 'there is no such session');
+}
+
+/** The same for an unknown name and a routine without a webhook. */
+export function noSuchWebhook(): SwitchyardError {
+  return new SwitchyardError('request.not_found', 'there is no webhook with this name');
 }
 
 /**

@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type ErrorSink, sendError } from '#shared/http-server/error-replies.ts';
 import type { ReadinessGate } from '../readiness.ts';
 import { unauthorized } from './agent-auth.ts';
-import { invalidField } from './error-reply.ts';
+import { invalidField, noSuchWebhook } from './error-reply.ts';
 import { notReady } from './require-ready.ts';
 
 interface UnroutableDeps extends ErrorSink {
@@ -14,10 +14,12 @@ interface UnroutableDeps extends ErrorSink {
 /** Replies to requests with an address that the router can't parse. No hooks run for them: the order of refusals is repeated here. */
 export function unroutable({ hasKey, gate, ...sink }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const isWebhook = request.method === 'POST' && request.raw.url?.startsWith('/webhooks/') === true;
     const refusal = async () => {
-      if (!hasKey(request.headers.authorization)) return unauthorized();
+      if (!isWebhook && !hasKey(request.headers.authorization)) return unauthorized();
       const readiness = await gate.admits();
       if (readiness !== 'ready') return notReady(readiness, reply);
+      if (isWebhook) return noSuchWebhook();
       if (error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new SwitchyardError('request.not_found', 'there is nothing at this address');
       return invalidField('/address', 'is not well-formed');
     };

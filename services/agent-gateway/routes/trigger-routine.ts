@@ -62,7 +62,8 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
         parent: traceContextOf(contextOfRequest(request)).traceparent,
       };
       const run = await acceptance.accept(wanted);
-      return run === null ? conflict(reply, await winnerOf(runRows, wanted)) : reply.code(202).send(run);
+      // Without a key it is new.
+      return run === null ? conflict(reply, await runRows.winnerOf(routine.id, key ?? '')) : reply.code(202).send(run);
     });
   };
 }
@@ -90,13 +91,6 @@ async function customerOf(sessionLog: SessionLog, sessionId: string): Promise<st
   const record = isSessionId(sessionId) ? await sessionLog.record(sessionId) : null;
   if (record === null) throw new SwitchyardError('run.session_unusable', 'there is no session with this session_id');
   return customerFace.parse(JSON.parse(record)).customer_id;
-}
-
-/** Rows are kept for weeks, so it exists unless a clock was far off. */
-async function winnerOf(runRows: RunRows, { routine, idempotencyKey }: RunRequest): Promise<RunEnvelope> {
-  const winner = idempotencyKey === null ? null : await runRows.byKey(routine.id, idempotencyKey);
-  if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just been deleted; trigger it again');
-  return winner;
 }
 
 function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {

@@ -26,7 +26,9 @@ export interface TestDeployment {
   /** Clears the statements, runs the action, and waits until the gateways have read that many pages of logs. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
   deps(
-    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits' | 'log'>> & { streaming?: boolean },
+    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'secretNow' | 'clock' | 'waits' | 'log'>> & {
+      streaming?: boolean;
+    },
   ): AgentGatewayDeps;
   app(changes?: Parameters<TestDeployment['deps']>[0]): FastifyInstance;
   /** Between tests: a gateway that stays open would go on querying. */
@@ -57,6 +59,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
     bundle: changes.bundle ?? bundleWith(),
     checkCallbackUrl: changes.checkCallbackUrl ?? (() => {}),
+    secretNow: changes.secretNow ?? (() => null),
     bus: changes.bus ?? bus,
     database: changes.database ?? watched,
     cache,
