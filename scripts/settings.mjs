@@ -139,6 +139,11 @@ export const settingGroups = [
       },
       { name: 'TURN_TIMEOUT_SECONDS', default: '180', meaning: 'longest duration of one turn of the agent' },
       { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "max_tokens of the agent's model calls; less where the endpoint's limit is lower" },
+      {
+        name: 'LLM_PROVIDER_ORDER',
+        default: 'none',
+        meaning: "slugs of providers, separated by commas, to try first for the agent's model calls, in this order; other providers are tried after them",
+      },
       { name: 'AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS', default: '120', meaning: 'timeout of a run whose routine sets none' },
       { name: 'AUTONOMOUS_MAX_TIMEOUT_SECONDS', default: '600', meaning: 'largest timeout that a routine may set' },
       { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback in all, with growing pauses between them' },

@@ -1,6 +1,7 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { EffectRow } from './effect-row.ts';
+import { modelRequest } from './model-request.ts';
 import type { RenderDeps } from './render-deps.ts';
 
 type Request = RouterCall['request'];
@@ -16,7 +17,6 @@ interface ModelCall {
 /** A model call of an actor. Its result goes to the session's owner, with the epoch in which it is rendered. */
 export function actorCall(effect: EffectRow, { republished, want, models, request }: ModelCall, { epochOf, settings }: RenderDeps): RouterCall {
   const { id: callId, sessionId, actorId, createdAtMs, partition, inputs } = effect;
-  const [model, ...others] = models;
   return {
     v: 1,
     callId,
@@ -30,7 +30,7 @@ export function actorCall(effect: EffectRow, { republished, want, models, reques
     keyId: settings.modelKey,
     traceparent: inputs.traceparent,
     maxTokens: settings.maxTokens,
-    request: { ...request, model, models: others.length > 0 ? others : undefined, session_id: sessionId },
+    request: modelRequest(request, { models, sessionId }, settings),
     reply: { sessionId, ...actorFields(actorId), epoch: epochOf(partition) },
   };
 }

@@ -1,8 +1,9 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Histories } from '../runtime/publish/histories.ts';
 import type { RunStore } from '../store/port/run-store.ts';
+import type { ModelRequestSettings } from './model-request.ts';
 
-export interface RenderSettings {
+export interface RenderSettings extends ModelRequestSettings {
   /** Whether readers get a reply's parts as they arrive. */
   streaming: boolean;
   /** Per call. */

@@ -24,6 +24,7 @@ export function parseConfig(environment: Environment) {
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
     maxTokens: data.ROUTER_MAX_TOKENS,
+    providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
     sweep: { delayMs: data.STORE_GC_DELAY_SECONDS * 1_000, retentionMs: data.RUN_RETENTION_DAYS * DAY_MS },
   } as const;

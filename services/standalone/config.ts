@@ -42,6 +42,7 @@ export function parseConfig(environment: Environment) {
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
     maxTokens: data.ROUTER_MAX_TOKENS,
+    providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     runs: {
       defaultTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,
       maxTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,

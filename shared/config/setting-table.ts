@@ -29,6 +29,20 @@ const natsServers = z.string().superRefine((text, context) => {
 const databaseUrl = z.url({ protocol: /^postgres(?:ql)?$/ });
 const redisUrl = z.url({ protocol: /^rediss?$/ });
 const text = z.string().optional();
+
+/** As many as a request may name. */
+const MAX_PROVIDERS = 256;
+const MAX_SLUG_CHARACTERS = 128;
+
+/** Comma-separated slugs of providers, as in `provider.order` of a request. */
+const providerSlugs = z
+  .string()
+  .transform((list) => list.split(',').map((slug) => slug.trim()))
+  .pipe(
+    z
+      .array(z.string().regex(/^[^\s,]+$/, 'must be slugs of providers, separated by commas').max(MAX_SLUG_CHARACTERS))
+      .max(MAX_PROVIDERS, `must name at most ${MAX_PROVIDERS} providers`),
+  );
 const drain = seconds.default(120);
 
 /** Programs that read settings, by their folder in services/. */
@@ -111,6 +125,8 @@ const settingTable = {
   STREAMING: read(['agent-gateway', 'actor-host', 'standalone'], z.stringbool().default(false)),
   COALESCE_MS: read(['actor-host', 'standalone'], z.coerce.number().int().min(0).max(60_000).default(150)),
   TURN_TIMEOUT_SECONDS: read(['actor-host', 'standalone'], seconds.default(180)),
+  /** Tried first, in this order; absent: the router's own order. */
+  LLM_PROVIDER_ORDER: read(['actor-host', 'standalone'], providerSlugs.optional()),
   ROUTER_MAX_TOKENS: read(['actor-host', 'standalone'], z.coerce.number().int().min(1).default(100_000)),
 
   AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(120)),

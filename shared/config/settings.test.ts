@@ -23,6 +23,10 @@ describe('a setting', () => {
     ['RUN_RETENTION_DAYS', '0'],
     ['RUN_RETENTION_DAYS', '3651'],
     ['PUBLIC_BASE_URL', 'ftp://hunter2.example'],
+    ['LLM_PROVIDER_ORDER', 'openai,,hunter2'],
+    ['LLM_PROVIDER_ORDER', 'openai, hunter2 and others'],
+    ['LLM_PROVIDER_ORDER', Array(257).fill('hunter2').join(',')],
+    ['LLM_PROVIDER_ORDER', 'hunter2'.repeat(20)],
   ])('%s is refused by its name, without its value: %s', (name, value) => {
     expect(() => read(name, value)).toThrow(name);
     expect(() => read(name, value)).not.toThrow('hunter2');
@@ -39,8 +43,9 @@ describe('a setting', () => {
     ['REDIS_URL', 'rediss://127.0.0.1:6380/2', 'rediss://127.0.0.1:6380/2'],
     ['STREAMING', 'False', false],
     ['MANAGEMENT_PORT', '0', 0],
+    ['LLM_PROVIDER_ORDER', 'openai, deepinfra/turbo', ['openai', 'deepinfra/turbo']],
   ])('%s may be %s', (name, value, expected) => {
-    expect(read(name, value)).toBe(expected);
+    expect(read(name, value)).toEqual(expected);
   });
 
   it('that is wrong is reported together with all others', () => {

@@ -50,7 +50,8 @@ export interface Footing {
 export function hostOn({ process, bus, store, clock }: Footing): Promise<{ stop(): Promise<void> }> {
   return startActorHost({
     config: {
-      ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false, maxTokens: 1_000, modelKey: 'sha256:none' },
+      ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false },
+      ...{ maxTokens: 1_000, providerOrder: [], modelKey: 'sha256:none' },
       ...{ hostId: process.id, times: TIMES, purgeEveryMs: PURGE_EVERY_MS },
     },
     // The simulation does not distinguish gateways from workers.

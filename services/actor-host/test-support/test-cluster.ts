@@ -200,6 +200,7 @@ async function startHost(
       drainTimeoutMs: 0,
       streaming: false,
       maxTokens: 1_000,
+      providerOrder: [],
       modelKey: 'sha256:none',
       purgeEveryMs: 60_000,
       times: quickTimes,
