@@ -7,13 +7,15 @@ import { RunAcceptance } from './accept-runs.ts';
 import { assemble, type Components } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
-import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
+import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
 import { agentErrors, unknownSessionFirst } from './plugins/error-reply.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
+import { chatPage } from './routes/chat-page.ts';
 import { health } from './routes/health.ts';
+import { login } from './routes/login.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
 import { readEvents } from './routes/read-events.ts';
@@ -35,7 +37,7 @@ import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
   const { commandReplies, gate, runRows, runStepRows, sessionLog, waits } = components;
-  const hasKey = bearerCheck(agent.apiKey);
+  const key = agentKey(agent.apiKey);
   const isKnownSession = knownSessions(components, log);
   const app = openApp(agentRules, {
     log,
@@ -44,10 +46,10 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     requestMs: limits.requestMs,
     ...(serverFactory && { serverFactory }),
     precedence: unknownSessionFirst(isKnownSession),
-    onUnroutable: unroutable({ hasKey, gate, errors: agentErrors, log }),
+    onUnroutable: unroutable({ key, gate, errors: agentErrors, log }),
   });
   // Of the whole app, so that an unknown address is refused like a known one.
-  requireAgentKey(app, hasKey);
+  requireAgentKey(app, key);
   requireReady(app, { gate, bus });
   boundBodies(app);
   acceptJsonOnly(app);
@@ -58,7 +60,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const acceptance = new RunAcceptance({ ...traces, runRows, bus, maxTimeoutMs: config.runs.maxTimeoutMs, bundleHash: agent.bundleHash, waits, log });
   const webhooks = inboundWebhooks(routines);
   addRoutes(app, [
-    { routes: [health({ gate })] },
+    { routes: [health({ gate }), login({ key, cache, clock, waits })] },
+    { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
     { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },

@@ -11,6 +11,13 @@ export const limits = {
   /** As long as a subject token may be. */
   idCharacters: 128,
   idempotencyKeyCharacters: 256,
+  /** Of a client's address, with a right or a wrong key. */
+  loginsPerMinute: 5,
+  /** Of a form with the longest key and address, percent-encoded. */
+  loginBytes: 32 * 1_024,
+  keyCharacters: 4_096,
+  /** Of the path to which a login leads. */
+  nextCharacters: 2_048,
   /** Incomplete ones. Clients have one; more are pipelined, each possibly a page of events. */
   requestsPerConnection: 100,
   /** From the end of a drain until connections are cut. */
@@ -49,6 +56,8 @@ export const limits = {
 } as const;
 
 export const waits = {
+  /** Each login takes at least this long: guessing is slow. */
+  loginMs: 250,
   /** Then the processed command is read: the reply may be lost. */
   silenceMs: 1_000,
   /** For the last read of the processed command. */

@@ -2,21 +2,21 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type ErrorSink, sendError } from '#shared/http-server/error-replies.ts';
 import type { ReadinessGate } from '../readiness.ts';
-import { unauthorized } from './agent-auth.ts';
+import { type AgentKey, unauthorized } from './agent-auth.ts';
 import { invalidField, noSuchWebhook } from './error-reply.ts';
 import { notReady } from './require-ready.ts';
 
 interface UnroutableDeps extends ErrorSink {
-  hasKey(authorization: string | undefined): boolean;
+  key: AgentKey;
   gate: ReadinessGate;
 }
 
 /** Replies to requests with an address that the router can't parse. No hooks run for them: the order of refusals is repeated here. */
-export function unroutable({ hasKey, gate, ...sink }: UnroutableDeps) {
+export function unroutable({ key, gate, ...sink }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const isWebhook = request.method === 'POST' && request.raw.url?.startsWith('/webhooks/') === true;
     const refusal = async () => {
-      if (!isWebhook && !hasKey(request.headers.authorization)) return unauthorized();
+      if (!isWebhook && key.credentialOf(request.headers) === null) return unauthorized();
       const readiness = await gate.admits();
       if (readiness !== 'ready') return notReady(readiness, reply);
       if (isWebhook) return noSuchWebhook();

@@ -26,7 +26,7 @@ export interface TestDeployment {
   /** Clears the statements, runs the action, and waits until the gateways have read that many pages of logs. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
   deps(
-    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'secretNow' | 'clock' | 'waits' | 'log'>> & {
+    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'cache' | 'bundle' | 'checkCallbackUrl' | 'secretNow' | 'clock' | 'waits' | 'log'>> & {
       streaming?: boolean;
     },
   ): AgentGatewayDeps;
@@ -62,7 +62,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     secretNow: changes.secretNow ?? (() => null),
     bus: changes.bus ?? bus,
     database: changes.database ?? watched,
-    cache,
+    cache: changes.cache ?? cache,
     log: changes.log ?? silentLog,
     clock: changes.clock ?? systemClock,
     waits: changes.waits ?? {},

@@ -1,10 +1,12 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Clock } from '#shared/clock.ts';
+import { plainPageHeaders } from '#shared/http-server/plain-page.ts';
+import { readFormBodies } from '#shared/http-server/read-form-bodies.ts';
 import { hashOfSecret, type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
+import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
-import { addressTries } from './address-tries.ts';
-import { approvalPage, codePage, pageHeaders } from './approval-page.ts';
+import { approvalPage, codePage } from './approval-page.ts';
 import type { CodeRows } from './code-rows.ts';
 import { approvalForm, approvalQuery } from './code-schemas.ts';
 import { issueCode } from './issue-code.ts';
@@ -19,32 +21,33 @@ export interface ApproveKeyDeps {
 
 /** GET, POST /auth: a page on which a management key approves a key for an app. The key is in the form, and no cookie is set: other pages cannot submit it. */
 export function approveKey({ keys, codeRows, cache, clock }: ApproveKeyDeps): FastifyPluginAsync {
-  const countTry = addressTries('approval', cache, clock);
+  const countTry = addressTries({ prefix: 'oauth:approval', perMinute: accountLimits.triesPerMinute, cache, clock });
   const isManagementKey = async (secret: string) => {
     const key = await keys.find(hashOfSecret(secret));
     return key?.isManagement === true && refusalOf(key, clock.nowMs()) === null;
   };
   return async (scope) => {
     const app = scope.withTypeProvider<ZodTypeProvider>();
-    const options = { parseAs: 'string', bodyLimit: accountLimits.bodyBytes } as const;
-    app.addContentTypeParser('application/x-www-form-urlencoded', options, (_request, text, done) => {
-      done(null, Object.fromEntries(new URLSearchParams(String(text))));
-    });
+    readFormBodies(scope, { limitBytes: accountLimits.bodyBytes });
 
     app.get('/auth', { schema: { querystring: approvalQuery } }, async ({ query }, reply) => {
-      return reply.headers(pageHeaders(query.callback_url)).send(approvalPage(query, null));
+      return reply.headers(headersFor(query.callback_url)).send(approvalPage(query, null));
     });
 
     app.post('/auth', { schema: { body: approvalForm } }, async ({ body, ip }, reply) => {
       const { management_key: secret, ...approval } = body;
       await countTry(ip);
-      reply.headers(pageHeaders(approval.callback_url));
+      reply.headers(headersFor(approval.callback_url));
       if (!(await isManagementKey(secret))) return reply.code(403).send(approvalPage(approval, 'This is not a valid management key.'));
       const code = await issueCode(codeRows, approval, clock.nowMs());
       if (approval.callback_url === undefined) return reply.send(codePage(code));
       return reply.redirect(withCode(approval.callback_url, code), 303);
     });
   };
+}
+
+function headersFor(callback: string | undefined): Record<string, string> {
+  return plainPageHeaders(callback === undefined ? null : new URL(callback).origin);
 }
 
 /** The query is kept as it was written. */

@@ -4,13 +4,14 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { hashOfSecret } from '#shared/keys/caller-key.ts';
+import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
-import { addressTries } from './address-tries.ts';
 import { isVerifierOf } from './code-challenge.ts';
 import type { CodeRows } from './code-rows.ts';
 import { exchangeCodeRequest } from './code-schemas.ts';
 import type { KeyRows } from './key-rows.ts';
 import { newKeyDefaults } from './keys.ts';
+import { accountLimits } from './limits.ts';
 import { newSecret } from './new-secret.ts';
 
 export interface ExchangeCodeDeps {
@@ -23,7 +24,7 @@ export interface ExchangeCodeDeps {
 
 /** POST /auth/keys, without a key: makes the key that was approved, once for each code. */
 export function exchangeCode({ codeRows, keyRows, cache, clock }: ExchangeCodeDeps): FastifyPluginAsync {
-  const countTry = addressTries('code', cache, clock);
+  const countTry = addressTries({ prefix: 'oauth:code', perMinute: accountLimits.triesPerMinute, cache, clock });
   return async (app) => {
     app.withTypeProvider<ZodTypeProvider>().post('/auth/keys', { schema: { body: exchangeCodeRequest } }, async ({ body, ip }) => {
       await countTry(ip);

@@ -23,7 +23,6 @@ export const accountLimits = {
   expiredCodeMs: 86_400_000,
   /** Of an address, each with a code or a key that may be guessed. */
   triesPerMinute: 60,
-  triesWindowMs: 60_000,
   /** Keys of one page. */
   pageKeys: 100,
   /** Each row before it is read. */
