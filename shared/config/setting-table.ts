@@ -40,7 +40,12 @@ const providerSlugs = z
   .transform((list) => list.split(',').map((slug) => slug.trim()))
   .pipe(
     z
-      .array(z.string().regex(/^[^\s,]+$/, 'must be slugs of providers, separated by commas').max(MAX_SLUG_CHARACTERS))
+      .array(
+        z
+          .string()
+          .regex(/^[^\s,]+$/, 'must be slugs of providers, separated by commas')
+          .max(MAX_SLUG_CHARACTERS),
+      )
       .max(MAX_PROVIDERS, `must name at most ${MAX_PROVIDERS} providers`),
   );
 const drain = seconds.default(120);

@@ -68,5 +68,8 @@ function changesState({ method }: FastifyRequest): boolean {
 }
 
 function otherOrigin(): SwitchyardError {
-  return new SwitchyardError('request.forbidden', 'with the cookie, only pages of this server may send such requests; other programs send the key as a bearer token');
+  return new SwitchyardError(
+    'request.forbidden',
+    'with the cookie, only pages of this server may send such requests; other programs send the key as a bearer token',
+  );
 }

@@ -46,7 +46,8 @@ export function replyTo(error: SwitchyardError): ErrorReply {
   // A signature is no scheme that has a name.
   if (status === 401 && error.code !== 'webhook.unsigned') headers['www-authenticate'] = 'Bearer';
   const { retryAfterMs } = error.details;
-  if (status === 429 || status === 503) headers['retry-after'] = String(typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1_000) : RETRY_AFTER_SECONDS);
+  if (status === 429 || status === 503)
+    headers['retry-after'] = String(typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1_000) : RETRY_AFTER_SECONDS);
   if (isInternal(error)) return { status, headers, body: { error: 'internal error', code: agentCode } };
   const { path, schema_path: schemaPath } = error.details;
   const body = {

@@ -5,7 +5,7 @@ import { cookieValues, loginCookie } from './login-cookie.ts';
 it('any key comes back as it was, and ends no cookie and no header', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1 }), (key) => {
-      fc.pre(key.isWellFormed());
+      fc.pre(Buffer.from(key).toString() === key);
       const [pair = ''] = loginCookie(key, 'agent.example').split('; ');
       expect(pair).toMatch(/^agent_auth=[\x21-\x7e]*$/);
       expect(pair).not.toMatch(/[;,"\\]/);

@@ -176,7 +176,9 @@ describe('the cookie', () => {
     const wrong = { ...COOKIE, authorization: 'Bearer sk-wrong', ...HOST, 'sec-fetch-site': 'same-origin' };
 
     expect((await app.inject({ method: 'POST', url: '/sessions', headers: wrong })).statusCode).toBe(401);
-    expect((await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, cookie: 'agent_auth=wrong', 'sec-fetch-site': 'none' } })).statusCode).toBe(201);
+    expect(
+      (await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, cookie: 'agent_auth=wrong', 'sec-fetch-site': 'none' } })).statusCode,
+    ).toBe(201);
   });
 
   it.each(['agent_auth=sk-wrong', 'agent_auth=', 'agent_auth', `Agent_Auth=${API_KEY}`, `other=${API_KEY}`, 'agent_auth=%zz', `x=agent_auth=${API_KEY}`])(

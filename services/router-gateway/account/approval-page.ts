@@ -26,5 +26,8 @@ ${hidden.map(([name, value]) => `<input type="hidden" name="${escaped(name)}" va
 
 /** Of an approval without a callback. */
 export function codePage(code: string): string {
-  return plainPage('The key is approved', `<p>Enter this code in the program that sent you here, within ten minutes:</p>\n<p><code>${escaped(code)}</code></p>`);
+  return plainPage(
+    'The key is approved',
+    `<p>Enter this code in the program that sent you here, within ten minutes:</p>\n<p><code>${escaped(code)}</code></p>`,
+  );
 }
