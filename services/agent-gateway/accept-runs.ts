@@ -12,9 +12,11 @@ import { commandSpan } from './command-span.ts';
 import type { Waits } from './limits.ts';
 import type { TriggerableRoutine } from './routines.ts';
 import type { NewRun, RunRows } from './run-rows.ts';
+import type { DeliveryRows, NewDelivery } from './webhooks/delivery-rows.ts';
 
 interface RunAcceptanceDeps {
   runRows: RunRows;
+  deliveryRows: DeliveryRows;
   bus: Pick<Bus, 'commands'>;
   maxTimeoutMs: number;
   bundleHash: string;
@@ -60,6 +62,25 @@ export class RunAcceptance {
     const prepared = this.#prepared(request);
     const createdAt = await this.#deps.runRows.accept(prepared.run);
     return createdAt === null ? null : this.#start(prepared, createdAt);
+  }
+
+  /**
+   * Resolves once the delivery is stored with all its runs; nothing is stored otherwise.
+   * @param requests under the delivery's key
+   * @returns the new runs, in the order of the requests; null: the delivery was stored before
+   */
+  async acceptDelivery(delivery: NewDelivery, requests: readonly RunRequest[]): Promise<RunEnvelope[] | null> {
+    const prepared = requests.map((request) => this.#prepared(request));
+    const createdAt = await this.#deps.deliveryRows.accept(
+      delivery,
+      prepared.map(({ run }) => run),
+    );
+    if (createdAt === null) return null;
+    const starting = prepared.map((one) => {
+      const at = createdAt.get(one.run.id);
+      return at === undefined ? [] : [this.#start(one, at)];
+    });
+    return Promise.all(starting.flat());
   }
 
   #prepared({ routine, input, metadata, callbackUrl, idempotencyKey, session: given, parent }: RunRequest): PreparedRun {

@@ -26,6 +26,7 @@ import { triggerRoutine } from './routes/trigger-routine.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
 import { agentRules } from './rules.ts';
+import { FanOut } from './webhooks/fan-out.ts';
 import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
 
 /**
@@ -36,7 +37,7 @@ import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
  */
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
-  const { commandReplies, gate, runRows, runStepRows, sessionLog, waits } = components;
+  const { commandReplies, deliveryRows, gate, runRows, runStepRows, sessionLog, waits } = components;
   const key = agentKey(agent.apiKey);
   const isKnownSession = knownSessions(components, log);
   const app = openApp(agentRules, {
@@ -57,15 +58,25 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const commands = { agent, commandReplies, sessionLog, clock, waits, isKnownSession };
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
-  const acceptance = new RunAcceptance({ ...traces, runRows, bus, maxTimeoutMs: config.runs.maxTimeoutMs, bundleHash: agent.bundleHash, waits, log });
-  const webhooks = inboundWebhooks(routines);
+  const acceptance = new RunAcceptance({
+    ...traces,
+    runRows,
+    deliveryRows,
+    bus,
+    maxTimeoutMs: config.runs.maxTimeoutMs,
+    bundleHash: agent.bundleHash,
+    waits,
+    log,
+  });
+  const webhooks = inboundWebhooks(routines, bundle.body.manifest.agent_config.webhooks);
+  const fanOut = new FanOut({ deliveryRows, acceptance });
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
     { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
-    { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance })] },
+    { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },
   ]);
 
   const unwatch = metrics.watch('streamsOpen', () => [

@@ -10,6 +10,7 @@ import { Deltas } from './relay/deltas.ts';
 import { RunRows } from './run-rows.ts';
 import { RunStepRows } from './run-step-rows.ts';
 import { watchedDatabase } from './watched-database.ts';
+import { DeliveryRows } from './webhooks/delivery-rows.ts';
 
 /** What the routes share. Subscriptions and timers begin with `open`. */
 export interface Components {
@@ -19,6 +20,7 @@ export interface Components {
   sessionLog: SessionLog;
   runRows: RunRows;
   runStepRows: RunStepRows;
+  deliveryRows: DeliveryRows;
   feeds: EventFeeds;
   deltas: Deltas | null;
   polls: OpenReaders;
@@ -51,6 +53,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     sessionLog,
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
+    deliveryRows: new DeliveryRows(watched),
     feeds,
     deltas,
     polls,

@@ -6,7 +6,7 @@ import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
 type Autonomous = Extract<Routine, { kind: 'autonomous' }>;
 
-export interface TriggerableRoutine extends Pick<Autonomous['autonomous'], 'webhook'> {
+export interface TriggerableRoutine extends Pick<Autonomous['autonomous'], 'webhook' | 'match'>, Pick<Autonomous, 'title' | 'conditions'> {
   id: string;
   /** Null: the input is valid. */
   violationOf: Validate;
@@ -41,7 +41,10 @@ export function triggerableRoutines({ body }: Bundle, settings: RunSettings): Re
       id: routine.id,
       violationOf: compileSchema(routine.input_schema),
       callbackUrlAllowlist: routine.callback_url_allowlist,
+      title: routine.title,
+      conditions: routine.conditions,
       webhook: routine.autonomous.webhook,
+      match: routine.autonomous.match,
       timeoutMs: Math.max(1, Math.round(Math.min(requestedMs, maxTimeoutMs))),
     });
   }

@@ -22,15 +22,13 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.context.relationships', missing: 'no policy is matched' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
   { path: 'agent_config.database', missing: "the deployment's own is used" },
-  { path: 'agent_config.webhooks', missing: '/webhooks is not served' },
 ];
 
 /** The same for autonomous routines. Conversational routines have no effect at all. */
 export const autonomousBlocks: readonly BlockWithoutEffect[] = [
   { path: 'steps', missing: 'a run has no steps' },
   { path: 'policies', missing: 'no policy is matched' },
-  { path: 'conditions', missing: '/webhooks is not served' },
-  { path: 'autonomous.match', missing: '/webhooks is not served' },
+  { path: 'conditions', missing: 'webhooks that need them answer 502' },
 ];
 
 /**

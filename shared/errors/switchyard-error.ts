@@ -54,6 +54,7 @@ export const errorCatalogue = {
   'run.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'routine.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'webhook.unsigned': { status: 401, retryable: false, routerType: 'authentication', agentCode: 'unauthorized' },
+  'webhook.unmatched': { status: 502, retryable: true, routerType: 'server', agentCode: 'matching_failed' },
   'turn.timeout': { status: 500, retryable: true, routerType: 'timeout', agentCode: 'internal' },
   'turn.engine_failed': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
 } as const satisfies Record<string, { status: number; retryable: boolean; routerType: string; agentCode: string }>;

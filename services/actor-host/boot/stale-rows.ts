@@ -31,7 +31,7 @@ interface Batch {
 
 /** Each call handles the next batch. */
 export interface StaleKind {
-  name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
+  name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_webhook_deliveries' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
   next(): Promise<Batch>;
 }
 
@@ -41,6 +41,7 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
     { name: 'overdue_runs', next: overdueRuns(deps) },
     { name: 'orphaned_sessions', next: orphanedSessions(deps) },
     { name: 'old_runs', next: () => oldRuns(deps) },
+    { name: 'old_webhook_deliveries', next: () => oldWebhookDeliveries(deps) },
     { name: 'old_tombstones', next: () => oldTombstones(deps) },
     { name: 'old_effects', next: oldEffects(deps) },
     { name: 'old_dead_letters', next: () => oldDeadLetters(deps) },
@@ -122,6 +123,19 @@ async function oldRuns({ database, retentionMs }: StaleRowsDeps): Promise<Batch>
     await handle.query('delete from runs where id = any($1::text[])', [ids]);
     return { count: ids.length, isLast: ids.length < BATCH_ROWS };
   });
+}
+
+/** Deliveries to webhooks of the manifest, once all their runs are deleted: their key stands for both. */
+async function oldWebhookDeliveries({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
+  const { rowCount } = await database.query(
+    `delete from webhook_deliveries where key = any(array(
+       select d.key from webhook_deliveries d
+       where d.received_at < now() - ${retention('$1')}
+         and not exists (select 1 from runs where runs.routine_id = any(d.matched) and runs.idempotency_key = d.key)
+       order by d.received_at limit $2))`,
+    [retentionMs, BATCH_ROWS],
+  );
+  return { count: rowCount, isLast: rowCount < BATCH_ROWS };
 }
 
 /**

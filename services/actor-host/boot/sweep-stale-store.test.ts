@@ -50,6 +50,7 @@ describe('a sweep', () => {
       overdue_runs: 0,
       orphaned_sessions: 0,
       old_runs: 2,
+      old_webhook_deliveries: 0,
       old_tombstones: 0,
       old_effects: 0,
       old_dead_letters: 0,
@@ -60,6 +61,24 @@ describe('a sweep', () => {
     expect((await cluster.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
     expect((await cluster.rows<{ run_id: string }>('select run_id from run_calls order by 1')).map((row) => row.run_id)).toEqual(left);
     expect((await cluster.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
+  });
+
+  it('deletes deliveries of webhooks past their retention, but for those that still have a run', async () => {
+    const cluster = await open();
+    await storeOldRuns(cluster, 'old', 1, 31);
+    await storeOldRuns(cluster, 'late', 1, 29);
+    await cluster.rows(`update runs set idempotency_key = 'wh:a:' || id`);
+    await cluster.rows(
+      `insert into webhook_deliveries (key, webhook, matched, received_at)
+       select 'wh:a:' || id, 'a', array['other', routine_id], now() - interval '31 days' from runs
+       union all values ('wh:a:none', 'a', '{}'::text[], now() - interval '31 days'), ('wh:a:young', 'a', '{}', now() - interval '29 days')`,
+    );
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_runs: 1, old_webhook_deliveries: 2 });
+    expect((await cluster.rows<{ key: string }>('select key from webhook_deliveries order by key')).map(({ key }) => key)).toEqual([
+      'wh:a:late1',
+      'wh:a:young',
+    ]);
   });
 
   it('leaves a session in which another run begins before its owner gets the deletion', async () => {

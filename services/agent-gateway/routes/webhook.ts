@@ -8,6 +8,7 @@ import type { RunAcceptance } from '../accept-runs.ts';
 import { noSuchWebhook } from '../plugins/error-reply.ts';
 import { acceptRawBodies } from '../plugins/raw-bodies.ts';
 import type { RunRows } from '../run-rows.ts';
+import type { FanOut } from '../webhooks/fan-out.ts';
 import type { InboundWebhook } from '../webhooks/inbound-webhooks.ts';
 import { objectReader } from '../webhooks/read-object.ts';
 import { isSigned } from '../webhooks/signature.ts';
@@ -18,13 +19,15 @@ export interface WebhookDeps {
   secretNow(reference: string): string | null;
   runRows: RunRows;
   acceptance: RunAcceptance;
+  fanOut: FanOut;
 }
 
 /**
- * POST /webhooks/:name, signed instead of under the agent's key. The body becomes the input of a run without a callback: 202 with the run, and 200 with it when
- * the same body comes again. Order of refusals: unknown name (404), size and encoding (413, 415), signature (401), no JSON object (400).
+ * POST /webhooks/:name, signed instead of under the agent's key. The body becomes the input of runs without a callback. Of a routine's own webhook: 202 with
+ * the run, and 200 with it when the same body comes again. Of one of the manifest: 200 with the routines that the body is for and their runs. Order of refusals:
+ * unknown name (404), size and encoding (413, 415), signature (401), no JSON object (400), no verdict on a routine's conditions (502).
  */
-export function webhook({ webhooks, secretNow, runRows, acceptance }: WebhookDeps): FastifyPluginAsync {
+export function webhook({ webhooks, secretNow, runRows, acceptance, fanOut }: WebhookDeps): FastifyPluginAsync {
   const params = z.object({ name: z.string() });
   const webhookOf = (request: FastifyRequest): InboundWebhook => {
     const found = webhooks.get(params.parse(request.params).name);
@@ -43,14 +46,16 @@ export function webhook({ webhooks, secretNow, runRows, acceptance }: WebhookDep
       },
     };
     app.post('/webhooks/:name', options, async (request, reply) => {
-      const { name, secretRef, signature, routine } = webhookOf(request);
+      const { name, secretRef, signature, target } = webhookOf(request);
       const body = bytesOf(request);
       if (!isSigned(body, request.raw.rawHeaders, signature, secretNow(secretRef))) throw new SwitchyardError('webhook.unsigned', 'unauthorized');
       const input = await objectIn(request, body);
+      const { traceparent: parent } = traceContextOf(contextOfRequest(request));
       const idempotencyKey = `wh:${name}:${createHash('sha256').update(body).digest('hex')}`;
+      if (target.kind === 'fan-out') return fanOut.dispatch({ webhook: name, candidates: target.candidates, key: idempotencyKey, body: input, parent });
+      const { routine } = target;
       const prior = await runRows.byKey(routine.id, idempotencyKey);
       if (prior !== null) return reply.code(200).send(prior);
-      const { traceparent: parent } = traceContextOf(contextOfRequest(request));
       const run = await acceptance.accept({ routine, input, metadata: { webhook: name }, callbackUrl: null, idempotencyKey, session: null, parent });
       return run === null ? reply.code(200).send(await runRows.winnerOf(routine.id, idempotencyKey)) : reply.code(202).send(run);
     });

@@ -6,6 +6,11 @@ export const BUNDLE_HASH = 'bundle-1';
 
 /** A bundle of routines only, autonomous ones by default. */
 export function bundleWith(...routines: object[]): Bundle {
+  return bundleOf({}, ...routines);
+}
+
+/** @param config further blocks of the manifest's `agent_config` */
+export function bundleOf(config: object, ...routines: object[]): Bundle {
   const secret = '$' + '{SECRET}';
   const body: BundleBody = bundleBody.parse({
     manifest: manifest.parse({
@@ -17,6 +22,7 @@ export function bundleWith(...routines: object[]): Bundle {
         platform: { public_key: secret, secret_key: secret },
         llms: { default: 'switchyard/assistant', api_key: secret },
         context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' },
+        ...config,
       },
     }),
     documents: {
