@@ -1,13 +1,23 @@
 import { and, assign, setup } from 'xstate';
-import type { EventSource } from '#shared/contracts/agent/conversation-event.ts';
-import type { RunError } from '../run/types.ts';
+import { append, begin, turnFor } from './post-actions.ts';
+import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
+import { alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
 import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
+import {
+  awaitRun,
+  beginWaitingRun,
+  dequeue,
+  enqueue,
+  failExpired,
+  failTooManyWaiting,
+  failUnknownRun,
+  failWaiting,
+  MAX_WAITING_RUNS,
+  missing,
+} from './waiting-runs.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const SESSION_MACHINE_VERSION = 2;
-
-/** Bounds the queue, which is part of the snapshot that each command reads and writes. Beyond it a run fails at once rather than after hours. */
-const MAX_WAITING_RUNS = 100;
 
 /**
  * One session:
@@ -225,152 +235,3 @@ export const sessionMachine = setup({
     },
   },
 });
-
-type CreateArgs = { event: Extract<SessionEvent, { type: 'session.create' }> };
-type PatchArgs = { event: Extract<SessionEvent, { type: 'session.patch' }> };
-type PostArgs = { event: Extract<SessionEvent, { type: 'message.post' }> };
-type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.start' }> };
-type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
-
-const missing: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
-const tooManyWaiting: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
-const unknownRun: RunError = { code: 'timeout', message: 'the run is past its time, and its session knows nothing of it', details: {} };
-const waitedTooLong: RunError = { code: 'timeout', message: 'the run waited longer for its session than a run may take', details: {} };
-
-function openRecord() {
-  return { type: 'open' as const, params: ({ event }: CreateArgs): SessionActions['open'] => ({ command: event.command }) };
-}
-
-/** Static text: starts neither a model call nor a turn. */
-function greet() {
-  return [
-    {
-      type: 'fact' as const,
-      params: ({ event }: CreateArgs): SessionActions['fact'] => ({
-        content: { kind: 'assistant_message', text: event.greeting ?? '' },
-        source: 'ai_agent',
-        metadata: {},
-        trace: 'own',
-      }),
-    },
-    {
-      type: 'fact' as const,
-      params: {
-        content: { kind: 'status', status: 'ready', stage: null, error_detail: null },
-        source: 'ai_agent',
-        metadata: {},
-        trace: 'own',
-      } as SessionActions['fact'],
-    },
-  ];
-}
-
-function setMode() {
-  return assign<SessionContext, PatchArgs['event'], undefined, SessionEvent, never>({ mode: ({ context, event }) => event.command.mode ?? context.mode });
-}
-
-function change() {
-  return { type: 'change' as const, params: ({ event }: PatchArgs): SessionActions['change'] => ({ command: event.command }) };
-}
-
-function refusePatch() {
-  return {
-    type: 'refuse' as const,
-    params: ({ event }: PatchArgs): SessionActions['refuse'] => ({ code: 'request.invalid', message: event.problem ?? 'the session can not be changed so' }),
-  };
-}
-
-function turnFor({ newTurnId, command }: PostArgs['event']): TurnStart {
-  return { turnId: newTurnId, traceId: command.traceId, bundleHash: command.bundleHash, traceparent: command.traceparent };
-}
-
-function begin() {
-  return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
-}
-
-/** A message that begins, joins or queues a turn carries the turn's trace, any other its own. */
-function append(trace: SessionActions['fact']['trace']) {
-  return {
-    type: 'fact' as const,
-    params: ({ event: { command } }: PostArgs): SessionActions['fact'] => ({
-      content: { kind: isAgentSide(command.source) ? 'assistant_message' : 'user_message', text: command.text },
-      source: command.source,
-      metadata: command.metadata,
-      trace,
-    }),
-  };
-}
-
-function enqueue() {
-  return assign<SessionContext, StartArgs['event'], undefined, SessionEvent, never>({ queue: ({ context, event }) => [...context.queue, event.runId] });
-}
-
-function awaitRun() {
-  return { type: 'awaitRun' as const, params: ({ event }: StartArgs): SessionActions['awaitRun'] => ({ runId: event.runId }) };
-}
-
-function failTooManyWaiting() {
-  return { type: 'failRuns' as const, params: ({ event }: StartArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: tooManyWaiting }) };
-}
-
-function failExpired() {
-  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: waitedTooLong }) };
-}
-
-/** An unsettled run of which only the row is left. */
-function failUnknownRun() {
-  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: unknownRun }) };
-}
-
-function dequeue() {
-  return assign<SessionContext, ExpiredArgs['event'], undefined, SessionEvent, never>({
-    queue: ({ context, event }) => context.queue.filter((runId) => runId !== event.runId),
-  });
-}
-
-/** The oldest waiting run. */
-function beginWaitingRun() {
-  return [
-    assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({
-      runId: ({ context }) => context.queue[0] ?? null,
-      queue: ({ context }) => context.queue.slice(1),
-    }),
-    { type: 'beginRun' as const, params: ({ context }: { context: SessionContext }): SessionActions['beginRun'] => ({ runId: context.runId ?? '' }) },
-  ] as const;
-}
-
-function failWaiting() {
-  return {
-    type: 'failRuns' as const,
-    params: ({ context }: { context: SessionContext }): SessionActions['failRuns'] => ({ runIds: context.queue, error: missing }),
-  };
-}
-
-function erase() {
-  return { type: 'erase' as const, params: {} };
-}
-
-function replyWithEvent() {
-  return { type: 'reply' as const, params: { with: 'posted-event' } as SessionActions['reply'] };
-}
-
-function replyWithSession() {
-  return { type: 'reply' as const, params: { with: 'session' } as SessionActions['reply'] };
-}
-
-function replyWithNothing() {
-  return { type: 'reply' as const, params: { with: 'nothing' } as SessionActions['reply'] };
-}
-
-function notThere() {
-  return { type: 'refuse' as const, params: { code: 'session.not_found', message: 'there is no such session' } as SessionActions['refuse'] };
-}
-
-function alreadyThere() {
-  return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
-}
-
-/** Human agents write on the agent's side. */
-function isAgentSide(source: EventSource): boolean {
-  return source === 'human_agent' || source === 'human_agent_on_behalf_of_ai_agent';
-}

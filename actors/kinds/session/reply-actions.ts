@@ -1,0 +1,21 @@
+import type { SessionActions } from './types.ts';
+
+export function replyWithEvent() {
+  return { type: 'reply' as const, params: { with: 'posted-event' } as SessionActions['reply'] };
+}
+
+export function replyWithSession() {
+  return { type: 'reply' as const, params: { with: 'session' } as SessionActions['reply'] };
+}
+
+export function replyWithNothing() {
+  return { type: 'reply' as const, params: { with: 'nothing' } as SessionActions['reply'] };
+}
+
+export function notThere() {
+  return { type: 'refuse' as const, params: { code: 'session.not_found', message: 'there is no such session' } as SessionActions['refuse'] };
+}
+
+export function alreadyThere() {
+  return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
+}
