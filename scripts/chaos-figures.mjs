@@ -14,6 +14,7 @@
  * @property {number} cancelled turns that a later message cancelled
  * @property {number} joined messages that joined a running turn
  * @property {number} sentAgain requests retried after a temporary refusal or a broken connection
+ * @property {number} toolEvents injected tool results
  * @property {number} runs
  * @property {number} callbacks repeated ones included
  * @property {number} toolCalls
@@ -45,6 +46,7 @@ export function newFigures() {
     cancelled: 0,
     joined: 0,
     sentAgain: 0,
+    toolEvents: 0,
     runs: 0,
     callbacks: 0,
     toolCalls: 0,

@@ -10,7 +10,7 @@ const common = { deadlineAtMs: 1, traceparent: null };
 
 /** Rows as earlier releases have written them. */
 const written: Record<string, object> = {
-  'router-call': { template: 'compose@1', bundleHash: 'b', upToOffset: 3, ...common },
+  'router-call': { template: 'compose@2', bundleHash: 'b', upToOffset: 3, ...common },
   'run-call': { bundleHash: 'b', ...common, template: 'run@1', runId: 'r', stepCount: 2, useFallbackModel: false, lists: { shop: 'hash' } },
   'tool-list': { bundleHash: 'b', ...common, servers: ['shop'] },
   'tool-call': { bundleHash: 'b', ...common, runId: 'r', toolCallId: 'c', toolId: 'shop:refund', listHash: 'hash' },

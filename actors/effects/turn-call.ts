@@ -9,7 +9,8 @@ import { commonInputs, type EffectKind } from './effect-kind.ts';
 
 const inputs = z.object({
   ...commonInputs,
-  template: z.literal(composeReply.template),
+  /** Of the release before too: without injected tool results both give the same bytes. */
+  template: z.enum(['compose@1', composeReply.template]),
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
@@ -37,6 +38,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'],
     const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
     if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
     const { messages } = composeReply.render({
+      callId: effect.id,
       agent: { id: manifest.id, name: manifest.name },
       systemPrompt: prompt.text,
       language: context.language,

@@ -2,15 +2,18 @@ import { z } from 'zod';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
-/** The newest version that this release reads. It writes version 1 (ADR 37). */
-export const COMMAND_VERSION = 2;
+/**
+ * The newest version that this release reads. It writes version 1 (ADR 37), and version 3 of commands that the release before does not know: a host of that
+ * release leaves them to a newer one (ADR 72).
+ */
+export const COMMAND_VERSION = 3;
 
 /**
  * Commands to a session, on `cmd.<partition>`. `commandId` is the message id and the id of the processed command: a repeat changes nothing and gets the
  * stored reply.
  */
 const header = {
-  v: z.literal([1, COMMAND_VERSION]),
+  v: z.literal([1, 2, COMMAND_VERSION]),
   sessionId: z.string(),
   commandId: z.string(),
   /** By the sender's clock. */
@@ -44,6 +47,22 @@ const postMessage = z.object({
   metadata,
   triggersTurn: z.boolean(),
   /** 32 hex digits: the trace of the turn that it begins. */
+  traceId: z.string(),
+  bundleHash: z.string(),
+});
+
+/** Appends a synthetic tool result, in the version that brought it (ADR 72). */
+const postToolEvent = z.object({
+  ...header,
+  type: z.literal('tool-event.post'),
+  toolId: z.string(),
+  arguments: z.record(z.string(), z.unknown()),
+  result: z.unknown(),
+  resultMetadata: metadata,
+  /** Of the event; with the idempotency key, if any. */
+  metadata,
+  triggersTurn: z.boolean(),
+  /** 32 hex digits: the event's trace, and that of the turn that it begins. */
   traceId: z.string(),
   bundleHash: z.string(),
 });
@@ -170,6 +189,7 @@ const anyCommand = z.discriminatedUnion('type', [
   patchSession,
   deleteSession,
   postMessage,
+  postToolEvent,
   startRun,
   callCompleted,
   callFailed,
@@ -182,7 +202,7 @@ const anyCommand = z.discriminatedUnion('type', [
   runDeadline,
 ]);
 
-/** Reads versions 1 and 2. */
+/** Reads versions 1 to 3. */
 export const sessionCommand = z.preprocess(withActorFields, anyCommand);
 export type SessionCommand = z.infer<typeof sessionCommand>;
 /** What workers report; all others are requests. */

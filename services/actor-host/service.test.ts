@@ -9,6 +9,7 @@ import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { runSessionCases } from './test-support/run-session-cases.ts';
+import { toolEventCases } from './test-support/tool-event-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
 
@@ -23,5 +24,6 @@ patchCases(open);
 runCases(open);
 runSessionCases(open);
 callbackCases(open);
+toolEventCases(open);
 trustCases(open);
 unusedRowsCases(open);

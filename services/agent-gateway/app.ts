@@ -22,6 +22,7 @@ import { readEvents } from './routes/read-events.ts';
 import { runs } from './routes/runs.ts';
 import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
+import { toolEvents } from './routes/tool-events.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
@@ -73,7 +74,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
-    { routes: [sessions(commands), patchSession(commands), postEvent(commands)] },
+    { routes: [sessions(commands), patchSession(commands), postEvent(commands), toolEvents(commands)] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },

@@ -7,6 +7,7 @@ import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
 import type { ReadToEnd } from './client-stream.ts';
 import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
+import { checkInjected } from './tool-event-load.ts';
 
 /** Repetitions that the faults of a scenario allow. */
 export interface Allowed {
@@ -22,6 +23,8 @@ const AT_ONCE = 16;
 export async function checkInvariants(environment: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
   await eventually(() => isQuiet(environment.database, accepted.sessions), { timeoutMs: QUIET_MS });
   await checkLogs(environment, accepted);
+  await inParallel(accepted.injected, AT_ONCE, (one) => checkInjected(environment.client, one));
+  environment.figures.toolEvents += accepted.injected.reduce((sum, { replies }) => sum + replies.size, 0);
   for (const run of accepted.runs) await checkRun(environment, run);
   checkStreams(environment, accepted.streams, allowed);
   await checkLedger(environment, accepted, allowed);

@@ -6,6 +6,7 @@ import { converse, type SentMessages } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd, streamedWords } from './client-stream.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
+import { type InjectedResults, injectResults } from './tool-event-load.ts';
 
 /** A run that was accepted, and its callback address. */
 export interface AcceptedRun {
@@ -19,6 +20,7 @@ export interface Accepted {
   sessions: ReadonlyMap<string, SentMessages>;
   runs: readonly AcceptedRun[];
   streams: readonly ReadToEnd[];
+  injected: readonly InjectedResults[];
   /** Requests to the agent's model before the load. */
   modelAskedBefore: number;
 }
@@ -29,7 +31,7 @@ export interface LoadOptions {
 }
 
 export interface Load {
-  /** Messages, runs and streams that were accepted or begun so far. */
+  /** Messages, tool results, runs and streams that were accepted or begun so far. */
   readonly begun: number;
   /** Resolves once so much more has begun. @throws the first failure of the load */
   more(count: number): Promise<void>;
@@ -39,8 +41,9 @@ export interface Load {
   abandon(): void;
 }
 
-/** Concurrent loops: conversations, runs, streams. */
+/** Concurrent loops: conversations, tool results, runs, streams. */
 const CUSTOMERS = 6;
+const INTEGRATIONS = 2;
 const TRIGGERS = 3;
 const READERS = 5;
 /** Pause of a loop, which leaves CPU to processes that start. */
@@ -57,14 +60,15 @@ const offsets = z.array(z.looseObject({ offset: z.number() }));
 let conversations = 0;
 let triggered = 0;
 
-/** Customers, triggers and readers of streams, in loops until stopped. */
+/** Customers, integrations, triggers and readers of streams, in loops until stopped. */
 export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
   const { retriesAccepted = false } = options;
   const client = retriesAccepted ? environment.stubbornClient : environment.client;
   const sessions = new Map<string, SentMessages>();
   const runs: AcceptedRun[] = [];
   const streams: ReadToEnd[] = [];
-  const accepted: Accepted = { sessions, runs, streams, modelAskedBefore: environment.model.asked };
+  const injected: InjectedResults[] = [];
+  const accepted: Accepted = { sessions, runs, streams, injected, modelAskedBefore: environment.model.asked };
   let begun = 0;
   let isOver = false;
   let failure: unknown;
@@ -93,8 +97,12 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     begin();
     streams.push(await readToEnd(environment, streamedWords(environment)));
   };
+  const inject = async () => {
+    injected.push(await injectResults(client, begin));
+  };
   const all = [
     ...Array.from({ length: CUSTOMERS }, () => again(talk)),
+    ...Array.from({ length: INTEGRATIONS }, () => again(inject)),
     ...Array.from({ length: TRIGGERS }, () => again(trigger)),
     ...Array.from({ length: READERS }, () => again(read)),
   ].map((one) => one.catch(fails));

@@ -9,6 +9,7 @@ import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
 import { runSessionCases } from '../../services/actor-host/test-support/run-session-cases.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
 import { openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';
+import { toolEventCases } from '../../services/actor-host/test-support/tool-event-cases.ts';
 import { trustCases } from '../../services/actor-host/test-support/trust-cases.ts';
 import { unusedRowsCases } from '../../services/actor-host/test-support/unused-rows-cases.ts';
 import { type FreshDatabase, freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
@@ -21,7 +22,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
   [commandCases, hostCases],
-  [patchCases, runCases, runSessionCases, callbackCases, trustCases, unusedRowsCases],
+  [patchCases, runCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 
 let fresh: FreshDatabase;

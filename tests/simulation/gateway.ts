@@ -1,7 +1,7 @@
 import type { Bus } from '../../bus/bus.ts';
 import type { SessionCommand } from '../../bus/messages/session.ts';
 import { partitionOf } from '../../bus/partition.ts';
-import { create, patch, post, remove, start, testBundle } from '../../services/actor-host/test-support/commands.ts';
+import { create, patch, post, remove, start, testBundle, toolEvent } from '../../services/actor-host/test-support/commands.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -54,7 +54,8 @@ export class Gateway {
     if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;
     const session = this.#favourite;
     const what = chance.below(100);
-    if (what < 50) this.#post(session);
+    if (what < 42) this.#post(session);
+    else if (what < 50) this.#inject(session);
     else if (what < 74) this.#startRun(session);
     else if (what < 79) this.#send({ ...create(session), commandId: this.#next('create'), mode: chance.oneIn(4) ? 'manual' : 'auto' });
     else if (what < 83) this.#send(patch(session, this.#next('patch'), { title: `title ${this.#numbers}`, upsertLabels: ['seen'] }));
@@ -74,6 +75,12 @@ export class Gateway {
     const triggersTurn = !this.#deps.scheduler.chance.oneIn(6);
     const traceId = String(this.#numbers).padStart(32, '0');
     this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn });
+  }
+
+  #inject(session: string): void {
+    const key = this.#next('tool');
+    const traceId = String(this.#numbers).padStart(32, '0');
+    this.#send(toolEvent(session, key, { traceId, triggersTurn: !this.#deps.scheduler.chance.oneIn(3) }));
   }
 
   #startRun(session: string): void {

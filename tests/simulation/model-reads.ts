@@ -21,7 +21,7 @@ export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
 
     messages: (sessionId, upToOffset, limit) =>
       [...(tables.events.get(sessionId)?.values() ?? [])]
-        .filter(({ off, kind }) => (off as number) <= upToOffset && MESSAGES.has(kind))
+        .filter(({ off, kind, source }) => (off as number) <= upToOffset && (MESSAGES.has(kind) || (kind === 'tool' && source === 'system')))
         .sort((left, right) => (left['off'] as number) - (right['off'] as number))
         .slice(-limit)
         .map((row) => jsonOf(row['body']) as ConversationEvent),

@@ -12,6 +12,7 @@ export function checkRules(simulation: Simulation): void {
   const logs = logsOf(simulation);
   for (const [id, log] of logs) checkLog(simulation, id, log);
   checkCommands(simulation, logs);
+  checkToolEvents(simulation, logs);
   checkProvenance(simulation);
   checkRuns(simulation);
   checkCallbacks(simulation);
@@ -50,7 +51,7 @@ function checkLog(simulation: Simulation, id: string, log: readonly Conversation
   const traces = new Map<string, string[]>();
   let working: string | null = null;
   for (const event of log) {
-    if (event.kind === 'user_message') continue;
+    if (event.kind === 'user_message' || isInjected(event)) continue;
     if (working !== null && working !== event.trace_id) watch.breach('interleaved', `offset ${event.offset} of ${id} stands in the middle of another turn`);
     const word = event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind;
     working = word === 'ready' ? null : event.trace_id;
@@ -81,6 +82,27 @@ function checkCommands(simulation: Simulation, logs: Logs): void {
     const [found, wanted] = [texts.filter(isSure), (order.get(id) ?? []).filter(isSure)];
     if (found.join() !== wanted.join()) watch.breach('order', `${id} holds ${found.join(', ')} where ${wanted.join(', ')} were accepted`);
   }
+}
+
+/** Each accepted tool result is in the log once, whatever was repeated. */
+function checkToolEvents(simulation: Simulation, logs: Logs): void {
+  const { watch } = simulation;
+  const lost = new Set(watch.history.flatMap((stored) => (stored.isLost || !watch.isApplied(stored) ? (stored.command?.commandId ?? []) : [])));
+  const sent = new Map<string, SessionCommand>();
+  for (const { command } of watch.history) if (command?.type === 'tool-event.post' && !lost.has(command.commandId)) sent.set(command.commandId, command);
+  for (const [id, log] of logs) {
+    if (isDeleted(simulation, id)) continue;
+    const keys = log.flatMap((event) => (isInjected(event) ? [String(event.metadata['idempotency_key'])] : []));
+    if (new Set(keys).size !== keys.length) watch.breach('once', `a tool event stands twice in ${id}: ${keys.join(', ')}`);
+    for (const command of sent.values()) {
+      if (command.type !== 'tool-event.post' || command.sessionId !== id || !isAccepted(simulation, command)) continue;
+      if (!keys.includes(String(command.metadata['idempotency_key']))) watch.breach('tool event', `${command.commandId} was accepted and is not in ${id}`);
+    }
+  }
+}
+
+function isInjected({ kind, source }: ConversationEvent): boolean {
+  return kind === 'tool' && source === 'system';
 }
 
 function isAccepted({ model }: Simulation, { sessionId, commandId }: SessionCommand): boolean {

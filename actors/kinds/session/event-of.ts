@@ -7,6 +7,7 @@ import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
 import type { TurnEventBody } from '../turn/types.ts';
 import { patchProblem } from './patch-record.ts';
+import { postedEvent } from './posted-event.ts';
 import type { SessionEvent } from './types.ts';
 
 /** The command as an event of the session; null when there is nothing to apply. */
@@ -19,9 +20,9 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
     case 'session.delete':
       return { type: command.type, unlessBusy: command.unlessBusy ?? false };
-    case 'message.post': {
-      return { type: command.type, command, atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
-    }
+    case 'message.post':
+    case 'tool-event.post':
+      return { type: 'event.post', post: postedEvent(command), atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
     case 'run.start': {
       const facts = inputs.runOf(command.runId);
       // A replayed dead letter starts a settled run under another command id.

@@ -59,7 +59,10 @@ export const sessionKind: ActorKind<Plan> = {
   snapshot: {
     version: SESSION_MACHINE_VERSION,
     place: 10_000,
-    migrations: new Map([[1, withoutRuns]]),
+    migrations: new Map([
+      [1, withoutRuns],
+      [2, unchanged],
+    ]),
   },
   initial: absent,
   handlers,
@@ -74,6 +77,11 @@ export const sessionKind: ActorKind<Plan> = {
 /** Version 1 had no runs. */
 function withoutRuns({ value, context }: ActorState): ActorState {
   return { value, context: { ...context, ephemeral: false, isOver: false, runId: null, queue: [], wanted: null } };
+}
+
+/** Version 2 has the same states, and does not know the commands of version 3: its hosts must not own what hosts of version 3 have owned. */
+function unchanged(state: ActorState): ActorState {
+  return state;
 }
 
 /** Keeps the session's row as a tombstone: no new session under its id, and late results are ignored. */

@@ -17,20 +17,20 @@ import {
 } from './waiting-runs.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const SESSION_MACHINE_VERSION = 2;
+export const SESSION_MACHINE_VERSION = 3;
 
 /**
  * One session:
  *
- *   absent ──session.create──▶ idle ──message.post that asks for a turn──▶ responding ──turn.settled──▶ idle
+ *   absent ──session.create──▶ idle ──event.post that asks for a turn──▶ responding ──turn.settled──▶ idle
  *   absent ──run.start, ephemeral──▶ running      idle ──run.start──▶ running ──run.settled──▶ idle
  *   any    ──session.delete──▶ deleted            a waiting turn, then waiting runs, begin before idle
  *
- *   responding ──message.post within the coalescing window──▶ responding   joins the turn
- *              ──message.post later──▶ responding                          the turn is cancelled, the next begins
- *              ──run.start──▶ responding                                   the run waits; it fails if the queue is full
+ *   responding ──a message within the coalescing window──▶ responding   joins the turn
+ *              ──event.post that asks for a turn──▶ responding          the turn is cancelled, the next begins
+ *              ──run.start──▶ responding                                the run waits; it fails if the queue is full
  *              ──turn.settled, of an ephemeral session that is over──▶ deleted
- *   running    ──message.post that asks for a turn──▶ running              the turn waits: messages do not cancel a run
+ *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
  * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/kinds/turn).
@@ -38,10 +38,11 @@ export const SESSION_MACHINE_VERSION = 2;
 export const sessionMachine = setup({
   types: { context: {} as SessionContext, events: {} as SessionEvent },
   guards: {
-    asksForTurn: ({ context, event }) => event.type === 'message.post' && event.command.triggersTurn && context.mode === 'auto',
+    asksForTurn: ({ context, event }) => event.type === 'event.post' && event.post.turn !== null && context.mode === 'auto',
     joinsTurn: ({ context, event }) =>
-      event.type === 'message.post' &&
-      event.command.triggersTurn &&
+      event.type === 'event.post' &&
+      event.post.turn !== null &&
+      event.post.joins &&
       context.mode === 'auto' &&
       context.lastMessageAtMs !== null &&
       event.atMs - context.lastMessageAtMs <= event.coalesceMs,
@@ -91,7 +92,7 @@ export const sessionMachine = setup({
           },
           { target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), replyWithSession()] },
         ],
-        'message.post': { actions: notThere() },
+        'event.post': { actions: notThere() },
         'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },
@@ -116,7 +117,7 @@ export const sessionMachine = setup({
         'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
         'run.expired': { actions: failUnknownRun() },
-        'message.post': [
+        'event.post': [
           {
             guard: 'asksForTurn',
             target: 'responding',
@@ -145,7 +146,7 @@ export const sessionMachine = setup({
           target: 'deleted',
           actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), replyWithNothing()],
         },
-        'message.post': [
+        'event.post': [
           {
             guard: 'joinsTurn',
             actions: [
@@ -189,7 +190,7 @@ export const sessionMachine = setup({
           target: 'deleted',
           actions: [{ type: 'notifyRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), replyWithNothing()],
         },
-        'message.post': [
+        'event.post': [
           {
             guard: 'asksForTurn',
             actions: [
@@ -228,7 +229,7 @@ export const sessionMachine = setup({
         'session.create': { actions: alreadyThere() },
         'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
-        'message.post': { actions: notThere() },
+        'event.post': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },
         'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: missing }) } },
       },

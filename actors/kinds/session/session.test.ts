@@ -1,14 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { ActorInputs } from '../../inputs/actor-inputs.ts';
 import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
-import type { SessionState } from '../../runtime/apply/session-state.ts';
-import { applyTo, failIn } from '../../test-support/apply.ts';
-
-const COALESCE_MS = 150;
+import { applyTo } from '../../test-support/apply.ts';
+import { COALESCE_MS, create, DrivenSession, header, post, START_MS } from '../../test-support/driven-session.ts';
 
 describe('a session', () => {
   it('refuses a message to a session that does not exist, and stores nothing', () => {
@@ -203,6 +199,8 @@ describe('a session', () => {
           'stale' as const,
           'poison' as const,
           'human' as const,
+          'tool' as const,
+          'quiet tool' as const,
         ),
       }),
     );
@@ -219,178 +217,17 @@ describe('a session', () => {
   });
 });
 
-const START_MS = Date.UTC(2026, 0, 1);
-const header = { v: 1 as const, sessionId: 'ses_1', sentAtMs: START_MS, answerTo: null, traceparent: null };
-let counter = 0;
-
-function create(): CommandOf<'session.create'> {
-  return {
-    ...header,
-    type: 'session.create',
-    commandId: 'ses_1-create',
-    customerId: 'cus_1',
-    agentId: 'agent',
-    title: null,
-    mode: 'auto',
-    metadata: {},
-    labels: [],
-    allowGreeting: true,
-    bundleHash: 'bundle',
-  };
-}
-
-function post(text: string): CommandOf<'message.post'> {
-  counter += 1;
-  const traceId = String(counter).padStart(32, '0');
-  return {
-    ...header,
-    type: 'message.post',
-    commandId: `cmd_${counter}`,
-    source: 'customer',
-    text,
-    metadata: {},
-    triggersTurn: true,
-    traceId,
-    bundleHash: 'bundle',
-  };
-}
-
-/** One session with the rows that a store would have, driven command by command. */
-class DrivenSession {
-  state: SessionState | null = null;
-  readonly log: ConversationEvent[] = [];
-  readonly aborted: string[] = [];
-  readonly timers = new Map<string, string>();
-  readonly calls: string[] = [];
-  openCall: string | null = null;
-  upToOffset = -1;
-  #nowMs = START_MS;
-  #ids = 0;
-  readonly #greeting: string | null;
-
-  constructor({ greeting = null }: { greeting?: string | null } = {}) {
-    this.#greeting = greeting;
-  }
-
-  get lines(): string[] {
-    return this.log.map((event) => {
-      if (event.kind === 'status') return `${event.status}${event.stage ? `/${event.stage}` : ''}`;
-      return `${event.kind} ${'text' in event ? event.text : ''}`;
-    });
-  }
-
-  wait(ms: number): void {
-    this.#nowMs += ms;
-  }
-
-  transitionInputs(): ActorInputs {
-    return {
-      atMs: this.#nowMs,
-      coalesceMs: COALESCE_MS,
-      turnTimeoutMs: 180_000,
-      greetingOf: () => this.#greeting,
-      newId: () => {
-        this.#ids += 1;
-        return String(this.#ids);
-      },
-      newTraceId: () => {
-        this.#ids += 1;
-        return String(this.#ids).padStart(32, 'f');
-      },
-      runOf: () => null,
-      isSettled: () => false,
-      isSuperseded: () => false,
-      toolsOf: () => null,
-      stagedOf: () => new Map(),
-      chance: () => 0.5,
-    };
-  }
-
-  apply(command: SessionCommand): CommandReply | null {
-    const plan = new CommitPlan();
-    const reply = applyTo(plan, this.state, command, this.transitionInputs());
-    this.#store(plan);
-    return reply;
-  }
-
-  fail(): void {
-    if (this.state === null) return;
-    const plan = new CommitPlan();
-    failIn(plan, this.state, post('poison'), this.transitionInputs());
-    this.#store(plan);
-  }
-
-  resultOf(text: string, callId = this.openCall ?? 'trn_0-1', finishReason = 'stop'): CommandOf<'call.completed'> {
-    return {
-      ...header,
-      type: 'call.completed',
-      commandId: callId,
-      ...actorFields(callId.slice(0, callId.lastIndexOf('-'))),
-      callId,
-      text,
-      model: 'scripted/assistant',
-      provider: 'Scripted',
-      toolCalls: [],
-      finishReason,
-      usage: null,
-    };
-  }
-
-  deadline(): SessionCommand {
-    const [command] = this.timers.values();
-    return command === undefined ? { ...header, type: 'turn.deadline', commandId: 'none', turnId: 'trn_0' } : (JSON.parse(command) as SessionCommand);
-  }
-
-  play(step: { kind: string; pauseMs?: number }): void {
-    const callId = this.openCall ?? 'trn_0-1';
-    if (step.kind === 'post') {
-      this.wait(step.pauseMs ?? 0);
-      this.apply(post('a message'));
-    } else if (step.kind === 'complete') this.apply(this.resultOf('a reply'));
-    else if (step.kind === 'empty') this.apply(this.resultOf(''));
-    else if (step.kind === 'stale') this.apply(this.resultOf('stale', this.calls[0] ?? 'trn_0-1'));
-    else if (step.kind === 'deadline') this.apply(this.deadline());
-    else if (step.kind === 'poison') this.fail();
-    else if (step.kind === 'human') this.apply({ ...post('human'), source: 'human_agent', triggersTurn: false });
-    else this.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(''), callId, failure: { code: 'internal', message: '', details: {} } });
-  }
-
-  /** Sends the awaited result. */
-  finish(): void {
-    if (this.openCall !== null) this.apply(this.resultOf('the last reply'));
-  }
-
-  #store(plan: CommitPlan): void {
-    for (const { event } of plan.events) this.log.push(event);
-    this.state = plan.sessions.get('ses_1') ?? this.state;
-    // As restored from the store's JSON.
-    if (this.state !== null) this.state = JSON.parse(JSON.stringify(this.state)) as SessionState;
-    for (const [id] of plan.effectStates) if (id === this.openCall) this.openCall = null;
-    for (const effect of plan.effects.values()) {
-      this.calls.push(effect.id);
-      if (effect.state !== 'open') continue;
-      this.openCall = effect.id;
-      if (effect.kind === 'router-call') this.upToOffset = Number(effect.inputs.upToOffset);
-    }
-    for (const { callId } of plan.after.aborts) this.aborted.push(callId);
-    for (const timer of plan.timers.values()) {
-      if (timer.dueAtMs === null) this.timers.delete(timer.key);
-      else this.timers.set(timer.key, timer.command);
-    }
-  }
-}
-
 /** Offsets are dense; turns never overlap; each ends in exactly one `ready`, the last event of its trace. */
 function expectWholeTurns(log: readonly ConversationEvent[]): void {
   expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
   const turns = new Map<string, ConversationEvent[]>();
   for (const event of log) {
-    if (event.source === 'human_agent') continue;
+    if (event.source === 'human_agent' || event.metadata['isQuiet']) continue;
     turns.set(event.trace_id, [...(turns.get(event.trace_id) ?? []), event]);
   }
   for (const events of turns.values()) {
     const words = events.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ');
-    expect(words).toMatch(/^user_message acknowledged typing( user_message)*( assistant_message| cancelled| error) ready$/);
+    expect(words).toMatch(/^(user_message|tool) acknowledged typing( user_message)*( assistant_message| cancelled| error) ready$/);
   }
   // No turn begins before the previous one is ready.
   const order = log.filter((event) => event.kind === 'status' && (event.status === 'acknowledged' || event.status === 'ready'));

@@ -12,6 +12,17 @@ export interface TurnStart {
   traceparent: string | null;
 }
 
+/** An event that a command appends. */
+export interface PostedEvent {
+  content: EventContent;
+  source: EventSource;
+  metadata: Record<string, unknown>;
+  /** The turn that it requests; null: none. */
+  turn: Omit<TurnStart, 'turnId'> | null;
+  /** Within the coalescing window it joins the turn in progress instead of cancelling it. */
+  joins: boolean;
+}
+
 export interface SessionContext {
   mode: 'auto' | 'manual';
   /** Made for one run, and deleted when that run's last delivery is settled. */
@@ -19,12 +30,12 @@ export interface SessionContext {
   /** Ephemeral, and its last delivery settled during a turn: deleted at the turn's end. */
   isOver: boolean;
   turnId: string | null;
-  /** Last message that triggers a turn, epoch ms; null before the first. */
+  /** Last event that requested a turn, epoch ms; null before the first. */
   lastMessageAtMs: number | null;
   runId: string | null;
   /** Waiting runs, oldest first. */
   queue: string[];
-  /** The turn that messages requested during a run. */
+  /** The turn that events requested during a run. */
   wanted: TurnStart | null;
 }
 
@@ -35,7 +46,7 @@ export type SessionEvent =
   | { type: 'session.patch'; command: CommandOf<'session.patch'>; problem: string | null }
   /** `unlessBusy`: only without a turn or run in progress. */
   | { type: 'session.delete'; unlessBusy: boolean }
-  | { type: 'message.post'; command: CommandOf<'message.post'>; atMs: number; coalesceMs: number; newTurnId: string }
+  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string }
   /** `ephemeral`: the run creates the session. */
   | { type: 'run.start'; runId: string; ephemeral: boolean }
   | { type: 'turn.result'; event: TurnEventBody }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import { commandRows } from '../../test-support/command-rows.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Histories } from './histories.ts';
@@ -22,11 +22,14 @@ beforeEach(() => {
 
 /** Appends an event by a commit that stored some partitions. */
 function commit(text: string | null, { owned = [7], sessionId = 'ses_1' }: { owned?: number[]; sessionId?: string } = {}): void {
+  const content: EventContent = text === null ? { kind: 'status', status: 'ready', stage: null, error_detail: null } : { kind: 'user_message', text };
+  commitEvent(content, 'customer', { owned, sessionId });
+}
+
+function commitEvent(content: EventContent, source: EventSource, { owned = [7], sessionId = 'ses_1' }: { owned?: number[]; sessionId?: string } = {}): void {
   const plan = new CommitPlan();
   const offset = stored.length;
-  const about = { id: `evt_${offset}`, offset, created_at: '', source: 'customer' as const, trace_id: '', metadata: {} };
-  const event: ConversationEvent =
-    text === null ? { ...about, kind: 'status', status: 'ready', stage: null, error_detail: null } : { ...about, kind: 'user_message', text };
+  const event: ConversationEvent = { id: `evt_${offset}`, offset, created_at: '', source, trace_id: '', metadata: {}, ...content };
   plan.merge(commandRows({ sessionId, events: [{ partition: 7, sessionId, event, text: '' }] }));
   if (owned.includes(7)) stored.push(event);
   histories.release(plan, new Set(owned));
@@ -109,6 +112,28 @@ describe('the history of a session', () => {
 
     expect(await textsUpTo(2)).toEqual(['a', 'b']);
     expect(reads).toBe(0);
+  });
+
+  it('includes injected tool results, and not the tool calls of runs', async () => {
+    commit('a');
+    for (const source of ['system', 'ai_agent'] as const) {
+      const call = { tool_id: source, arguments: {}, result: { data: 1, metadata: {} } };
+      commitEvent({ kind: 'tool', tool_calls: [call] }, source);
+    }
+
+    expect((await histories.upTo(2, ours)).map((event) => (event.kind === 'tool' ? event.tool_calls[0]?.tool_id : event.kind))).toEqual([
+      'user_message',
+      'system',
+    ]);
+    expect(reads).toBe(0);
+  });
+
+  it('is not cached when an injected result has made it long', async () => {
+    commit('a');
+    commitEvent({ kind: 'tool', tool_calls: [{ tool_id: 't', arguments: {}, result: { data: 'x'.repeat(20_000), metadata: {} } }] }, 'system');
+    await histories.upTo(1, ours);
+
+    expect(reads).toBe(1);
   });
 
   it('is read once where another host has stored its beginning', async () => {

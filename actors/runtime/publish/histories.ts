@@ -14,7 +14,7 @@ const MAX_CACHED_CHARACTERS = 16 * 1_024;
 /** Estimate of ids, times and metadata per event. */
 const EVENT_CHARACTERS = 256;
 
-/** A conversation with all its messages below offset `next`. */
+/** A conversation with all that its prompts contain below offset `next`. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
@@ -40,7 +40,7 @@ export class Histories {
     this.#store = store;
   }
 
-  /** Newest messages up to and including an offset, in log order. */
+  /** The newest messages and injected tool results up to and including an offset, in log order. */
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
     if (cached !== undefined && cached.next > offset) return cached.messages.filter((event) => event.offset <= offset);
@@ -78,10 +78,12 @@ export class Histories {
   }
 }
 
-function isMessage({ kind }: ConversationEvent): boolean {
-  return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble';
+/** As the store's `messages`: what was said, and injected tool results. The calls of a run are in its own transcript. */
+function isMessage({ kind, source }: ConversationEvent): boolean {
+  return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble' || (kind === 'tool' && source === 'system');
 }
 
 function weightOf(event: ConversationEvent): number {
+  if (event.kind === 'tool') return EVENT_CHARACTERS + JSON.stringify(event.tool_calls).length;
   return EVENT_CHARACTERS + ('text' in event ? event.text.length : 0);
 }

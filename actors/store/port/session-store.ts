@@ -16,6 +16,6 @@ export interface StoredSession {
 export interface SessionStore {
   /** Omits sessions that do not exist. */
   load(sessionIds: readonly string[]): Promise<StoredSession[]>;
-  /** The newest messages up to and including an offset, in log order. */
+  /** The newest messages and injected tool results up to and including an offset, in log order. */
   messages(sessionId: string, upToOffset: number, limit: number): Promise<ConversationEvent[]>;
 }

@@ -33,5 +33,6 @@ const LOAD: NamedStatement = {
 
 const MESSAGES: NamedStatement = {
   name: 'load-history',
-  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
+  text: `select body from events where session_id = $1 and off <= $2
+    and (kind in ('user_message', 'assistant_message', 'preamble') or (kind = 'tool' and source = 'system')) order by off desc limit $3`,
 };

@@ -93,6 +93,16 @@ export function post(sessionId: string, text: string): CommandOf<'message.post'>
   };
 }
 
+/** A synthetic tool result under an idempotency key. */
+export function toolEvent(sessionId: string, key: string, changes: Partial<CommandOf<'tool-event.post'>> = {}): CommandOf<'tool-event.post'> {
+  const { traceId, bundleHash } = post(sessionId, '');
+  return {
+    ...{ ...HEADER, v: 3, type: 'tool-event.post', sessionId, commandId: `${sessionId}-tool-${key}`, traceId, bundleHash },
+    ...{ toolId: 'crm:note', arguments: { key }, result: { noted: key }, resultMetadata: {}, metadata: { idempotency_key: key }, triggersTurn: false },
+    ...changes,
+  };
+}
+
 export function patch(sessionId: string, commandId: string, changes: Partial<CommandOf<'session.patch'>>): CommandOf<'session.patch'> {
   const nothing = { setMetadata: {}, unsetMetadata: [], upsertLabels: [], removeLabels: [] };
   return { ...HEADER, type: 'session.patch', sessionId, commandId, ...nothing, ...changes };

@@ -177,7 +177,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.host();
       await cluster.send(create('ses_a'));
       await eventually(() => cluster.replies.length === 1);
-      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 3, type: 'session.sing', sessionId: 'ses_a' }));
+      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 4, type: 'session.sing', sessionId: 'ses_a' }));
       const epochOf = async () => (await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]))[0]?.epoch ?? 0;
       const before = await epochOf();
       // It is released and acquired again, round after round; the other partitions are served meanwhile.
@@ -193,7 +193,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.host();
       await cluster.send(create('ses_a'));
       await eventually(() => cluster.replies.length === 1);
-      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 3, type: 'session.sing', sessionId: 'ses_a' }));
+      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 4, type: 'session.sing', sessionId: 'ses_a' }));
       await eventually(async () => ((await cluster.rows<{ epoch: number }>('select max(epoch) as epoch from parts'))[0]?.epoch ?? 0) >= 2);
       const newer = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
       await eventually(() => areSharedBy(cluster, newer));

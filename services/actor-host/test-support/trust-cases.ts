@@ -32,7 +32,7 @@ export function trustCases(open: () => Promise<TestCluster>): void {
       await cluster.send({ ...forged, commandId: 'other-secret' });
       await cluster.bus.commands.append(partition, 'other', new CommandTags('a secret that was guessed').tagged(JSON.stringify(forged)));
       await cluster.bus.commands.append(partition, 'no-json', 'not json');
-      await cluster.bus.commands.append(partition, 'newer', JSON.stringify({ v: 3, type: 'session.sing', sessionId: 'ses_a' }));
+      await cluster.bus.commands.append(partition, 'newer', JSON.stringify({ v: 4, type: 'session.sing', sessionId: 'ses_a' }));
       await sendTagged(cluster, post('ses_a', 'Hello!'));
       const call = await cluster.nextCall();
       await cluster.send(completed('ses_a', call.callId, 'a reply'));

@@ -118,16 +118,16 @@ export class OwnerDouble {
       await this.#store(next, []);
       return { ok: true, value: { session: next } };
     }
-    if (record === undefined || command.type !== 'message.post') return { ok: false, code: 'session.not_found', message: 'there is no such session' };
+    if (record === undefined || (command.type !== 'message.post' && command.type !== 'tool-event.post'))
+      return { ok: false, code: 'session.not_found', message: 'there is no such session' };
     const event: ConversationEvent = {
       offset: record.last_offset + 1,
       created_at: new Date().toISOString(),
       id: `evt_${ulid()}`,
-      source: command.source,
+      source: command.type === 'message.post' ? command.source : 'system',
       trace_id: command.traceId,
       metadata: command.metadata,
-      kind: 'user_message',
-      text: command.text,
+      ...contentOf(command),
     };
     await this.#store(record, [event]);
     events.push(event);
@@ -187,6 +187,12 @@ export class OwnerDouble {
     const message: NoticeMessage = { v: 1, first: 0, last: -1, events: [], isDeleted: true };
     this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
   }
+}
+
+function contentOf(command: CommandOf<'message.post' | 'tool-event.post'>): EventContent {
+  if (command.type === 'message.post') return { kind: 'user_message', text: command.text };
+  const result = { data: command.result, metadata: command.resultMetadata };
+  return { kind: 'tool', tool_calls: [{ tool_id: command.toolId, arguments: command.arguments, result }] };
 }
 
 function recordOf(command: CommandOf<'session.create'>): SessionRecord {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
 import { createSessionRequest, patchSessionRequest, postEventRequest } from './session.ts';
+import { toolEventRequest } from './tool-event.ts';
 
 const corpus = new URL('../../../tests/corpus/agent/', import.meta.url);
 
@@ -16,6 +17,7 @@ describe.each([
   ['create-session', createSessionRequest],
   ['patch-session', patchSessionRequest],
   ['post-event', postEventRequest],
+  ['tool-event', toolEventRequest],
   ['read-events', readEventsQuery],
   ['trigger', triggerRequest],
   ['list-runs', listRunsQuery],
