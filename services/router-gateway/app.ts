@@ -26,12 +26,13 @@ import { SharedHealth } from './models/shared-health.ts';
 import { bearerAuth } from './plugins/bearer-auth.ts';
 import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
-import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
+import { type PlatformKeys, platformAuth, platformOnly } from './plugins/platform-auth.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { DetachedCalls } from './relay/detached-calls.ts';
 import { health } from './routes/health.ts';
 import { modelCall } from './routes/model-call.ts';
 import { listModels } from './routes/models.ts';
+import { platform } from './routes/platform/platform.ts';
 import { resumeGeneration } from './routes/resume-generation.ts';
 import { tracesIntake } from './routes/traces-intake.ts';
 import { routerRules } from './rules.ts';
@@ -73,6 +74,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const { admission, bus, clock, limits, log, metrics, serverFactory, setup, tracing = noTracing } = deps;
   const byKey = bearerAuth(deps.keys, clock);
   const byPlatform = platformAuth(deps.platformKeys ?? null, byKey);
+  const asPlatform = platformAuth(deps.platformKeys ?? null, platformOnly);
   const open = whileOpen(admission);
 
   const onEnd = (request: FastifyRequest, reply: FastifyReply, durationMs: number) => {
@@ -110,6 +112,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     { prefix, checks: callChecks, routes: [...calls.map(({ route }) => route), resumeGeneration(deps)] },
     { prefix, checks: [open, byKey], routes: [listModels(setup, measured), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
+    { prefix, checks: [open, asPlatform], routes: [platform(deps)] },
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },
   ]);

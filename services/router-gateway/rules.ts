@@ -9,7 +9,8 @@ import { HEALTHY } from './routes/health.ts';
 export const routerRules: ServerRules = {
   server: 'router',
   requestIds: /^[A-Za-z0-9._-]{1,128}$/,
-  maxParamCharacters: 100,
+  // The longest id of a document.
+  maxParamCharacters: 128,
   exposesHead: true,
   requestsPerConnection: null,
   errors: routerErrors,

@@ -7,7 +7,7 @@ import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Admission } from '../admission.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
-import { accountDatabase } from './account-database.ts';
+import { neededDatabase } from '../needed-database.ts';
 import { activity } from './activity.ts';
 import { type ApproveKeyDeps, approveKey } from './approve-key.ts';
 import { AwaitedGenerations } from './awaited-generations.ts';
@@ -37,7 +37,7 @@ export interface AccountDeps {
 /** The routes of keys, credit and usage (ADR 51): beside the path of model calls, which knows nothing of them. */
 export function account(deps: AccountDeps): FastifyPluginAsync {
   const { limits, setup } = deps;
-  const database = accountDatabase(deps.database, limits.retryAfterMs);
+  const database = databaseOf(deps);
   const keyRows = new KeyRows(database);
   const spendRows = new SpendRows(database);
   const knownKeys = new KnownKeys(setup, keyRows, spendRows);
@@ -49,13 +49,17 @@ export function account(deps: AccountDeps): FastifyPluginAsync {
 
 /** The page for approving a key, which has the key in its form. */
 export function keyApproval(deps: AccountDeps & Omit<ApproveKeyDeps, 'codeRows'>): FastifyPluginAsync {
-  return asPlugin(deps, [approveKey({ ...deps, codeRows: new CodeRows(accountDatabase(deps.database, deps.limits.retryAfterMs)) })]);
+  return asPlugin(deps, [approveKey({ ...deps, codeRows: new CodeRows(databaseOf(deps)) })]);
 }
 
 /** The routes of keys that need none: the exchange of a code for the key that was approved. */
 export function keyExchange(deps: AccountDeps & Pick<ExchangeCodeDeps, 'cache'>): FastifyPluginAsync {
-  const database = accountDatabase(deps.database, deps.limits.retryAfterMs);
+  const database = databaseOf(deps);
   return asPlugin(deps, [exchangeCode({ ...deps, codeRows: new CodeRows(database), keyRows: new KeyRows(database) })]);
+}
+
+function databaseOf({ database, limits }: AccountDeps): Queryable {
+  return neededDatabase(database, 'Keys, credit and usage', limits.retryAfterMs);
 }
 
 function asPlugin({ admission, limits }: AccountDeps, routes: readonly (FastifyPluginAsync | FastifyPluginAsyncZod)[]): FastifyPluginAsync {

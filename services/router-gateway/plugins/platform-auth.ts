@@ -1,6 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { onRequestHookHandler } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { preparedRefusal } from '#shared/http-server/error-replies.ts';
+import { errorReply } from './error-reply.ts';
 
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 /** Key id of a platform's requests; ids of configured keys contain no colon. */
@@ -25,6 +27,14 @@ export function platformAuth(keys: PlatformKeys | null, otherwise: onRequestHook
     done();
   };
 }
+
+const refuse = preparedRefusal(
+  new SwitchyardError('request.unauthorized', 'This address needs the platform key: send it as "Authorization: Basic <public key:secret key>"'),
+  errorReply,
+);
+
+/** Refuses requests without the platform's keys. */
+export const platformOnly: onRequestHookHandler = (_, reply) => refuse(reply);
 
 function hashOf(text: string): Buffer {
   return createHash('sha256').update(text).digest();

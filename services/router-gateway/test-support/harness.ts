@@ -16,6 +16,7 @@ import { buildApp } from '../app.ts';
 import { CallSender } from '../call-sender.ts';
 import { gatewaySetup } from '../gateway-setup.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
+import type { PlatformKeys } from '../plugins/platform-auth.ts';
 import { CallReaders } from '../relay/call-readers.ts';
 
 export const HOUSE_SECRET = 'the secret of a deployment under test';
@@ -202,6 +203,7 @@ interface TestAppOptions {
   cache?: Cache | null;
   clock?: Clock;
   accountLimits?: AccountLimits;
+  platformKeys?: PlatformKeys | null;
   /** Clock of the call sender. */
   senderNowMs?: () => number;
 }

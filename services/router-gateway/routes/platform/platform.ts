@@ -1,0 +1,28 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { DocumentRows } from '#shared/config/document-rows.ts';
+import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import type { Admission } from '../../admission.ts';
+import { neededDatabase } from '../../needed-database.ts';
+import { documents } from './documents.ts';
+import { platformLimits } from './limits.ts';
+
+export interface PlatformDeps {
+  /** Null: none is configured, and the routes answer 503. */
+  database: Queryable | null;
+  admission: Admission;
+}
+
+/** What this deployment is as the platform of agents, its own and others' (ADR 76). */
+export function platform({ database, admission }: PlatformDeps): FastifyPluginAsync {
+  const { bodyBytes, retryAfterMs } = platformLimits;
+  const documentRows = new DocumentRows(neededDatabase(database, 'Documents', retryAfterMs));
+  return async (app) => {
+    app.addHook('onRequest', (request, reply, done) => {
+      admission.enterRequest(request, reply, bodyBytes);
+      done();
+    });
+    parseJsonBodies(app, { limitBytes: bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: false });
+    await app.register(documents({ documentRows, limits: platformLimits }));
+  };
+}
