@@ -72,7 +72,7 @@ const valuesIn = (sse: string): Record<string, unknown>[] =>
 const namesOf = ({ attempts }: Metadata) => attempts.map(({ provider, status }) => [provider, status]);
 
 describe('a call says why it went where it went', () => {
-  it('after a draw', async () => {
+  it('DESIGN 8: a call says why after a draw', async () => {
     const { id, body } = await complete('Hello!');
     const { routing, provider_responses: responses } = await generationOf(id);
     const winner = body.provider === 'Cheap' ? 'a/one@cheap' : 'a/one@dear';
@@ -88,7 +88,7 @@ describe('a call says why it went where it went', () => {
     expect(responses).toMatchObject([{ endpoint_id: winner, status: 200 }]);
   });
 
-  it('when the endpoint that the caller put first fails', async () => {
+  it('DESIGN 8: a call says why when the endpoint that the caller put first fails', async () => {
     const { id, body } = await complete('!fail 500 on=cheap', { provider: { order: ['cheap'] } });
     const { routing, provider_responses: responses } = await generationOf(id);
 
@@ -176,7 +176,7 @@ describe('a stream', () => {
     expect(last).toMatchObject({ error: {}, openrouter_metadata: { attempt: 1, endpoints: { total: 2 } } });
   });
 
-  it('that is resumed has it, whatever the headers of the request that resumes it', async () => {
+  it('DESIGN 8: a stream that is resumed says why, whatever the headers of the request that resumes it', async () => {
     const response = await post('/chat/completions', chat('Hello there, world!', { stream: true }));
     const text = await response.text();
     const [first] = /^id: .+$/m.exec(text) ?? [];

@@ -60,7 +60,7 @@ const some: fc.Arbitrary<UsageRecord> = fc
       user: name,
     },
     ...{ streamed: fc.boolean(), cancelled: fc.boolean(), estimated: fc.boolean(), providerName: name, sessionId: name, nativeFinishReason: name },
-    searches: fc.option(count, { nil: undefined }),
+    search: fc.option(fc.record({ searches: count, searchEngine: text, searchResults: count }, { requiredKeys: ['searches'] }), { nil: undefined }),
     metadata: fc.option(fc.dictionary(text, text), { nil: null }),
     decision: fc.option(
       fc.oneof(
@@ -82,10 +82,10 @@ const some: fc.Arbitrary<UsageRecord> = fc
       }),
     ),
   })
-  .map(({ attempts, searches, ...changes }) => ({
+  .map(({ attempts, search, ...changes }) => ({
     ...record,
     ...changes,
-    ...(searches !== undefined && { searches }),
+    ...search,
     attempts: attempts.map((change) => ({ ...attempt, ...change })),
   }));
 

@@ -58,6 +58,10 @@ export const usageRecord = z.object({
   estimated: z.boolean(),
   /** Of the web, by the router or the upstream; absent: none. */
   searches: count.optional(),
+  /** What made them: `native` for the upstream, else the name of the router's engine; absent: there were none, or it is not known. */
+  searchEngine: z.string().optional(),
+  /** Pages that the router's engine found and the model got; absent: the upstream searched, or none did. */
+  searchResults: count.optional(),
   attempts: z.array(attempt),
   finishReason: z.string().nullable(),
   nativeFinishReason: z.string().nullable(),
@@ -76,7 +80,7 @@ const NOTHING_DECIDED = ',"decision":null';
 
 /** The text of a record: what `JSON.stringify` makes of it, at a third of the cost, and in the order that `ledgerFieldsIn` reads. */
 export function usageRecordText(record: UsageRecord): string {
-  const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled, searches } = record;
+  const { generationId, keyId, reserved, createdAtMs, model, provider, tokens, costNano, kind, surface, endedAtMs, streamed, cancelled } = record;
   const { providerName, upstreamId, estimated, attempts, finishReason, nativeFinishReason, sessionId, user, metadata, serviceTier, decision } = record;
   const { prompt, completion, reasoning, cached, cacheWrite, cacheWrite1h } = tokens;
   const written = cacheWrite1h === undefined ? cacheWrite : `${cacheWrite},"cacheWrite1h":${cacheWrite1h}`;
@@ -84,11 +88,17 @@ export function usageRecordText(record: UsageRecord): string {
   const served = `"model":${quoted(model)},"provider":${quoted(provider)}`;
   const counts = `{"prompt":${prompt},"completion":${completion},"reasoning":${reasoning},"cached":${cached},"cacheWrite":${written}}`;
   const call = `"kind":"${kind}","surface":${quoted(surface)},"endedAtMs":${endedAtMs},"streamed":${streamed},"cancelled":${cancelled}`;
-  const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}${searches === undefined ? '' : `,"searches":${searches}`}`;
+  const answer = `"providerName":${quoted(providerName)},"upstreamId":${quoted(upstreamId)},"estimated":${estimated}${searchesText(record)}`;
   const end = `"finishReason":${quoted(finishReason)},"nativeFinishReason":${quoted(nativeFinishReason)}`;
   const caller = `"sessionId":${quoted(sessionId)},"user":${quoted(user)},"metadata":${JSON.stringify(metadata)},"serviceTier":${quoted(serviceTier)}`;
   const why = decision === undefined ? '' : decision === null ? NOTHING_DECIDED : `,"decision":${JSON.stringify(decision)}`;
   return `{${head},${served},"tokens":${counts},"costNano":${costNano},${call},${answer},"attempts":[${attempts.map(attemptText).join(',')}],${end},${caller}${why}}`;
+}
+
+function searchesText({ searches, searchEngine, searchResults }: UsageRecord): string {
+  if (searches === undefined) return '';
+  const engine = searchEngine === undefined ? '' : `,"searchEngine":${quoted(searchEngine)}`;
+  return `,"searches":${searches}${engine}${searchResults === undefined ? '' : `,"searchResults":${searchResults}`}`;
 }
 
 function attemptText({ provider, providerName, model, status, code, startedAtMs, firstTokenMs, durationMs, costNano }: UsageAttempt): string {

@@ -11,6 +11,7 @@ import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
 import { keyOfCall } from './call-key.ts';
+import { isCheck } from './call-kind.ts';
 import { type CallRates, withinTokens } from './call-rates.ts';
 
 /** `key`: the key of an actor's call may not call models, has no credit for it, or is over its limits. */
@@ -47,6 +48,8 @@ export async function callUnderKey(call: RouterCall, hash: string, running: Runn
   const named = { ...call, keyId: keyId ?? call.keyId };
   const refused = (refusal: CallRefusal): CallUnderKey => ({ call: named, refusal, rated: null });
   if (error !== null) return refused({ why: 'key', error });
+  // It costs nothing, and a model is asked for nothing.
+  if (isCheck(call)) return { call: named, refusal: null, rated: null };
   if (key === null || (key.limitNano === null && !isRated(key.rates))) return { call: named, refusal: null, rated: null };
   let rated: RatedCall | null = null;
   try {

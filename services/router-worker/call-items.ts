@@ -20,10 +20,12 @@ import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Attempted } from './call/attempt.ts';
+import { checkTexts } from './call/check-texts.ts';
 import { type ExecuteDeps, executeCall, refuseCall } from './call/execute-call.ts';
 import type { CallResult, Execution } from './call/execution.ts';
 import { type CallRefusal, callUnderKey } from './call-credit.ts';
 import { keyOfRefused } from './call-key.ts';
+import { isCheck } from './call-kind.ts';
 import { callLine } from './call-line.ts';
 import { countCall } from './call-metrics.ts';
 import type { CallRates } from './call-rates.ts';
@@ -177,13 +179,14 @@ async function settleCall(
       attempts.push(attempt);
       span?.attempted(attempt);
     },
-    ending: (ending) => record.store(ending),
+    // A check has used nothing that is billed.
+    ...(!isCheck(call) && { ending: (ending) => record.store(ending) }),
     capturesContent: deps.tracing.content !== 'off',
     failures: deps.failures,
   };
   const executing =
     error === null
-      ? executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) })
+      ? (isCheck(call) ? checkTexts : executeCall)(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) })
       : refuseCall(execution, error, published.kind === 'content' ? record.lost(published.shown) : null);
   let result: CallResult;
   try {
@@ -266,6 +269,8 @@ function isOfVectors({ request }: Surface): boolean {
 function addressed(call: RouterCall): AddressedCall | InvalidItem | null {
   const surface = surfaces.get(call.surface ?? FIRST_SURFACE);
   if (surface === undefined) return null;
+  if (isCheck(call) && (call.reply === null || call.want !== 'none'))
+    return new InvalidItem('not a router call: a check of texts is of an actor, without frames');
   if (isOfVectors(surface) !== (call.embedding !== undefined)) return new InvalidItem('not a router call: it does not fit its surface');
   try {
     return { call, surface, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };

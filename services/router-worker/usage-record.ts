@@ -47,8 +47,6 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, prompt_tokens_details: read, completion_tokens_details: made } = bill?.usage ?? {};
   const kept = answer?.usage?.cacheWrite1hTokens;
   const forAnHour = bill === null || kept === undefined ? {} : { cacheWrite1h: kept };
-  const searches = bill?.usage.server_tool_use?.web_search_requests;
-  const searched = searches === undefined ? {} : { searches };
   // In this order: see `ledgerFieldsIn`.
   return {
     v: USAGE_RECORD_VERSION,
@@ -75,7 +73,7 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
     providerName: served?.providerName ?? null,
     upstreamId: textOf(answer?.metadata.id ?? null),
     estimated: bill?.isEstimated ?? false,
-    ...searched,
+    ...searchesOf(ending),
     attempts: attempts.map(attemptOf),
     finishReason: finishOf(ending, isCancelled),
     nativeFinishReason: textOf(answer?.nativeReason ?? null),
@@ -85,6 +83,14 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
     serviceTier: textOf(answer?.metadata.serviceTier ?? null),
     ...(choice !== null && { decision: recordedDecisionOf(choice, attempts) }),
   };
+}
+
+/** Without a stage of this worker it is not known what made them. */
+function searchesOf({ bill, search }: Ending): Pick<UsageRecord, 'searches' | 'searchEngine' | 'searchResults'> {
+  const searches = bill?.usage.server_tool_use?.web_search_requests;
+  if (searches === undefined) return {};
+  if (search === undefined) return { searches };
+  return search === null ? { searches, searchEngine: 'native' } : { searches, searchEngine: search.engine, searchResults: search.results };
 }
 
 function servedByLast(attempts: readonly Attempted[]): ServedBy | null {

@@ -68,7 +68,11 @@ const geminiEvents = [
         index: 0,
         content: { role: 'model', parts: [] },
         finishReason: 'STOP',
-        groundingMetadata: { webSearchQueries: ['weather', 'rain today'], groundingChunks: [{ web: { uri: PAGE.url, title: PAGE.title } }] },
+        groundingMetadata: {
+          webSearchQueries: ['weather', 'rain today'],
+          groundingChunks: [{ web: { uri: PAGE.url, title: PAGE.title } }],
+          groundingSupports: [{ segment: { startIndex: 4, endIndex: 18, text: TEXT }, groundingChunkIndices: [0] }],
+        },
       },
     ],
     usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 20 },
@@ -134,7 +138,7 @@ describe('router-facts 6.2: search by the endpoint itself', () => {
   it.each<[keyof typeof upstreams, object, number, object]>([
     ['claude', { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] }, 2, { content: 'rain', start_index: 4, end_index: 18 }],
     ['openai', { tools: [{ type: 'web_search' }], max_tool_calls: 5 }, 1, { start_index: 4, end_index: 18 }],
-    ['google', { tools: [{ googleSearch: {} }] }, 2, {}],
+    ['google', { tools: [{ googleSearch: {} }] }, 2, { start_index: 4, end_index: 18 }],
   ])('is used of %s where no engine is named, and counted, priced and cited, whole and streamed', async (name, sent, searches, range) => {
     const asked = engine.requests.length;
     const citation = { type: 'url_citation', url_citation: { ...PAGE, ...range } };
@@ -142,7 +146,7 @@ describe('router-facts 6.2: search by the endpoint itself', () => {
     const { status, body } = await worker.whole(asking(`x/${name}`));
     expect([status, body]).toMatchObject([200, { choices: [{ message: { content: `So: ${TEXT}`, annotations: [citation] } }], usage }]);
     expect(upstreams[name]().requests.at(-1)?.body).toMatchObject(sent);
-    expect(await worker.recordOfLast()).toMatchObject({ searches, costNano: searches * 10_000_000 });
+    expect(await worker.recordOfLast()).toMatchObject({ searches, searchEngine: 'native', costNano: searches * 10_000_000 });
     const chunks = await worker.stream(asking(`x/${name}`, { engine: 'native' }));
     expect(chunks.flatMap(({ choices }) => (choices as { delta: { annotations?: object[] } }[]).flatMap(({ delta }) => delta.annotations ?? []))).toEqual([
       citation,

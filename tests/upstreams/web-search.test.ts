@@ -107,7 +107,7 @@ describe('router-facts 6.2: web search by an engine', () => {
       choices: [{ message: { content: ANSWER, annotations: citations } }],
       usage: { cost: 0.005, server_tool_use: { web_search_requests: 1 }, server_tool_use_details: { web_search_requests: 1 } },
     });
-    expect(await worker.recordOfLast()).toMatchObject({ searches: 1, costNano: 5_000_000 });
+    expect(await worker.recordOfLast()).toMatchObject({ searches: 1, searchEngine: 'acme', searchResults: 3, costNano: 5_000_000 });
   });
 
   it('states them in a stream, behind the text', async () => {

@@ -58,7 +58,10 @@ export interface GenerationRecord {
   num_media_prompt: null;
   num_media_completion: null;
   num_input_audio_prompt: null;
-  num_search_results: null;
+  /** Pages that an engine of the router found. */
+  num_search_results: number | null;
+  /** Of the web, beside the fields that clients know. */
+  num_searches: number | null;
   num_fetches: null;
   total_cost: number;
   usage: number;
@@ -76,7 +79,8 @@ export interface GenerationRecord {
   session_id: string | null;
   request_id: null;
   service_tier: string | null;
-  web_search_engine: null;
+  /** `native`: the provider's own. */
+  web_search_engine: string | null;
   preset_id: null;
   workspace_id: typeof WORKSPACE;
   data_region: 'global';
@@ -118,7 +122,8 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
     num_media_prompt: null,
     num_media_completion: null,
     num_input_audio_prompt: null,
-    num_search_results: null,
+    num_search_results: record.searchResults ?? null,
+    num_searches: record.searches ?? null,
     num_fetches: null,
     total_cost: usdOfNano(costNano),
     usage: usdOfNano(costNano),
@@ -136,7 +141,7 @@ export function generationRecordOf(record: UsageRecord, forManagement: boolean):
     session_id: record.sessionId,
     request_id: null,
     service_tier: record.serviceTier,
-    web_search_engine: null,
+    web_search_engine: record.searchEngine ?? null,
     preset_id: null,
     workspace_id: WORKSPACE,
     data_region: 'global',

@@ -72,6 +72,7 @@ describe('GET /generation', () => {
         num_media_completion: null,
         num_input_audio_prompt: null,
         num_search_results: null,
+        num_searches: null,
         num_fetches: null,
         total_cost: 0.0012,
         usage: 0.0012,
@@ -108,6 +109,23 @@ describe('GET /generation', () => {
 
     expect(data.provider_responses.map(({ cost }: { cost: number }) => cost)).toEqual([0.0001, 0.001]);
     expect(data.upstream_inference_cost).toBe(0.0011);
+  });
+
+  it.each([
+    [
+      { searches: 1, searchEngine: 'acme', searchResults: 3 },
+      { num_searches: 1, num_search_results: 3, web_search_engine: 'acme' },
+    ],
+    [
+      { searches: 2, searchEngine: 'native' },
+      { num_searches: 2, num_search_results: null, web_search_engine: 'native' },
+    ],
+    // As workers of earlier commits record them.
+    [{ searches: 1 }, { num_searches: 1, num_search_results: null, web_search_engine: null }],
+  ])('has the searches %j', async (recorded, expected) => {
+    const { data } = (await ask('plain', await stored('plain', recorded))).json();
+
+    expect(data).toMatchObject(expected);
   });
 
   it('has no native counts when the upstream reported none', async () => {

@@ -7,6 +7,7 @@ import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { annotationsBehind } from '../pipeline/annotations-behind.ts';
 import type { PluginEngines } from '../pipeline/engines.ts';
+import { reportIgnored } from '../pipeline/ignored-plugins.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
 import type { Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
@@ -85,7 +86,7 @@ function reporting(execution: Execution, routing: RoutingReport, { names }: Cata
     routing.decided(choice, names);
     execution.decided?.(choice);
   };
-  return { ...execution, decided };
+  return { ...execution, decided, staged: (entry) => routing.staged(entry) };
 }
 
 /** Of a stage; those of attempts are logged there. */
@@ -97,19 +98,21 @@ function report(error: unknown, log: Log): void {
 
 function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
   const { added } = outcome;
+  const searched = added === undefined ? {} : { search: added.search };
   if (outcome.type === 'completed') {
     const { answer, candidate } = outcome;
-    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, 'completed', added) };
+    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, 'completed', added), ...searched };
   }
   if (last === null || !(last.answer.usage !== null || hasContent(last.answer))) return { how: outcome.type, answer: null, bill: null };
   const { answer, candidate } = last;
-  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added) };
+  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added), ...searched };
 }
 
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
 function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call } = execution;
   const asked = askedOf(call, deps.catalogue);
+  if (execution.staged !== undefined) reportIgnored(asked, execution.staged);
   const pipeline = pipelineFor(asked, deps.stages ?? allStages);
   // Most calls have neither stages nor transforms, and need no promise for them.
   if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged({ request: asked }, pipeline, execution, observer, deps);
@@ -117,19 +120,19 @@ function runPipeline(execution: Execution, observer: CallObserver, deps: Execute
 }
 
 async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
-  const { call, signal } = execution;
-  const staged = await stagedOf(asked, pipeline, execution, deps);
-  const { request, annotations, searches, costNano } = staged;
+  const { call, signal, staged } = execution;
+  const ready = await stagedOf(asked, pipeline, execution, deps);
+  const { request, annotations, search, costNano } = ready;
   const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
-  const outcome = await runStaged(staged, { ...pipeline, parts }, execution, observer, deps);
-  const added = { searches, costNano };
+  const outcome = await runStaged(ready, { ...pipeline, parts }, execution, observer, deps);
+  const added = { search, costNano };
   if (outcome.type !== 'completed' || call.want === 'frames') return { ...outcome, added };
-  return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, request, signal) };
+  return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, { request, signal, report: staged }) };
 }
 
 function stagedOf(asked: ChatRequest, pipeline: Pipeline, execution: Execution, deps: ExecuteDeps): Promise<StagedCall> {
-  const { signal, nowMs } = execution;
-  const context = stageContextOf({ signal, nowMs, candidatesOf: (request) => choiceOf({ request }, null, execution.call, deps).candidates }, deps);
+  const { signal, nowMs, staged: report } = execution;
+  const context = stageContextOf({ signal, nowMs, report, candidatesOf: (request) => choiceOf({ request }, null, execution.call, deps).candidates }, deps);
   refuseUnconfigured(asked, context.engines);
   return stagedCall(pipeline.request, asked, context);
 }

@@ -5,6 +5,7 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
+import type { PipelineReport, RouterSearch } from '../pipeline/stage.ts';
 import type { CallObserver } from './attempt.ts';
 import type { Choice } from './candidates.ts';
 import type { AttemptEnd, Bill } from './usage.ts';
@@ -40,6 +41,8 @@ export interface Execution {
   nowMs: number;
   /** Called once, before the first attempt; not for a request that no decision was made about. */
   decided?(choice: Choice): void;
+  /** Called per plugin that applies, once its end is known. Absent: the caller does not want to know. */
+  staged?: PipelineReport;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
@@ -56,4 +59,6 @@ export interface Ending {
   bill: Bill | null;
   /** As the bill's; null with it. */
   answer: Answer | null;
+  /** By the router; null: others there were may have been the endpoint's. Absent: no stage of this worker has run. */
+  search?: RouterSearch | null;
 }

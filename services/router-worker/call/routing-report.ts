@@ -1,7 +1,7 @@
 import type { ModelNames } from '#shared/config/model-names.ts';
 import { splitModelName } from '#shared/config/model-suffixes.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { RouterMetadata } from '#shared/contracts/router/router-metadata.ts';
+import type { PipelineEntry, RouterMetadata } from '#shared/contracts/router/router-metadata.ts';
 import { errorCatalogue, failureOf } from '#shared/errors/switchyard-error.ts';
 import type { Attempted } from './attempt.ts';
 import type { Candidate, Choice } from './candidates.ts';
@@ -15,6 +15,7 @@ type ReportedAttempt = Pick<Attempted, 'candidate' | 'error'>;
 export class RoutingReport {
   readonly #request: Pick<ChatRequest, 'model' | 'models'>;
   readonly #attempts: ReportedAttempt[] = [];
+  readonly #pipeline: PipelineEntry[] = [];
   #decided: { choice: Choice; names: ModelNames } | null = null;
 
   constructor(request: Pick<ChatRequest, 'model' | 'models'>) {
@@ -27,6 +28,10 @@ export class RoutingReport {
 
   attempted(attempt: ReportedAttempt): void {
     this.#attempts.push(attempt);
+  }
+
+  staged(entry: PipelineEntry): void {
+    this.#pipeline.push(entry);
   }
 
   /** @param selected whose content the caller has; null: it has none */
@@ -48,6 +53,7 @@ export class RoutingReport {
         available: candidates.slice(0, MAX_AVAILABLE).map((candidate) => ({ ...placeOf(candidate), selected: candidate === selected })),
       },
       ...(attempts.length > 0 && { attempts: attempts.map(({ candidate, error }) => ({ ...placeOf(candidate), status: statusOf(error) })) }),
+      ...(this.#pipeline.length > 0 && { pipeline: this.#pipeline }),
     };
   }
 }

@@ -11,7 +11,10 @@ interface ContextDeps {
 }
 
 /** What the stages of a call have beside it. */
-export function stageContextOf(call: Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf'>, { catalogue, engines = noEngines }: ContextDeps): StageContext {
+export function stageContextOf(
+  call: Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'report'>,
+  { catalogue, engines = noEngines }: ContextDeps,
+): StageContext {
   const endpointsOf = (request: ChatRequest) => namedModels(request, catalogue).flatMap((model) => catalogue.modelEndpoints.get(model) ?? []);
   return {
     ...call,

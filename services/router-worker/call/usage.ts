@@ -6,6 +6,7 @@ import { type NanoPrices, nanoPricesOf, TOKENS_PER_PRICE } from '#shared/credit/
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { piecesIn } from '#shared/credit/pieces.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
+import type { RouterSearch } from '../pipeline/stage.ts';
 import { usageDetailsOf } from './usage-details.ts';
 
 const CHARS_PER_TOKEN = 4;
@@ -14,13 +15,13 @@ type Prices = NonNullable<EndpointConfig['prices']>;
 
 /** What stages of the pipeline have used for a call, beside its provider. */
 export interface AddedUse {
-  /** Of the web, by the router. */
-  searches: number;
+  /** Of the web, by the router; null: none. */
+  search: RouterSearch | null;
   /** What the caller pays for it, in billionths of a US dollar. */
   costNano: number;
 }
 
-const NOTHING_ADDED: AddedUse = { searches: 0, costNano: 0 };
+const NOTHING_ADDED: AddedUse = { search: null, costNano: 0 };
 
 /** How an attempt ended: `aborted` by the caller, a deadline or a lost lease; `failed` by the upstream, or for lack of a worker. */
 export type AttemptEnd = 'completed' | 'failed' | 'aborted';
@@ -50,7 +51,7 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
     ...usageDetailsOf(used),
     is_byok: false,
   };
-  const searches = (used.webSearches ?? 0) + added.searches;
+  const searches = (used.webSearches ?? 0) + (added.search === null ? 0 : 1);
   if (searches > 0) {
     usage.server_tool_use = { web_search_requests: searches };
     usage.server_tool_use_details = { web_search_requests: searches };

@@ -149,7 +149,10 @@ describe('the stages of a call', () => {
 
 describe('what a stage adds to a call', () => {
   const found = { type: 'url_citation' as const, url_citation: { url: 'https://a.example/', title: 'A' } };
-  const adding: Stage = { ...always, request: async (staged) => ({ ...staged, annotations: [found], searches: 2, costNano: 5_000_000 }) };
+  const adding: Stage = {
+    ...always,
+    request: async (staged) => ({ ...staged, annotations: [found], search: { engine: 'acme', results: 3 }, costNano: 5_000_000 }),
+  };
 
   it('is stated behind the text of a whole answer and of a stream, once, with its cost and the searches in the usage', async () => {
     const { message, usage } = await execute([adding]).then(({ written }) => {
@@ -157,11 +160,11 @@ describe('what a stage adds to a call', () => {
       return { message: choices[0].message, usage };
     });
     expect(message).toMatchObject({ content: 'a/one', annotations: [found] });
-    expect(usage).toMatchObject({ cost: 0.005, server_tool_use: { web_search_requests: 2 } });
+    expect(usage).toMatchObject({ cost: 0.005, server_tool_use: { web_search_requests: 1 } });
     const { written } = await execute([adding], { want: 'frames' });
     expect(written.split('"annotations"')).toHaveLength(2);
     expect(written.indexOf('"annotations"')).toBeGreaterThan(written.indexOf('a/one"'));
-    expect(written).toContain('"server_tool_use":{"web_search_requests":2}');
+    expect(written).toContain('"server_tool_use":{"web_search_requests":1}');
   });
 
   it('is not there without it', async () => {

@@ -2,7 +2,7 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { CallSignal } from '../call-signal.ts';
-import type { AnswerTransform, PartTransform, RequestStage, Stage, StageContext, StagedCall } from './stage.ts';
+import type { AnswerTransform, PartTransform, PipelineReport, RequestStage, Stage, StageContext, StagedCall } from './stage.ts';
 
 /** What one call passes through, in order. */
 export interface Pipeline {
@@ -26,7 +26,7 @@ export function pipelineFor(request: ChatRequest, stages: readonly Stage[]): Pip
 
 /** @throws what a stage throws */
 export async function stagedCall(stages: readonly RequestStage[], request: ChatRequest, context: StageContext): Promise<StagedCall> {
-  let staged: StagedCall = { request, annotations: [], isSearchNative: false, searches: 0, costNano: 0 };
+  let staged: StagedCall = { request, annotations: [], isSearchNative: false, search: null, costNano: 0 };
   for (const stage of stages) staged = await stage(staged, context);
   return staged;
 }
@@ -39,8 +39,12 @@ export function partTransformOf(transforms: readonly PartTransform[], answer: An
 }
 
 /** @throws what a transform throws */
-export async function transformedAnswer(transforms: readonly AnswerTransform[], answer: Answer, request: ChatRequest, signal: CallSignal): Promise<Answer> {
+export async function transformedAnswer(
+  transforms: readonly AnswerTransform[],
+  answer: Answer,
+  { request, signal, report }: { request: ChatRequest; signal: CallSignal; report?: PipelineReport | undefined },
+): Promise<Answer> {
   let transformed = answer;
-  for (const transform of transforms) transformed = await transform(transformed, request, signal);
+  for (const transform of transforms) transformed = await transform(transformed, request, signal, report);
   return transformed;
 }

@@ -12,8 +12,9 @@ const MAX_HEALED_CHARS = 32 * 1_024;
 
 /** Mends a whole answer that was asked for as JSON and does not parse. What can't be mended, or does not satisfy the schema when it is, stays as it is. */
 export const responseHealing: PluginStage = {
-  answer: async (answer, { response_format: format }) => {
+  answer: async (answer, { response_format: format }, _, report) => {
     const text = isBroken(answer) ? await healed(answer.text, format) : null;
+    if (asksForJson(format)) report?.({ type: 'response_healing', name: 'response-healing', summary: text === null ? 'unchanged' : 'repaired' });
     // The lengths are those of the model's text, which is what is billed.
     return text === null ? answer : { ...answer, text };
   },

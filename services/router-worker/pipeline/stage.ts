@@ -1,10 +1,19 @@
 import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import type { PipelineEntry } from '#shared/contracts/router/router-metadata.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { Candidate } from '../call/candidates.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PluginEngines } from './engines.ts';
+
+/** One search by an engine of the router. */
+export interface RouterSearch {
+  /** As requests name it. */
+  engine: string;
+  /** Pages that it found. */
+  results: number;
+}
 
 /** A call on its way to its candidates. */
 export interface StagedCall {
@@ -14,11 +23,14 @@ export interface StagedCall {
   annotations: readonly Annotation[];
   /** Whether the endpoint searches the web: those that can't are left out. */
   isSearchNative: boolean;
-  /** Web searches that the router made for it. */
-  searches: number;
+  /** The web search that the router made for it; null: none. */
+  search: RouterSearch | null;
   /** What the stages cost the caller once the call has an answer, in billionths of a US dollar. */
   costNano: number;
 }
+
+/** For `openrouter_metadata.pipeline`. */
+export type PipelineReport = (entry: PipelineEntry) => void;
 
 /** What a stage has beside the call. */
 export interface StageContext {
@@ -32,6 +44,8 @@ export interface StageContext {
   candidatesOf(request: ChatRequest): readonly Candidate[];
   /** Whether some endpoint of its models searches the web by itself. */
   searchesNatively(request: ChatRequest): boolean;
+  /** What the stage has done, also before it throws; absent: the caller does not want to know. */
+  report?: PipelineReport | undefined;
 }
 
 /** Before the candidates are chosen. @returns the call to route @throws SwitchyardError to end the call: no provider is asked, and nothing falls back */
@@ -44,7 +58,7 @@ export type RequestStage = (staged: StagedCall, context: StageContext) => Promis
 export type PartTransform = (answer: Answer) => (parts: readonly ProviderPart[]) => readonly ProviderPart[];
 
 /** Behind a whole answer; streams have none. @throws SwitchyardError to end the call */
-export type AnswerTransform = (answer: Answer, request: ChatRequest, signal: CallSignal) => Promise<Answer>;
+export type AnswerTransform = (answer: Answer, request: ChatRequest, signal: CallSignal, report?: PipelineReport) => Promise<Answer>;
 
 /** A file and a row in a table (stages.ts, plugin-stages.ts). It has a function for each position that it takes in the pipeline. */
 export interface Stage {

@@ -1,3 +1,4 @@
+import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { type AskedSearch, askedSearch } from '#shared/credit/web-searches.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { PluginStage, StageContext, StagedCall } from './stage.ts';
@@ -14,7 +15,9 @@ export const web: PluginStage = {
     const asked = askedSearch(staged.request);
     if (asked === null) return staged;
     const engine = engineFor(asked, staged, context);
-    return engine === null ? { ...staged, isSearchNative: true } : await searched(staged, asked, engine, context);
+    if (engine !== null) return await searched(staged, asked, engine, context);
+    context.report?.({ type: 'plugin', name: 'web', summary: 'the provider searches', data: { engine: 'native' } });
+    return { ...staged, isSearchNative: true };
   },
 };
 
@@ -34,15 +37,25 @@ function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, searc
   return candidatesOf(request)[0]?.searchesNatively === true ? null : engine;
 }
 
-async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEngine, { nowMs, signal }: StageContext): Promise<StagedCall> {
+async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEngine, { nowMs, signal, report }: StageContext): Promise<StagedCall> {
   const query = queryOf(staged.request);
-  if (query === null) return staged;
+  if (query === null) {
+    report?.({ type: 'plugin', name: 'web', summary: 'nothing to search for' });
+    return staged;
+  }
   const results = await engine.search(query, asked.maxResults, signal);
+  report?.({
+    type: 'plugin',
+    name: 'web',
+    summary: `results=${results.length}`,
+    data: { engine: engine.name, results: results.length },
+    ...(engine.priceNano > 0 && { cost_usd: usdOfNano(engine.priceNano) }),
+  });
   return {
     ...staged,
     request: withResults(staged.request, results, { prompt: asked.prompt, nowMs }),
     annotations: [...staged.annotations, ...citationsOf(results)],
-    searches: staged.searches + 1,
+    search: { engine: engine.name, results: results.length },
     costNano: staged.costNano + engine.priceNano,
   };
 }

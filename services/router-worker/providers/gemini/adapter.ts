@@ -26,14 +26,15 @@ export function gemini({ access, safety, outboundRules, cache, ...options }: Gem
   const credential = credentialOf(access, options.clock);
   const getter = options.outbound.openGetter({ rules: outboundRules });
   const signatures = cache === null ? null : signatureCache(cache, options.slug);
-  const readerFor = readerWith((callId, signature) => signatures?.store(callId, signature));
+  const onSignature: SignatureHandler = (callId, signature) => signatures?.store(callId, signature);
+  const [readerFor, citingReaderFor] = [readerWith(onSignature, false), readerWith(onSignature, true)];
   const dialect: HttpDialect = {
     prepare: (call, signal) => prepareCall(call, signal, { getter, signatures }),
     requestFor: (call) => ({
       path: `${credential.pathOf(call.model)}:streamGenerateContent?alt=sse`,
       headers: credential.headers(),
       body: toRequest(call, { safety, takesCallIds: access.type === 'key' }),
-      readerFor,
+      readerFor: call.searchesWeb === true ? citingReaderFor : readerFor,
     }),
     describeError,
     vectors: vectorsOf(access, credential, getter),
@@ -48,6 +49,6 @@ export function gemini({ access, safety, outboundRules, cache, ...options }: Gem
 }
 
 /** Not a closure of the request's function: it would retain the body until the answer's end. */
-function readerWith(onSignature: SignatureHandler): (contentType: string) => AnswerReader {
-  return (contentType) => sseAnswer(new ChunkReader(onSignature), contentType);
+function readerWith(onSignature: SignatureHandler, searchesWeb: boolean): (contentType: string) => AnswerReader {
+  return (contentType) => sseAnswer(new ChunkReader(onSignature, searchesWeb), contentType);
 }

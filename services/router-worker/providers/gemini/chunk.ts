@@ -20,6 +20,9 @@ const part = z.object({
 });
 
 const source = z.object({ web: z.object({ uri: z.string(), title: z.string().nullish() }).nullish() });
+/** Offsets in bytes of UTF-8, from the start of a part. */
+const segment = z.object({ startIndex: count, endIndex: count, text: z.string().nullish() });
+const support = z.object({ segment: segment.nullish(), groundingChunkIndices: z.array(z.number()).nullish() });
 const token = z.object({ token: z.string(), logProbability: z.number() });
 
 const candidate = z.object({
@@ -28,7 +31,11 @@ const candidate = z.object({
   finishReason: z.string().nullish(),
   finishMessage: z.string().nullish(),
   groundingMetadata: z
-    .object({ groundingChunks: z.array(source.catch({})).nullish(), webSearchQueries: z.array(z.string()).nullish().catch(null) })
+    .object({
+      groundingChunks: z.array(source.catch({})).nullish(),
+      groundingSupports: z.array(support.catch({})).nullish().catch(null),
+      webSearchQueries: z.array(z.string()).nullish().catch(null),
+    })
     .nullish()
     .catch(null),
   logprobsResult: z
@@ -47,6 +54,8 @@ export const geminiChunk = z.object({
 
 export type GeminiChunk = z.infer<typeof geminiChunk>;
 export type GeminiCandidate = z.infer<typeof candidate>;
+export type GeminiGrounding = NonNullable<GeminiCandidate['groundingMetadata']>;
+export type GeminiSegment = z.infer<typeof segment>;
 export type GeminiPart = z.infer<typeof part>;
 export type GeminiUsage = z.infer<typeof usage>;
 

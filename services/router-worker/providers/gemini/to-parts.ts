@@ -5,6 +5,7 @@ import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { newCallId } from '../new-call-id.ts';
 import { type GeminiCandidate, type GeminiChunk, type GeminiPart, type GeminiUsage, geminiChunk, isTextChunk, readUsage } from './chunk.ts';
+import { Citations } from './citations.ts';
 
 /** Of reasoning in answers: which dialect reads it when it is sent back. */
 export const GEMINI_FORMAT = 'google-gemini-v1';
@@ -28,12 +29,15 @@ export class ChunkReader implements EventReader {
   #usage: unknown = null;
   #toolCalls = 0;
   #searches = 0;
+  readonly #citations: Citations;
   #blocks = 0;
   /** Of the thoughts that may continue. */
   #thoughts: ReasoningBlock | null = null;
 
-  constructor(onSignature: SignatureHandler) {
+  /** @param searchesWeb whether the request lets the upstream search: then the text is kept, for the places of what it cites */
+  constructor(onSignature: SignatureHandler, searchesWeb = false) {
     this.#onSignature = onSignature;
+    this.#citations = new Citations(searchesWeb);
   }
 
   /** The parts up to the event that breaks the answer. */
@@ -91,14 +95,13 @@ export class ChunkReader implements EventReader {
     for (const part of candidate.content?.parts ?? []) this.#readPart(part, logprobs, parts);
     // Each chunk has all queries so far.
     this.#searches = Math.max(this.#searches, candidate.groundingMetadata?.webSearchQueries?.length ?? 0);
-    for (const { web } of candidate.groundingMetadata?.groundingChunks ?? []) {
-      if (web) this.#add({ type: 'annotation', annotation: { type: 'url_citation', url_citation: { url: web.uri, title: web.title ?? web.uri } } }, parts);
-    }
+    if (candidate.groundingMetadata) this.#citations.read(candidate.groundingMetadata);
     const { finishReason: nativeReason, finishMessage } = candidate;
     if (!nativeReason || this.finished) return;
     const reason = this.#reasonOf(nativeReason);
     if (reason === 'error') throw new ErrorEvent({ message: finishMessage ?? `the model stopped with "${nativeReason}"` });
     this.finished = true;
+    for (const annotation of this.#citations.take()) this.#add({ type: 'annotation', annotation }, parts);
     parts.push({ type: 'finish', reason, nativeReason });
   }
 
@@ -130,6 +133,7 @@ export class ChunkReader implements EventReader {
     if (given.text === '') return;
     this.#thoughts = null;
     this.hasContent = true;
+    this.#citations.addText(given.text);
     parts.push({ type: 'text-delta', ...given });
   }
 
