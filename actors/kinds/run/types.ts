@@ -1,21 +1,8 @@
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import type { LoopActions, LoopContext, LoopResult, StepMessage, ToolsReply } from '../../tool-loop/types.ts';
 
-/** `error.code` of the contract. */
-type RunErrorCode =
-  | 'timeout'
-  | 'engine_error'
-  | 'tool_error'
-  | 'output_validation_failed'
-  | 'input_validation_failed'
-  | 'session_error'
-  | 'max_engine_iterations_reached';
-
-export interface RunError {
-  code: RunErrorCode;
-  message: string;
-  details: Record<string, unknown>;
-}
+export type { RunError };
 
 export interface RunInput {
   runId: string;

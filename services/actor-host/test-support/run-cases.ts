@@ -4,6 +4,7 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import { asFirstVersion, asSecondVersion, firstCommand, firstRouterCall, firstToolWork } from '#bus/messages/test-support/first-version.ts';
 import { toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
+import { callbackPayload } from '#shared/contracts/agent/callback.ts';
 import { calledTools, create, start } from './commands.ts';
 import { callbackOf, HEADER, isSettled, nextDelivery, nextItem, report, runOf, statusesOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
@@ -50,6 +51,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
         idempotency_key: expect.any(String),
         origin_service: 'agent-server',
       });
+      expect(callbackPayload.strict().safeParse(await callbackOf(cluster)).error).toBeUndefined();
       expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
     });
 

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+
+const json = z.record(z.string(), z.unknown());
+
+/** Of every event. All but `offset` and `created_at` are this server's additions to the contract, which consumers may ignore. */
+const common = {
+  /** Position in the session's log: resume at the last one plus 1, dedupe by session and offset. */
+  offset: z.int().min(0),
+  /** RFC 3339 in UTC, with milliseconds. */
+  created_at: z.iso.datetime(),
+  id: z.string().optional(),
+  source: z.enum(['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']).optional(),
+  /** 32 hex digits. */
+  trace_id: z.string().optional(),
+  metadata: json.optional(),
+};
+
+function message(kind: 'user_message' | 'preamble' | 'assistant_message') {
+  return z.object({ kind: z.literal(kind).default(kind), ...common, text: z.string() });
+}
+
+const status = z.object({
+  kind: z.literal('status').default('status'),
+  ...common,
+  status: z.enum(['acknowledged', 'typing', 'processing', 'ready', 'cancelled', 'error']),
+  /** A label beside `processing`. */
+  stage: z.string().nullable().optional(),
+  /** Only of `error`. */
+  error_detail: z.string().nullable().optional(),
+});
+
+const tool = z.object({
+  kind: z.literal('tool').default('tool'),
+  ...common,
+  /** All calls of one batch. */
+  tool_calls: z.array(z.object({ tool_id: z.string(), arguments: json, result: z.object({ data: z.unknown(), metadata: json }) })),
+});
+
+/** Events of a session's log by kind, as polls, streams and event webhooks deliver them. Consumers ignore other kinds, and messages without text. */
+export const eventSchemas = {
+  user_message: message('user_message'),
+  preamble: message('preamble'),
+  assistant_message: message('assistant_message'),
+  status,
+  tool,
+};
