@@ -11,7 +11,7 @@ import { allowListEntry } from './manifest/hosts.ts';
 import { manifest } from './manifest/manifest.ts';
 
 /** Version of the manifest's schema that is read here. */
-export const MANIFEST_VERSION = '6.1.5';
+const MANIFEST_VERSION = '6.1.5';
 
 type JsonSchema = Record<string, unknown>;
 

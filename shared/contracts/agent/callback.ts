@@ -26,4 +26,3 @@ export const callbackPayload = z.object({
   idempotency_key: z.string().optional(),
   origin_service: z.string().default('agent-server'),
 });
-export type CallbackPayload = z.infer<typeof callbackPayload>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** `error.code` of a failed run's callback and record. */
-export const runErrorCode = z.enum([
+const runErrorCode = z.enum([
   'timeout',
   'engine_error',
   'tool_error',
