@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { describe, expect, it } from 'vitest';
-import { readCorpus } from '../config/read-corpus.ts';
-import { publishedSchemas } from './published-schemas.ts';
+import { readCorpus } from '../shared/config/read-corpus.ts';
+import { publishedSchemas } from '../shared/contracts/published-schemas.ts';
 
 const schemas = publishedSchemas();
 
@@ -22,7 +22,7 @@ function validatorOf(path: string): (document: unknown) => boolean {
 
 describe.each([...schemas.keys()])('schemas/%s', (path) => {
   it('is what the code says: npx vitest run published-schemas --update writes it', async () => {
-    await expect(`${JSON.stringify(schemas.get(path), null, 2)}\n`).toMatchFileSnapshot(`../../schemas/${path}`);
+    await expect(`${JSON.stringify(schemas.get(path), null, 2)}\n`).toMatchFileSnapshot(`../schemas/${path}`);
   });
 });
 
