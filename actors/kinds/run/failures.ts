@@ -1,5 +1,6 @@
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { LoopFailure, LossReason } from '../../tool-loop/types.ts';
-import type { RunContext, RunError } from './types.ts';
+import type { RunContext } from './types.ts';
 
 const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
 

@@ -1,4 +1,5 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import type { RunFacts } from '../../inputs/actor-inputs.ts';
 import { deadlineKeyOf } from '../../tool-loop/effect-ids.ts';
@@ -7,7 +8,7 @@ import { runActor } from './actor.ts';
 import { factsOf, serversOf } from './facts-of.ts';
 import { withinTime } from './failures.ts';
 import { settleRun } from './settle-run.ts';
-import type { RunError, RunInput } from './types.ts';
+import type { RunInput } from './types.ts';
 
 export function beginRun(plan: Plan, runId: string): void {
   const facts = factsOf(plan, runId);

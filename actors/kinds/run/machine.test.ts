@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import { effectLease } from '#bus/renew-lease.ts';
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { StepMessage, ToolOutcome } from '../../tool-loop/types.ts';
 import { runMachine } from './machine.ts';
-import type { RunActions, RunError, RunEventBody, RunInput, RunReply } from './types.ts';
+import type { RunActions, RunEventBody, RunInput, RunReply } from './types.ts';
 
 const DEADLINE_AT_MS = 121_000;
 const VIOLATION = { path: '/verdict', schemaPath: '#/required', keyword: 'required', message: "must have required property 'verdict'" };

@@ -1,10 +1,11 @@
 import { setup } from 'xstate';
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import { deadlineKeyOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { toolLoop } from '../../tool-loop/tool-loop.ts';
 import type { LoopReply } from '../../tool-loop/types.ts';
 import { capError, engineError, errorOf, sentenceOf, sessionError, timeoutError, withinTime } from './failures.ts';
-import type { RunActions, RunContext, RunError, RunEvent, RunInput, RunReply } from './types.ts';
+import type { RunActions, RunContext, RunEvent, RunInput, RunReply } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const RUN_MACHINE_VERSION = 1;

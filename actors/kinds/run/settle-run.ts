@@ -1,9 +1,10 @@
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { RunFacts } from '../../inputs/actor-inputs.ts';
 import type { RunProgress } from '../../runtime/apply/commit-rows.ts';
 import { callBack } from '../delivery/call-back.ts';
 import type { Plan } from '../plan.ts';
-import type { RunActions, RunError } from './types.ts';
+import type { RunActions } from './types.ts';
 
 /** Writes a run's end, and its callback. */
 export function settleRun(plan: Plan, facts: RunFacts, end: RunActions['settle'], startedAtMs: number): void {

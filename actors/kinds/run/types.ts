@@ -2,8 +2,6 @@ import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import type { LoopActions, LoopContext, LoopResult, StepMessage, ToolsReply } from '../../tool-loop/types.ts';
 
-export type { RunError };
-
 export interface RunInput {
   runId: string;
   /** Start, epoch ms. */

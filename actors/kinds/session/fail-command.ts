@@ -1,7 +1,7 @@
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { failUnstarted } from '../run/lifecycle.ts';
-import type { RunError } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
 import { sessionActor } from './actor.ts';
 

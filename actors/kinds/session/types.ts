@@ -1,7 +1,8 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
-import type { RunError, RunEventBody } from '../run/types.ts';
+import type { RunEventBody } from '../run/types.ts';
 import type { TurnEventBody } from '../turn/types.ts';
 
 /** A turn to begin. Its events carry `traceId`; `bundleHash` stays until its end. */

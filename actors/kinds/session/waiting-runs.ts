@@ -1,5 +1,5 @@
 import { assign } from 'xstate';
-import type { RunError } from '../run/types.ts';
+import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 
 /** Bounds the queue, which is part of the snapshot that each command reads and writes. Beyond it a run fails at once rather than after hours. */
