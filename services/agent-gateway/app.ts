@@ -9,11 +9,14 @@ import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
-import { agentErrors, unknownSessionFirst } from './plugins/error-reply.ts';
+import { agentErrors, noSuchSession } from './plugins/error-reply.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requireReady } from './plugins/require-ready.ts';
+import { unknownFirst } from './plugins/unknown-first.ts';
 import { unroutable } from './plugins/unroutable.ts';
 import { chatPage } from './routes/chat-page.ts';
+import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
+import { customers } from './routes/customers.ts';
 import { health } from './routes/health.ts';
 import { login } from './routes/login.ts';
 import { patchSession } from './routes/patch-session.ts';
@@ -38,16 +41,20 @@ import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
  */
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
-  const { commandReplies, deliveryRows, gate, runRows, runStepRows, sessionLog, waits } = components;
+  const { commandReplies, customerRows, deliveryRows, firstReplies, gate, runRows, runStepRows, sessionLog, waits } = components;
   const key = agentKey(agent.apiKey);
   const isKnownSession = knownSessions(components, log);
+  const isKnownCustomer = knownCustomers(components, log);
   const app = openApp(agentRules, {
     log,
     metrics,
     tracing,
     requestMs: limits.requestMs,
     ...(serverFactory && { serverFactory }),
-    precedence: unknownSessionFirst(isKnownSession),
+    precedence: unknownFirst({
+      session_id: { isKnown: isKnownSession, notFound: noSuchSession },
+      customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
+    }),
     onUnroutable: unroutable({ key, gate, errors: agentErrors, log }),
   });
   // Of the whole app, so that an unknown address is refused like a known one.
@@ -75,6 +82,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
     { routes: [sessions(commands), patchSession(commands), postEvent(commands), toolEvents(commands)] },
+    { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },
@@ -100,6 +108,19 @@ function knownSessions({ sessionLog }: Components, log: Log): (sessionId: string
       return (await sessionLog.heads([sessionId])).has(sessionId);
     } catch (error) {
       log.warn({ err: error, session_id: sessionId }, 'a session could not be looked up');
+      return null;
+    }
+  };
+}
+
+/** Null: unknown right now. */
+function knownCustomers({ customerRows }: Components, log: Log): (customerId: string) => Promise<boolean | null> {
+  return async (customerId) => {
+    if (!isCustomerId(customerId)) return false;
+    try {
+      return (await customerRows.byId(customerId)) !== null;
+    } catch (error) {
+      log.warn({ err: error, customer_id: customerId }, 'a customer could not be looked up');
       return null;
     }
   };

@@ -1,7 +1,9 @@
 import { CommandReplies } from './command-replies.ts';
+import { CustomerRows } from './customers/customer-rows.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { SessionLog } from './feed/session-log.ts';
+import { FirstReplies } from './first-replies.ts';
 import { limits, type Waits, waits } from './limits.ts';
 import { OpenReaders } from './open-readers.ts';
 import { ProcessedCommands } from './processed-commands.ts';
@@ -18,6 +20,8 @@ export interface Components {
   gate: ReadinessGate;
   commandReplies: CommandReplies;
   sessionLog: SessionLog;
+  customerRows: CustomerRows;
+  firstReplies: FirstReplies;
   runRows: RunRows;
   runStepRows: RunStepRows;
   deliveryRows: DeliveryRows;
@@ -51,6 +55,8 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     gate,
     commandReplies,
     sessionLog,
+    customerRows: new CustomerRows(watched),
+    firstReplies: new FirstReplies(watched),
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
     deliveryRows: new DeliveryRows(watched),

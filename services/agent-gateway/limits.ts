@@ -28,6 +28,8 @@ export const limits = {
   waitingCommands: 10_000,
   /** Per statement. */
   processedCommandsPerRead: 1_000,
+  /** Sessions of a customer that are deleted at once. */
+  sessionsPerCascadeStep: 50,
   /** A feed reader, a timer and a socket each. */
   openPolls: 20_000,
   openStreams: 10_000,
@@ -66,6 +68,8 @@ export const waits = {
   acceptMs: 5_000,
   /** Any other command without a reply by then gets 503. */
   replyMs: 10_000,
+  /** After which no further sessions of a customer are deleted; the request is to be repeated. */
+  cascadeMs: 15_000,
   /** How long a command counts as waiting at its owner after its request timed out, unless its reply comes. */
   lateMs: 30_000,
   /** For a start command to be stored. The row is the acceptance: its owner finds it without the command. */

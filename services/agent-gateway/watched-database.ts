@@ -1,16 +1,18 @@
-import type { Queryable } from '#shared/storage/database.ts';
+import type { Database } from '#shared/storage/database.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 
 /** The same database, with `onFault` called on each transient error. */
-export function watchedDatabase(database: Queryable, onFault: () => void): Queryable {
+export function watchedDatabase(database: Database, onFault: () => void): Pick<Database, 'query' | 'transaction'> {
+  const watched = async <Result>(result: Promise<Result>): Promise<Result> => {
+    try {
+      return await result;
+    } catch (error) {
+      if (isTransientError(error)) onFault();
+      throw error;
+    }
+  };
   return {
-    query: async <Row extends object>(...statement: Parameters<Queryable['query']>) => {
-      try {
-        return await database.query<Row>(...statement);
-      } catch (error) {
-        if (isTransientError(error)) onFault();
-        throw error;
-      }
-    },
+    query: (...statement) => watched(database.query(...statement)),
+    transaction: (work, options) => watched(database.transaction(work, options)),
   };
 }

@@ -57,8 +57,8 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, 'sessions' | 'even
     sessions: [...plan.sessions.values()].map((state) => {
       const { id, partition: p, head, record, isDeleted } = state;
       const times = { created_at: new Date(record.created_at), updated_at: new Date(record.updated_at) };
-      const deletedAt = isDeleted ? new Date(record.updated_at) : null;
-      return { p, id, head, machine_v: MACHINE_VERSION, snapshot: encodeSnapshot(state), record: JSON.stringify(record), ...times, deleted_at: deletedAt };
+      const ends = { deleted_at: isDeleted ? new Date(record.updated_at) : null, customer_id: record.customer_id };
+      return { p, id, head, machine_v: MACHINE_VERSION, snapshot: encodeSnapshot(state), record: JSON.stringify(record), ...times, ...ends };
     }),
     events: plan.events.map(({ partition: p, sessionId, event, text }) => {
       const { offset: off, id, kind, source, trace_id, created_at } = event;

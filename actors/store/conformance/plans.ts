@@ -31,7 +31,7 @@ export async function commit({ store }: StoreUnderTest, plan: CommitPlan): Promi
 }
 
 export function sessionOf(id: string, { partition }: PartitionClaim, fields: Partial<SessionState> = {}): SessionState {
-  const record = { id, created_at: AT, updated_at: AT, title: 'a title' } as SessionRecord;
+  const record = { id, customer_id: 'cus', created_at: AT, updated_at: AT, title: 'a title' } as SessionRecord;
   return { id, partition, head: 0, record, actors: {}, isDeleted: false, ...fields };
 }
 

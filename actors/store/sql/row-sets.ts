@@ -33,12 +33,14 @@ export const turnSets: readonly RowSet[] = [
       created_at: ['timestamptz', (row) => row.record.created_at],
       updated_at: ['timestamptz', (row) => row.record.updated_at],
       deleted_at: ['timestamptz', (row) => (row.isDeleted ? row.record.updated_at : null)],
+      // For its index. Unchanged after the first commit, which keeps updates within their page.
+      customer_id: ['text', (row) => withoutNul(row.record.customer_id)],
     },
     (from) => `
-  insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at)
-  select i.id, i.p, i.head, i.machine_v, i.snapshot::json, i.record::json, i.created_at, i.updated_at, i.deleted_at from ${from}
+  insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at, customer_id)
+  select i.id, i.p, i.head, i.machine_v, i.snapshot::json, i.record::json, i.created_at, i.updated_at, i.deleted_at, i.customer_id from ${from}
   on conflict (id) do update set head = excluded.head, machine_v = excluded.machine_v, snapshot = excluded.snapshot,
-    record = excluded.record, updated_at = excluded.updated_at, deleted_at = excluded.deleted_at`,
+    record = excluded.record, updated_at = excluded.updated_at, deleted_at = excluded.deleted_at, customer_id = excluded.customer_id`,
   ),
   rowSet(
     'event_rows',

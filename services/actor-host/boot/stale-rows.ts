@@ -31,7 +31,15 @@ interface Batch {
 
 /** Each call handles the next batch. */
 export interface StaleKind {
-  name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_webhook_deliveries' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
+  name:
+    | 'overdue_runs'
+    | 'orphaned_sessions'
+    | 'old_runs'
+    | 'old_webhook_deliveries'
+    | 'old_tombstones'
+    | 'old_effects'
+    | 'old_dead_letters'
+    | 'old_first_replies';
   next(): Promise<Batch>;
 }
 
@@ -45,6 +53,7 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
     { name: 'old_tombstones', next: () => oldTombstones(deps) },
     { name: 'old_effects', next: oldEffects(deps) },
     { name: 'old_dead_letters', next: () => oldDeadLetters(deps) },
+    { name: 'old_first_replies', next: () => oldFirstReplies(deps) },
   ];
 }
 
@@ -189,6 +198,15 @@ const DELETE_OLD_EFFECTS = `
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')} limit $2))`,
+    [retentionMs, BATCH_ROWS],
+  );
+  return { count: rowCount, isLast: rowCount < BATCH_ROWS };
+}
+
+/** After which an idempotency key of a gateway's write may be used again. */
+async function oldFirstReplies({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
+  const { rowCount } = await database.query(
+    `delete from first_replies where id = any(array(select id from first_replies where created_at < now() - ${retention('$1')} order by created_at limit $2))`,
     [retentionMs, BATCH_ROWS],
   );
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };

@@ -54,6 +54,7 @@ describe('a sweep', () => {
       old_tombstones: 0,
       old_effects: 0,
       old_dead_letters: 0,
+      old_first_replies: 0,
     });
 
     const left = runs.filter((id) => !id.startsWith('old'));
@@ -129,6 +130,15 @@ describe('a sweep', () => {
 
     expect(await sweepOf(cluster).swept).toMatchObject({ old_dead_letters: 2 });
     expect(await idsIn(cluster, 'dead_letters')).toEqual(['29']);
+  });
+
+  it('deletes first replies past their retention', async () => {
+    const cluster = await open();
+    for (const days of [29, 31])
+      await cluster.rows(`insert into first_replies (id, status, created_at) values ($1::text, 204, now() - make_interval(days => $1::int))`, [days]);
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_first_replies: 1 });
+    expect(await idsIn(cluster, 'first_replies')).toEqual(['29']);
   });
 
   it('deletes 500 at a time, until nothing is left', async () => {

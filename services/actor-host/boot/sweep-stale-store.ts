@@ -79,17 +79,10 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
     log.info({}, 'another host sweeps the store');
     return null;
   }
-  const swept: Swept = {
-    overdue_runs: 0,
-    orphaned_sessions: 0,
-    old_runs: 0,
-    old_webhook_deliveries: 0,
-    old_tombstones: 0,
-    old_effects: 0,
-    old_dead_letters: 0,
-  };
+  const kinds = staleKinds({ bus, database, clock, sweepId, retentionMs: config.retentionMs, signal });
+  const swept = Object.fromEntries(kinds.map(({ name }) => [name, 0])) as Swept;
   try {
-    for (const kind of staleKinds({ bus, database, clock, sweepId, retentionMs: config.retentionMs, signal })) {
+    for (const kind of kinds) {
       for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
         signal.throwIfAborted();
         // After a long pause another host may have the lease.

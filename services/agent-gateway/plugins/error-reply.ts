@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
@@ -68,18 +67,6 @@ function isNormal({ code }: SwitchyardError): boolean {
   return code === 'session.nothing_new' || code === 'service.overloaded';
 }
 
-/**
- * An unknown session takes precedence over an invalid request.
- * @param isKnownSession null: unknown right now
- */
-export function unknownSessionFirst(isKnownSession: (sessionId: string) => Promise<boolean | null>) {
-  return (error: SwitchyardError, request: FastifyRequest): Promise<SwitchyardError | null> | null => {
-    const sessionId = sessionIdOf(request);
-    if (sessionId === null || (error.code !== 'request.invalid' && error.code !== 'request.unsupported_media')) return null;
-    return isKnownSession(sessionId).then((isKnown) => (isKnown === false ? noSuchSession() : null));
-  };
-}
-
 export function noSuchSession(): SwitchyardError {
   return new SwitchyardError('session.not_found', 'there is no such session');
 }
@@ -96,9 +83,4 @@ export function noSuchWebhook(): SwitchyardError {
 export function invalidField(path: string, message: string): SwitchyardError {
   const field = path.slice(1).replaceAll('/', '.');
   return new SwitchyardError('request.invalid', `${field === '' ? 'the body' : field} ${message}`, { details: { path } });
-}
-
-function sessionIdOf({ params }: FastifyRequest): string | null {
-  const isObject = typeof params === 'object' && params !== null;
-  return isObject && 'session_id' in params && typeof params.session_id === 'string' ? params.session_id : null;
 }

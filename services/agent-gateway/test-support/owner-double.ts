@@ -138,10 +138,10 @@ export class OwnerDouble {
     const next = { ...record, last_offset: record.last_offset + events.length };
     await this.#database.transaction(async (handle) => {
       await handle.query(
-        `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at)
-         values ($1, $2, $3, 1, '{}'::json, $4::json, now(), now())
+        `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, customer_id)
+         values ($1, $2, $3, 1, '{}'::json, $4::json, $5, $5, $6)
          on conflict (id) do update set head = excluded.head, record = excluded.record`,
-        [record.id, partitionOf(record.id), next.last_offset + 1, JSON.stringify(next)],
+        [record.id, partitionOf(record.id), next.last_offset + 1, JSON.stringify(next), record.created_at, record.customer_id],
       );
       for (const event of events) {
         await handle.query(`insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ($1, $2, $3, $4, $5, $6, $7::json, $8)`, [

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { createCustomerRequest, listCustomersQuery, patchCustomerRequest } from './customer.ts';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
 import { createSessionRequest, patchSessionRequest, postEventRequest } from './session.ts';
@@ -21,6 +22,9 @@ describe.each([
   ['read-events', readEventsQuery],
   ['trigger', triggerRequest],
   ['list-runs', listRunsQuery],
+  ['create-customer', createCustomerRequest],
+  ['patch-customer', patchCustomerRequest],
+  ['list-customers', listCustomersQuery],
 ])('%s', (name, schema) => {
   it.each(casesOf('invalid', name))('refuses $case at $path', ({ path, request }) => {
     const parsed = schema.safeParse(request);

@@ -1,0 +1,123 @@
+import type { CustomerRecord } from '#shared/contracts/agent/customer.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import type { PagePosition } from '../page-cursor.ts';
+
+export type NewCustomer = Pick<CustomerRecord, 'id' | 'name' | 'external_id' | 'tags' | 'metadata'>;
+
+interface Listed {
+  /** Null does not filter. */
+  externalId: string | null;
+  sort: 'asc' | 'desc';
+  /** Null: from the first. */
+  after: PagePosition | null;
+  limit: number;
+}
+
+/** The customers table, on a database or in a transaction. */
+export class CustomerRows {
+  readonly #database: Queryable;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** @returns null: the id is taken */
+  async insert({ id, name, external_id, tags, metadata }: NewCustomer): Promise<CustomerRecord | null> {
+    return this.#one(INSERT, [id, name, external_id, tags, JSON.stringify(metadata)]);
+  }
+
+  /** Null: no such customer. */
+  async byId(id: string): Promise<CustomerRecord | null> {
+    return this.#one(SELECT, [id]);
+  }
+
+  /** As `byId`; no other transaction changes it before this one ends. */
+  async locked(id: string): Promise<CustomerRecord | null> {
+    return this.#one(SELECT_LOCKED, [id]);
+  }
+
+  /** @returns null: no such customer */
+  async change({ id, name, external_id, tags, metadata }: NewCustomer): Promise<CustomerRecord | null> {
+    return this.#one(UPDATE, [id, name, external_id, tags, JSON.stringify(metadata)]);
+  }
+
+  /** Unless it has sessions. @returns whether it was deleted */
+  async remove(id: string): Promise<boolean> {
+    const { rowCount } = await this.#database.query(DELETE, [id]);
+    return rowCount > 0;
+  }
+
+  /** One more than `limit` when there are more, by creation and id. */
+  async list({ externalId, sort, after, limit }: Listed): Promise<CustomerRecord[]> {
+    const statement = (externalId === null ? ALL : BY_EXTERNAL_ID)[sort];
+    const { rows } = await this.#database.query<Row>(statement, [...startOf(sort, after), limit + 1, ...(externalId === null ? [] : [externalId])]);
+    return rows.map(recordOf);
+  }
+
+  /** The oldest of its sessions that are not deleted. */
+  async sessionsOf(id: string, limit: number): Promise<string[]> {
+    const { rows } = await this.#database.query<{ id: string }>(SELECT_SESSIONS, [id, limit]);
+    return rows.map((row) => row.id);
+  }
+
+  async #one(statement: NamedStatement, parameters: readonly unknown[]): Promise<CustomerRecord | null> {
+    const { rows } = await this.#database.query<Row>(statement, parameters);
+    return rows[0] === undefined ? null : recordOf(rows[0]);
+  }
+}
+
+interface Row extends Omit<CustomerRecord, 'created_at' | 'updated_at'> {
+  created_at: Date;
+  updated_at: Date;
+}
+
+function recordOf({ id, name, external_id, tags, metadata, created_at, updated_at, ephemeral }: Row): CustomerRecord {
+  return { id, name, external_id, tags, metadata, created_at: created_at.toISOString(), updated_at: updated_at.toISOString(), ephemeral };
+}
+
+/** Where a page begins. Always a position, so that the statement has one plan, which starts there in the index. */
+function startOf(sort: 'asc' | 'desc', after: PagePosition | null): [at: Date | string, id: string] {
+  if (after !== null) return [new Date(after.createdAtMs), after.id];
+  return [sort === 'desc' ? 'infinity' : '-infinity', ''];
+}
+
+const RECORD = 'id, name, external_id, tags, metadata, created_at, updated_at, ephemeral';
+const NOW = `date_trunc('milliseconds', now())`;
+
+const INSERT: NamedStatement = {
+  name: 'agent-gateway-insert-customer',
+  text: `insert into customers (id, name, external_id, tags, metadata, created_at, updated_at)
+    values ($1, $2, $3, $4::text[], $5::json, ${NOW}, ${NOW}) on conflict (id) do nothing returning ${RECORD}`,
+};
+
+const SELECT: NamedStatement = { name: 'agent-gateway-customer', text: `select ${RECORD} from customers where id = $1` };
+const SELECT_LOCKED: NamedStatement = { name: 'agent-gateway-locked-customer', text: `select ${RECORD} from customers where id = $1 for update` };
+
+const UPDATE: NamedStatement = {
+  name: 'agent-gateway-change-customer',
+  text: `update customers set name = $2, external_id = $3, tags = $4::text[], metadata = $5::json, updated_at = greatest(updated_at, ${NOW})
+    where id = $1 returning ${RECORD}`,
+};
+
+const DELETE: NamedStatement = {
+  name: 'agent-gateway-delete-customer',
+  text: `delete from customers where id = $1
+    and not exists (select 1 from sessions where sessions.customer_id = $1 and sessions.deleted_at is null)`,
+};
+
+const SELECT_SESSIONS: NamedStatement = {
+  name: 'agent-gateway-customer-sessions',
+  text: 'select id from sessions where customer_id = $1 and deleted_at is null order by created_at, id limit $2',
+};
+
+const ALL = listed('customers', 'true');
+const BY_EXTERNAL_ID = listed('customers-by-external-id', 'external_id = $4');
+
+function listed(name: string, condition: string): Record<'asc' | 'desc', NamedStatement> {
+  const page = (sort: 'asc' | 'desc', beyond: '<' | '>') => ({
+    name: `agent-gateway-${name}-${sort}`,
+    text: `select ${RECORD} from customers where ${condition} and (created_at, id) ${beyond} ($1::timestamptz, $2::text)
+      order by created_at ${sort}, id ${sort} limit $3::int`,
+  });
+  return { asc: page('asc', '>'), desc: page('desc', '<') };
+}

@@ -1,0 +1,48 @@
+import type { CommandOf } from '#bus/messages/session.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import type { CommandReplies } from '../command-replies.ts';
+import { limits, type Waits } from '../limits.ts';
+import type { CustomerRows } from './customer-rows.ts';
+
+export interface DeleteSessionsDeps {
+  customerRows: Pick<CustomerRows, 'sessionsOf'>;
+  commandReplies: Pick<CommandReplies, 'gatewayId' | 'send'>;
+  clock: Clock;
+  waits: Pick<Waits, 'replyMs' | 'cascadeMs'>;
+}
+
+/**
+ * Has all sessions of a customer deleted by their owners, turns in progress cancelled. May be repeated: deleted sessions stay deleted.
+ * @throws `service.no_answer` when some are left after `waits.cascadeMs`
+ */
+export async function deleteSessionsOf({ customerRows, commandReplies, clock, waits }: DeleteSessionsDeps, customerId: string, traceparent: string) {
+  const endsAtMs = performance.now() + waits.cascadeMs;
+  const deleteOne = async (sessionId: string) => {
+    const command: CommandOf<'session.delete'> = {
+      v: 1,
+      type: 'session.delete',
+      sessionId,
+      commandId: `${sessionId}-delete-${ulid()}`,
+      sentAtMs: clock.nowMs(),
+      answerTo: commandReplies.gatewayId,
+      traceparent,
+    };
+    const outcome = await commandReplies.send(command, waits.replyMs);
+    if (outcome === null) throw notInTime();
+    // A session that another request has deleted meanwhile is no failure.
+    if (!outcome.reply.ok && outcome.reply.code !== 'session.not_found') throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
+  };
+  for (;;) {
+    const sessionIds = await customerRows.sessionsOf(customerId, limits.sessionsPerCascadeStep);
+    if (sessionIds.length === 0) return;
+    if (performance.now() > endsAtMs) throw notInTime();
+    const settled = await Promise.allSettled(sessionIds.map(deleteOne));
+    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+  }
+}
+
+function notInTime(): SwitchyardError {
+  return new SwitchyardError('service.no_answer', 'not all sessions of the customer could be deleted in time; send the request again');
+}
