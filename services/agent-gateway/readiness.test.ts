@@ -30,8 +30,10 @@ function fixture() {
     },
   );
   gates.push(gate);
-  return { gate, state, watched: watchedDatabase(database, () => gate.suspect()) };
+  return { gate, state, watched: watchedDatabase({ ...database, transaction }, () => gate.suspect()) };
 }
+
+const transaction = () => Promise.reject(new Error('no transaction is expected'));
 
 it('is booting until the configuration is stored, whatever the database returns before', async () => {
   const { gate, state } = fixture();
@@ -99,7 +101,7 @@ it('is unavailable without the bus, and draining permanently once it stops', asy
 it('does not read the error of one statement as a database that is away', async () => {
   let faults = 0;
   const wrong = Object.assign(new Error('syntax error'), { code: '42601' });
-  const watched = watchedDatabase({ query: () => Promise.reject(wrong) }, () => {
+  const watched = watchedDatabase({ query: () => Promise.reject(wrong), transaction }, () => {
     faults += 1;
   });
 

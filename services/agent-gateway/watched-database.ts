@@ -1,8 +1,10 @@
 import type { Database } from '#shared/storage/database.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 
+type Transactional = Pick<Database, 'query' | 'transaction'>;
+
 /** The same database, with `onFault` called on each transient error. */
-export function watchedDatabase(database: Database, onFault: () => void): Pick<Database, 'query' | 'transaction'> {
+export function watchedDatabase(database: Transactional, onFault: () => void): Transactional {
   const watched = async <Result>(result: Promise<Result>): Promise<Result> => {
     try {
       return await result;
