@@ -3,7 +3,7 @@ import { wholeNumber } from './whole-number.ts';
 
 export const MAX_TAGS = 100;
 /** Of a customer's metadata as JSON, whatever the number of patches. */
-export const MAX_CUSTOMER_METADATA_BYTES = 64 * 1_024;
+const MAX_CUSTOMER_METADATA_BYTES = 64 * 1_024;
 
 /** Columns of text can't hold NUL, and ids and tags are segments of paths: no control characters, and no halves of surrogate pairs. */
 const plainText = (most: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${most}}$`, 'u');
@@ -12,7 +12,7 @@ const name = z.string().regex(plainText(500), 'must have 1 to 500 characters, no
 const externalId = z.string().regex(plainText(256), 'must have 1 to 256 characters, none of them a control character');
 
 /** A tag of customers. With `tag:` before it, it is still a segment of a path. */
-export const customerTag = z.string().max(100).regex(plainText(100), 'must have 1 to 100 characters, none of them a control character');
+const customerTag = z.string().max(100).regex(plainText(100), 'must have 1 to 100 characters, none of them a control character');
 
 /** Values of variables have keys beside ids, `DEFAULT` and `tag:<tag>`; `.` and `..` are no segments of a path. */
 const isReserved = (id: string) => id === 'DEFAULT' || id.startsWith('tag:') || id === '.' || id === '..';
