@@ -57,14 +57,14 @@ export function customerCases(deployment: () => TestDeployment): void {
   });
 
   describe('an idempotency key of a write of customers', () => {
-    it('creates one customer of many requests at once, and all get its record', async () => {
+    it('DESIGN 9: creates one customer of many requests at once, and all get its record', async () => {
       const replies = await Promise.all(Array.from({ length: 10 }, () => send(app(), 'POST', '/customers', { name: 'Ada' }, 'at once')));
 
       expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([...Array(9).fill(200), 201]);
       expect(new Set(replies.map(({ body }) => JSON.stringify(JSON.parse(body)))).size).toBe(1);
     });
 
-    it('repeats the first reply of a change, whatever has changed since and whatever the repeat contains', async () => {
+    it('DESIGN 9: repeats the first reply of a change, whatever has changed since and whatever the repeat contains', async () => {
       const id = unique();
       await send(app(), 'POST', '/customers', { id, name: 'Ada' });
       const first = await send(app(), 'PATCH', `/customers/${id}`, { name: 'First' }, 'k');
@@ -103,7 +103,7 @@ export function customerCases(deployment: () => TestDeployment): void {
       expect(reply.statusCode).toBe(201);
     });
 
-    it('is stored with its write, or neither is', async () => {
+    it('DESIGN 9: is stored with its write, or neither is', async () => {
       const { database } = deployment();
       const id = unique();
       const failing: typeof database = {
@@ -144,7 +144,7 @@ export function customerCases(deployment: () => TestDeployment): void {
       expect(cleared.json()).toMatchObject({ external_id: null, tags: ['eu', 'vip'] });
     });
 
-    it('loses no change of concurrent requests', async () => {
+    it('DESIGN 9: loses no change of concurrent requests', async () => {
       const id = unique();
       await send(app(), 'POST', '/customers', { id, name: 'Ada' });
       const tags = Array.from({ length: 20 }, (_, index) => `tag ${index}`);
