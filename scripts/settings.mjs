@@ -19,6 +19,12 @@ export const settingGroups = [
       { name: 'MANIFEST', default: 'examples/acme-support/manifest.yaml', meaning: 'the agent to host' },
       { name: 'DOCUMENTS', default: '`documents` beside the manifest', meaning: 'folder of the documents that the manifest names' },
       {
+        name: 'SECRETS_DIR',
+        default: 'none',
+        meaning:
+          'folder of the secret bundles that the manifest names, each a file `<secret_name>.env` or a folder with a file per variable; the environment wins',
+      },
+      {
         name: 'ROUTER_CONFIG',
         default: 'built in',
         meaning: 'YAML or JSON file of providers, models and keys; it replaces the configuration made from the settings below',

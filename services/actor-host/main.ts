@@ -7,6 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -24,7 +25,8 @@ import { startActorHost } from './service.ts';
 await runProcess({
   name: 'actor-host',
   parseConfig,
-  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
+  async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
+    const { atStart: environment } = await readSecrets({ ...config, environment: given });
     // Stored for the turns to come. Of the key of model calls only its hash leaves this process.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,

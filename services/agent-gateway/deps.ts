@@ -38,7 +38,7 @@ export interface AgentGatewayDeps {
    */
   checkCallbackUrl(url: string, hostAllowlist: readonly string[] | null): void;
   /** The secret of a webhook, `${VAR_NAME}`, as it is at this moment; null: it is not set. Called at every delivery, so that rotating one needs no restart. */
-  secretNow(reference: string): string | null;
+  secretNow(reference: string): string | null | Promise<string | null>;
   bus: Bus;
   database: Database;
   cache: Cache;

@@ -6,7 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
-import { resolveSecret } from '#shared/config/secret-ref.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -26,9 +26,11 @@ import { startAgentGateway } from './service.ts';
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
-  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
+  async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const port = await step('opening the port', () => openAgentPort(config, 'PORT'));
     releasers.add('public port', () => port.close());
+    const secrets = await readSecrets({ ...config, environment: given });
+    const environment = secrets.atStart;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents: folderSource(config.documentsPath),
@@ -68,8 +70,7 @@ await runProcess({
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const secretNow = (reference: string) => resolveSecret(reference, environment);
-    const deps = { config, agent, bundle, checkCallbackUrl, secretNow, bus, database, cache, log, metrics, tracing, clock: systemClock };
+    const deps = { config, agent, bundle, checkCallbackUrl, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };

@@ -5,6 +5,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -21,7 +22,8 @@ import { startEffectWorker } from './service.ts';
 await runProcess({
   name: 'effect-worker',
   parseConfig,
-  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
+  async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
+    const { atStart: environment } = await readSecrets({ ...config, environment: given });
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,

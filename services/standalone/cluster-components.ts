@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { banner } from './banner.ts';
 import { locationOfKey, routerKeyLocations } from './callers-keys.ts';
@@ -22,8 +23,9 @@ interface ClusterAddresses {
  * and returns the banner.
  * @throws `config.invalid`
  */
-export async function clusterComponents(given: Environment, { isTerminal }: { isTerminal: boolean }) {
-  const config = parseConfig(given);
+export async function clusterComponents(settings: Environment, { isTerminal }: { isTerminal: boolean }) {
+  const config = parseConfig(settings);
+  const { atStart: given } = await readSecrets({ ...config, environment: settings });
   const keys = newKeys(given);
   const environment = withKeys(given, keys);
   const { router, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });

@@ -28,6 +28,8 @@ export function parseConfig(environment: Environment) {
     /** The shipped sample, with generated credentials and a sample question. */
     isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
+    /** Null: the variables of secret bundles are in the environment. */
+    secretsPath: data.SECRETS_DIR === undefined ? null : resolve(data.SECRETS_DIR),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
     /** Null: no prices. */
     routerPricesPath: pricesPathOf(data),

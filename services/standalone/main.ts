@@ -4,6 +4,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { checkFailPoint } from '#shared/fail-points.ts';
@@ -81,9 +82,11 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const readiness = new Readiness({ log });
   const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness, metrics });
   releasers.add('management listener', () => management?.stop());
-  const keys = await loadKeys(config.dataFolder, process.env, await requestedKeys(config));
-  const environment = withKeys(process.env, keys);
-  const load = () => loadConfiguration(config, { environment, given: process.env });
+  const secrets = await readSecrets({ ...config, environment: process.env });
+  const given = secrets.atStart;
+  const keys = await loadKeys(config.dataFolder, given, await requestedKeys(config));
+  const environment = withKeys(given, keys);
+  const load = () => loadConfiguration(config, { environment, given });
   const { router, bundle, living } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
   const routerConfig = router.config;
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
@@ -116,6 +119,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     environment,
     agent,
     bundle,
+    secretNow: secrets.now,
     houseSecret: keys.houseSecret,
     database,
     bus,
@@ -128,9 +132,9 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   };
   const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
-  const routerKeys = routerKeyLocations(routerConfig, process.env);
-  const managementKeys = routerKeyLocations(routerConfig, process.env, { management: true });
-  const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
+  const routerKeys = routerKeyLocations(routerConfig, given);
+  const managementKeys = routerKeyLocations(routerConfig, given, { management: true });
+  const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
   const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
   // Only `npm run ask` needs this file.
   await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>

@@ -41,6 +41,7 @@ const everythingSet = {
   PUBLIC_BASE_URL: 'https://switchyard.example',
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '13',
   DOCUMENTS: 'elsewhere',
+  SECRETS_DIR: 'secrets',
   SMTP_URL: 'smtps://mailer:secret@mail.example',
   MAIL_FROM: 'Switchyard <keys@example.com>',
 };

@@ -15,7 +15,8 @@ import type { Clock } from '#shared/clock.ts';
 import type { Living } from '#shared/config/living.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
-import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
+import type { Secrets } from '#shared/config/secret-bundles.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
@@ -39,6 +40,8 @@ export interface StandaloneDeps {
   environment: Environment;
   agent: { id: string; apiKey: string; bundleHash: string };
   bundle: Bundle;
+  /** Of webhooks. */
+  secretNow: Secrets['now'];
   houseSecret: string;
   bus: Bus;
   database: Database;
@@ -66,7 +69,7 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
+  const { config, routerConfig, environment, agent, bundle, secretNow, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;
   // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
@@ -111,7 +114,6 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-  const secretNow = (reference: string) => resolveSecret(reference, environment);
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, secretNow, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];

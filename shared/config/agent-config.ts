@@ -5,6 +5,8 @@ export interface AgentConfig {
   manifestPath: string;
   /** Default: `documents` beside the manifest. */
   documentsPath: string;
+  /** Folder of the manifest's secret bundles; null: their variables are in the environment. */
+  secretsPath: string | null;
   /** Public address of this deployment; a manifest with another platform address is refused. Null: not known. */
   publicBaseUrl: string | null;
 }
@@ -12,11 +14,13 @@ export interface AgentConfig {
 interface AgentSettings {
   MANIFEST: string;
   DOCUMENTS?: string | undefined;
+  SECRETS_DIR?: string | undefined;
   PUBLIC_BASE_URL?: string | undefined;
 }
 
-export function agentConfigOf({ MANIFEST: manifest, DOCUMENTS: documents, PUBLIC_BASE_URL: publicBaseUrl }: AgentSettings): AgentConfig {
+export function agentConfigOf(settings: AgentSettings): AgentConfig {
+  const { MANIFEST: manifest, DOCUMENTS: documents, SECRETS_DIR: secrets, PUBLIC_BASE_URL: publicBaseUrl } = settings;
   const manifestPath = resolve(manifest);
   const documentsPath = documents === undefined ? join(dirname(manifestPath), 'documents') : resolve(documents);
-  return { manifestPath, documentsPath, publicBaseUrl: publicBaseUrl ?? null };
+  return { manifestPath, documentsPath, secretsPath: secrets === undefined ? null : resolve(secrets), publicBaseUrl: publicBaseUrl ?? null };
 }

@@ -27,6 +27,9 @@ export interface LoadedBundle extends Bundle {
   withoutEffect: string[];
 }
 
+/** Of the manifest's schema. Other versions of 6 have the same fields, or some that are refused by name. */
+const SCHEMA_VERSION = '6.1.5';
+
 interface LoadBundleOptions {
   manifestPath: string;
   documents: DocumentSource;
@@ -73,8 +76,17 @@ export async function loadBundle({
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
   const body = { manifest, documents: documentsOf(named) };
   const webhooks = used === undefined ? checkRoutineWebhooks(named, environment) : [];
-  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...webhooks, ...unrestrictedCallbacks(named)];
+  const warnings = [
+    ...[...otherVersion(manifest.schema_version), ...credentials.warnings].map(inManifest),
+    ...read.warnings,
+    ...webhooks,
+    ...unrestrictedCallbacks(named),
+  ];
   return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents.routines) };
+}
+
+function otherVersion(version: string | null): string[] {
+  return version === null || version === SCHEMA_VERSION ? [] : [`schema_version: ${version} is read as ${SCHEMA_VERSION}, the version of this release`];
 }
 
 /** The bearer token of the agent's API. @throws `config.invalid` naming the variable when it is not set */

@@ -14,6 +14,10 @@ it('any key comes back as it was, and ends no cookie and no header', () => {
   );
 });
 
+it('characters that a cookie may not have are encoded', () => {
+  expect(loginCookie('a;b"c\\d%e\x7fé ', 'agent.example')).toMatch(/^agent_auth=a%3Bb%22c%5Cd%25e%7F%C3%A9%20; /);
+});
+
 it('a key of letters, digits and the signs of base64 stands in it as it is', () => {
   expect(loginCookie('sk-a_B9+/=', 'agent.example')).toMatch(/^agent_auth=sk-a_B9\+\/=; /);
 });

@@ -16,7 +16,7 @@ import { isSigned } from '../webhooks/signature.ts';
 export interface WebhookDeps {
   webhooks: ReadonlyMap<string, InboundWebhook>;
   /** The value of a `${VAR_NAME}` as it is at this moment; null: it is not set. */
-  secretNow(reference: string): string | null;
+  secretNow(reference: string): string | null | Promise<string | null>;
   runRows: RunRows;
   acceptance: RunAcceptance;
   fanOut: FanOut;
@@ -48,7 +48,7 @@ export function webhook({ webhooks, secretNow, runRows, acceptance, fanOut }: We
     app.post('/webhooks/:name', options, async (request, reply) => {
       const { name, secretRef, signature, target } = webhookOf(request);
       const body = bytesOf(request);
-      if (!isSigned(body, request.raw.rawHeaders, signature, secretNow(secretRef))) throw new SwitchyardError('webhook.unsigned', 'unauthorized');
+      if (!isSigned(body, request.raw.rawHeaders, signature, await secretNow(secretRef))) throw new SwitchyardError('webhook.unsigned', 'unauthorized');
       const input = await objectIn(request, body);
       const { traceparent: parent } = traceContextOf(contextOfRequest(request));
       const idempotencyKey = `wh:${name}:${createHash('sha256').update(body).digest('hex')}`;
