@@ -5,6 +5,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { databaseUrl } from '#shared/config/database-url.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
@@ -32,7 +33,7 @@ await runProcess({
       manifestPath: config.manifestPath,
       documents: folderSource(config.documentsPath),
       environment,
-      credentials: ['traces.backend.api_key', 'llms.api_key'],
+      credentials: ['traces.backend.api_key', 'llms.api_key', ...(config.databaseUrl === undefined ? (['database.password'] as const) : [])],
       publicBaseUrl: config.publicBaseUrl,
     });
     const modelKey = modelKeyOf(bundle, environment);
@@ -46,8 +47,10 @@ await runProcess({
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
     });
     releasers.add('tracing', () => tracing.stop());
-    const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
-    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'actor-host', log }));
+    const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: bundle.body.manifest, environment });
+    for (const warning of warnings) log.warn({}, warning);
+    const postgres = `PostgreSQL at ${addressOf(url)}`;
+    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'actor-host', log }));
     releasers.add('database', () => database.close());
     await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));

@@ -4,6 +4,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { databaseUrl } from '#shared/config/database-url.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
@@ -52,8 +53,10 @@ await runProcess({
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
     });
     releasers.add('tracing', () => tracing.stop());
-    const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
-    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'agent-gateway', log }));
+    const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: bundle.body.manifest, environment });
+    for (const warning of warnings) log.warn({}, warning);
+    const postgres = `PostgreSQL at ${addressOf(url)}`;
+    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'agent-gateway', log }));
     releasers.add('database', () => database.close());
     await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));

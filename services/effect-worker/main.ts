@@ -3,6 +3,7 @@ import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
+import { databaseUrl } from '#shared/config/database-url.ts';
 import { folderSource } from '#shared/config/folder-source.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
@@ -24,7 +25,8 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
-    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
+    const always = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
+    const credentials = [...always, ...(config.databaseUrl === undefined ? (['database.password'] as const) : [])];
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents: folderSource(config.documentsPath),
@@ -43,8 +45,10 @@ await runProcess({
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
     });
     releasers.add('tracing', () => tracing.stop());
-    const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
-    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'effect-worker', log }));
+    const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: bundle.body.manifest, environment });
+    for (const warning of warnings) log.warn({}, warning);
+    const postgres = `PostgreSQL at ${addressOf(url)}`;
+    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'effect-worker', log }));
     releasers.add('database', () => database.close());
     await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));

@@ -50,6 +50,11 @@ export async function loadConfiguration(config: Paths, { environment, given }: E
   const missing = missingModels(bundle.body.manifest, routerConfig);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
   const unpriced = routerConfigPath === null ? priceWarnings(routerConfig, prices) : [];
-  const warnings = [...bundle.warnings, ...unknownModelKey(bundle, routerConfig, environment), ...unpriced];
+  const warnings = [...bundle.warnings, ...unusedDatabase(bundle, manifestPath), ...unknownModelKey(bundle, routerConfig, environment), ...unpriced];
   return { router, builtInRouterConfig, bundle: { ...bundle, warnings } };
+}
+
+function unusedDatabase({ body }: LoadedBundle, manifestPath: string): string[] {
+  if (body.manifest.agent_config.database === null) return [];
+  return [`${manifestPath}: agent_config.database is not used: this process keeps its data in DATA_DIR`];
 }

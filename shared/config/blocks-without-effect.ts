@@ -20,7 +20,6 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.context.reevaluation_tools', missing: 'no policy is matched' },
   { path: 'agent_config.context.relationships', missing: 'no policy is matched' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
-  { path: 'agent_config.database', missing: "the deployment's own is used" },
 ];
 
 /** The same for autonomous routines. Conversational routines have no effect at all. */

@@ -56,7 +56,6 @@ type Reader = (typeof services)[number] | 'standalone' | 'operator';
 
 /** Services and `npm start`. */
 const everywhere = [...services, 'standalone'] as const;
-const withDatabase = ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'] as const;
 const gateways = ['router-gateway', 'agent-gateway'] as const;
 /** Read an agent's configuration. */
 const ofAgent = ['agent-gateway', 'actor-host', 'effect-worker'] as const;
@@ -75,8 +74,8 @@ const settingTable = {
   NATS_URL: read([...services, 'operator'], natsServers),
   /** Of the service's user. Absent: no authentication, as on a developer's machine. */
   NATS_PASSWORD: read([...services, 'operator'], text),
-  /** Absent in the router gateway: only the keys of its file. */
-  DATABASE_URL: { ...read(withDatabase, databaseUrl), ...read(['router-gateway'], databaseUrl.optional()) },
+  /** Absent in the router gateway: only the keys of its file; in processes of an agent: the manifest's `database`. */
+  DATABASE_URL: { ...read(['router-worker', 'operator'], databaseUrl), ...read([...ofAgent, 'router-gateway'], databaseUrl.optional()) },
   REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read(withRouterConfig, redisUrl.optional()) },
   /** Folder of the embedded database. */
   DATA_DIR: read(['standalone'], z.string().default('data')),

@@ -33,7 +33,8 @@ describe('a setting', () => {
   });
 
   it('that is empty counts as not given', () => {
-    expect(() => read('DATABASE_URL', '')).toThrow('DATABASE_URL: is missing');
+    expect(() => read('NATS_URL', '')).toThrow('NATS_URL: is missing');
+    expect(read('DATABASE_URL', '')).toBeUndefined();
     expect(read('COALESCE_MS', '')).toBe(150);
   });
 
@@ -49,8 +50,8 @@ describe('a setting', () => {
   });
 
   it('that is wrong is reported together with all others', () => {
-    const shape = { NATS_URL: settings.NATS_URL, DATABASE_URL: settings.DATABASE_URL, COALESCE_MS: settings.COALESCE_MS };
+    const shape = { NATS_URL: settings.NATS_URL, HOUSE_SECRET: settings.HOUSE_SECRET, COALESCE_MS: settings.COALESCE_MS };
 
-    expect(() => readSettings(shape, { COALESCE_MS: 'soon' })).toThrow(/3 errors:\n {2}NATS_URL: .*\n {2}DATABASE_URL: .*\n {2}COALESCE_MS: /);
+    expect(() => readSettings(shape, { COALESCE_MS: 'soon' })).toThrow(/3 errors:\n {2}NATS_URL: .*\n {2}HOUSE_SECRET: .*\n {2}COALESCE_MS: /);
   });
 });

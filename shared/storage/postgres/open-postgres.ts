@@ -7,6 +7,7 @@ import { type Reachability, reachability } from '../reachability.ts';
 import { columnTypes } from './column-types.ts';
 import { NETWORK_MARGIN_MS, poolDatabase } from './pool-database.ts';
 import { refusalOf, withoutCredentials } from './refusal.ts';
+import { readTransports, type Transports } from './transports.ts';
 
 /** A server allows 100 in all by default, and a dozen processes share it. */
 const MAX_CONNECTIONS = 8;
@@ -37,7 +38,7 @@ const KEEP_ALIVE_MS = 10_000;
 const SESSION = '-c datestyle=ISO -c timezone=UTC';
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`; `pg`’s parameters, such as `sslmode`, override what is set here. */
+  /** `postgres://user:password@host:port/database`; `pg`’s parameters override what is set here. `sslmode` means what it means to libpq (ADR 77). */
   url: string;
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
@@ -59,8 +60,9 @@ export interface PostgresOptions {
  */
 export async function openPostgres({ url, applicationName, maxConnections = MAX_CONNECTIONS, log, ...limits }: PostgresOptions): Promise<Database> {
   const statementTimeoutMs = limits.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
+  const { url: connectionString, transports } = readTransportsOf(url);
   const config: pg.PoolConfig = {
-    connectionString: url,
+    connectionString,
     application_name: applicationName,
     types: columnTypes,
     options: SESSION,
@@ -74,12 +76,45 @@ export async function openPostgres({ url, applicationName, maxConnections = MAX_
     max: Math.min(maxConnections, MAX_CONNECTIONS),
   };
   const name = `PostgreSQL at ${addressOf(config)}`;
-  if (limits.awaitsServer !== false) await awaitServer(config, name);
+  if (limits.awaitsServer !== false) await awaitServer(config, transports, name);
 
   const reached = reachability(log, name);
-  const pool = new pg.Pool(config);
+  const pool = new pg.Pool({ ...config, Client: clientOf(transports) });
   listen(pool, reached);
   return poolDatabase(pool, { queryTimeoutMs: statementTimeoutMs + NETWORK_MARGIN_MS, onUnreachable: (cause) => reached.lost(withoutCredentials(cause)) });
+}
+
+/** @throws `config.invalid` */
+function readTransportsOf(url: string): ReturnType<typeof readTransports> {
+  try {
+    return readTransports(url);
+  } catch (error) {
+    if (error instanceof SwitchyardError) throw error;
+    const path = error instanceof Error && 'path' in error ? String(error.path) : 'of a certificate';
+    throw invalidUrl(error instanceof Error && 'code' in error && error.code === 'ENOENT' ? `there is no file ${path}` : `the file ${path} can't be read`);
+  }
+}
+
+type ConnectCallback = ((error: Error) => void) | ((error: null, client: pg.Client) => void);
+
+/** Clients that report how they could not connect: the next one does it the other way, where `sslmode` has two. */
+function clientOf(transports: Transports): typeof pg.Client {
+  return class extends pg.Client {
+    constructor(config: pg.ClientConfig = {}) {
+      super({ ...config, ssl: transports.current });
+    }
+
+    override connect(): Promise<pg.Client>;
+    override connect(callback: ConnectCallback): void;
+    override connect(callback?: ConnectCallback): Promise<pg.Client> | undefined {
+      const connecting = super.connect();
+      connecting.catch((error: unknown) => transports.failed(error));
+      if (callback === undefined) return connecting;
+      const done = (...result: unknown[]) => void Reflect.apply(callback, null, result);
+      connecting.then((client) => done(null, client), done);
+      return undefined;
+    }
+  };
 }
 
 /** @returns `host:port/database` @throws `config.invalid` */
@@ -90,14 +125,9 @@ function addressOf(config: pg.PoolConfig): string {
     // Does not connect; parses the URL and the environment.
     const { host, port, database = '' } = new pg.Client(config);
     return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
-  } catch (error) {
-    // The error may contain the password. Only a missing file's path is passed on.
-    const isMissingFile = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
-    throw invalidUrl(
-      isMissingFile
-        ? `there is no file ${String(error.path)}`
-        : 'it cannot be parsed; special characters in a password have to be percent-encoded, such as @ as %40',
-    );
+  } catch {
+    // The error may contain the password.
+    throw invalidUrl('it cannot be parsed; special characters in a password have to be percent-encoded, such as @ as %40');
   }
 }
 
@@ -105,26 +135,40 @@ function invalidUrl(why: string): SwitchyardError {
   return new SwitchyardError('config.invalid', `the URL of PostgreSQL (DATABASE_URL) is not valid: ${why}`);
 }
 
-async function awaitServer(config: pg.PoolConfig, name: string): Promise<void> {
+async function awaitServer(config: pg.PoolConfig, transports: Transports, name: string): Promise<void> {
   const untilMs = Date.now() + OPEN_BUDGET_MS;
   for (let pauseMs = OPEN_FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, OPEN_LONGEST_PAUSE_MS)) {
+    const timeoutMs = () => Math.max(1, Math.min(CONNECT_TIMEOUT_MS, untilMs - Date.now()));
     try {
-      return await selectOne(config, Math.min(CONNECT_TIMEOUT_MS, untilMs - Date.now()));
+      return await selectOne(config, transports, timeoutMs());
     } catch (error) {
-      const refusal = refusalOf(error);
+      // With `allow` and `prefer`, once more by the other way, as one attempt.
+      const cause = transports.failed(error) ? await failureOf(() => selectOne(config, transports, timeoutMs())) : error;
+      if (cause === null) return;
+      transports.failed(cause);
+      const refusal = refusalOf(cause);
       // No cause: it may name the user.
       if (refusal !== null) throw new SwitchyardError('service.unreachable', `${name} ${refusal}`);
       if (Date.now() + pauseMs >= untilMs) {
-        throw new SwitchyardError('service.unreachable', `${name} has not answered for ${OPEN_BUDGET_MS / 1_000} s`, { cause: error });
+        throw new SwitchyardError('service.unreachable', `${name} has not answered for ${OPEN_BUDGET_MS / 1_000} s`, { cause });
       }
       await delay(pauseMs);
     }
   }
 }
 
+async function failureOf(work: () => Promise<void>): Promise<unknown> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
 /** A server accepts connections before statements: only a reply proves that it is up. */
-async function selectOne(config: pg.PoolConfig, timeoutMs: number): Promise<void> {
-  const client = new pg.Client({ ...config, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs });
+async function selectOne(config: pg.PoolConfig, { current }: Transports, timeoutMs: number): Promise<void> {
+  const client = new pg.Client({ ...config, ssl: current, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs });
   client.on('error', () => {}); // the statement rejects too
   try {
     await client.connect();

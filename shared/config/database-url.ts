@@ -1,0 +1,35 @@
+import type { Manifest } from '../contracts/manifest/manifest.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+
+interface DatabaseUrlOptions {
+  /** `DATABASE_URL`; undefined: not set. */
+  given: string | undefined;
+  manifest: Manifest;
+  environment: Environment;
+}
+
+/**
+ * The database's URL: `DATABASE_URL`, or what the manifest's `database` says.
+ * @throws `config.invalid` when there is neither, or the password's variable is not set
+ */
+export function databaseUrl({ given, manifest, environment }: DatabaseUrlOptions): { url: string; warnings: string[] } {
+  const { database } = manifest.agent_config;
+  if (given !== undefined) {
+    return {
+      url: given,
+      warnings: database === null ? [] : ["agent_config.database is not used: DATABASE_URL is set, and goes before the manifest's database"],
+    };
+  }
+  if (database === null) throw new SwitchyardError('config.invalid', 'DATABASE_URL: is missing, and the manifest has no agent_config.database');
+  const { hostname, port, user, password: reference, dbname, sslmode } = database;
+  const password = resolveSecret(reference, environment);
+  if (password === null) {
+    throw new SwitchyardError('config.invalid', `agent_config.database.password: the environment variable ${variableOf(reference)} is not set`);
+  }
+  // `pg` decodes no such characters in a URL's path.
+  if (decodeURI(encodeURIComponent(dbname)) !== dbname)
+    throw new SwitchyardError('config.invalid', 'agent_config.database.dbname must hold none of ; / ? : @ & = + $ , #');
+  const login = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
+  return { url: `postgres://${login}@${hostname}:${port}/${encodeURIComponent(dbname)}?sslmode=${sslmode}`, warnings: [] };
+}
