@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -64,8 +63,8 @@ describe('secret bundles', () => {
   it('end a start by name where they are missing, are no files of the folder, or can not be read', async () => {
     const folder = await folderWith({ 'both.env': 'A=secret-value', 'both/A': 'secret-value', 'named-without-suffix': 'A=secret-value' });
     await write(folder, { 'large.env': `A=${'secret-value'.repeat(100_000)}`, '../outside.env': 'A=secret-value' });
-    spawnSync('mkfifo', [join(folder, 'pipe.env')]);
-    const names = ['missing', 'named-without-suffix', 'both', '../outside', '.hidden', 'large', 'pipe', 'line\nbreak'];
+    await symlink('/dev/null', join(folder, 'device.env'));
+    const names = ['missing', 'named-without-suffix', 'both', '../outside', '.hidden', 'large', 'device', 'line\nbreak'];
 
     const failure = await read(folder, names).catch((error: Error) => error);
 
