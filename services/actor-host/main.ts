@@ -33,7 +33,7 @@ await runProcess({
       manifestPath: config.manifestPath,
       documents: folderSource(config.documentsPath),
       environment,
-      credentials: ['traces.backend.api_key', 'llms.api_key', ...(config.databaseUrl === undefined ? (['database.password'] as const) : [])],
+      credentials: ['traces.backend.api_key', 'llms.api_key'],
       publicBaseUrl: config.publicBaseUrl,
     });
     const modelKey = modelKeyOf(bundle, environment);

@@ -25,8 +25,7 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
-    const always = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
-    const credentials = [...always, ...(config.databaseUrl === undefined ? (['database.password'] as const) : [])];
+    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents: folderSource(config.documentsPath),

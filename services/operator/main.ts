@@ -34,6 +34,7 @@ const program = operatorProgram({
   },
   tags: () => new CommandTags(readSettings({ HOUSE_SECRET }, process.env).HOUSE_SECRET),
   upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings({ NATS_URL, NATS_PASSWORD }, process.env))),
+  environment: process.env,
   print: (line) => console.log(line),
   clock: systemClock,
 });

@@ -61,6 +61,7 @@ async function run(...args: string[]): Promise<string> {
     }),
     tags: () => tags,
     upgradeStreams: async () => upgrades,
+    environment: {},
     print: (line) => lines.push(line),
     clock: systemClock,
   });

@@ -3,11 +3,13 @@ import type { Bus } from '#bus/bus.ts';
 import type { CommandTags } from '#bus/command-tags.ts';
 import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
 import { streamLines } from './stream-lines.ts';
+import { validateManifest } from './validate-manifest.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
@@ -21,12 +23,13 @@ export interface OperatorDeps {
   tags(): CommandTags;
   /** As the broker's user `operator`. */
   upgradeStreams(): Promise<StreamUpgrade[]>;
+  environment: Environment;
   print(line: string): void;
   clock: Clock;
 }
 
 /** The operator's command line. Actions throw a SwitchyardError with a message for people. */
-export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, print, clock }: OperatorDeps): Command {
+export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, environment, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Command line for operators of a running Switchyard.');
   const deadLetters = program.command('dead-letters').description('commands, deliveries, calls and usage records that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
@@ -62,6 +65,16 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, p
       const refused = upgrades.filter(({ outcome }) => outcome === 'refused').map(({ name }) => name);
       if (refused.length > 0)
         throw new SwitchyardError('bus.stream_refused', `these streams could not be changed to what this release needs: ${refused.join(', ')}`);
+    });
+
+  program
+    .command('validate')
+    .description("checks an agent's manifest and documents as a start does, and starts nothing; lists every problem")
+    .argument('<manifest>', 'its file')
+    .option('--documents <folder>', 'default: `documents` beside the manifest')
+    .option('--dump', 'prints the resolved configuration as JSON, with credentials redacted')
+    .action(async (manifest: string, { documents = null, dump = false }: { documents?: string | null; dump?: boolean }) => {
+      await validateManifest({ manifest, documents, dump }, { environment, print });
     });
   return program;
 }

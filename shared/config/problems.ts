@@ -34,13 +34,23 @@ export function formatPath(path: readonly PropertyKey[]): string {
   }, '');
 }
 
+/** All lines of an error. Beside it: its details are logged and stored, and these have no bound. */
+const allLines = new WeakMap<SwitchyardError, readonly string[]>();
+
+/** Every line of a `configInvalid`, also those that its message only counts; of another error its message. */
+export function problemLines(error: SwitchyardError): readonly string[] {
+  return allLines.get(error) ?? [error.message];
+}
+
 export function configInvalid(subject: string, lines: readonly string[]): SwitchyardError {
   // Lines begin with file names, which are not escaped yet.
   const distinct = [...new Set(lines)].map(escapeUnprintable);
   const listed = distinct.slice(0, MAX_LISTED_PROBLEMS);
   if (listed.length < distinct.length) listed.push(`… and ${distinct.length - listed.length} more`);
   const count = distinct.length === 1 ? '1 error' : `${distinct.length} errors`;
-  return new SwitchyardError('config.invalid', [`${subject} has ${count}:`, ...listed.map((line) => `  ${line}`)].join('\n'));
+  const error = new SwitchyardError('config.invalid', [`${subject} has ${count}:`, ...listed.map((line) => `  ${line}`)].join('\n'));
+  allLines.set(error, distinct);
+  return error;
 }
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {

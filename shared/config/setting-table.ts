@@ -105,8 +105,8 @@ const settingTable = {
   MANIFEST: { ...read(ofAgent, z.string()), ...read(['standalone'], text) },
   DOCUMENTS: read([...ofAgent, 'standalone'], text),
   /** Folder of the secret bundles that the manifest names; absent: their variables are in the environment. */
-  SECRETS_DIR: read([...ofAgent, 'standalone'], text),
-  PUBLIC_BASE_URL: read([...ofAgent, 'standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  SECRETS_DIR: read([...ofAgent, 'standalone', 'operator'], text),
+  PUBLIC_BASE_URL: read([...ofAgent, 'standalone', 'operator'], z.url({ protocol: /^https?$/ }).optional()),
   PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),
   PLATFORM_SECRET_KEY: read(['router-gateway'], text),
 

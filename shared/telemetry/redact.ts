@@ -6,9 +6,15 @@ const SECRET_KEY = /api[-_]?key|secret|password|passphrase|token|authorization|c
 /** Token counts (`prompt_tokens`, `maxTokens`), when the value is a number. */
 const TOKEN_COUNT = /tokens$/i;
 
-const MAX_DEPTH = 8;
-const MAX_NODES = 1_000;
-const MAX_CHARACTERS = 8_192;
+interface RedactLimits {
+  depth: number;
+  nodes: number;
+  /** Of one text. */
+  characters: number;
+}
+
+/** Of a log line. */
+const LOG_LIMITS: RedactLimits = { depth: 8, nodes: 1_000, characters: 8_192 };
 
 const MAX_CAUSES = 8;
 
@@ -34,11 +40,12 @@ export function maskUrl(text: string): string {
  * A copy for logs and dumps. Values under secret keys are masked, and URLs as by `maskUrl`. Errors become plain data with codes and causes. Depth,
  * size and text lengths are bounded; cycles, buffers and functions are replaced by a name. Always serializable as JSON.
  */
-export function redactSecrets(value: unknown): unknown {
-  return copyOf(value, { nodesLeft: MAX_NODES, path: new Set() });
+export function redactSecrets(value: unknown, limits: RedactLimits = LOG_LIMITS): unknown {
+  return copyOf(value, { limits, nodesLeft: limits.nodes, path: new Set() });
 }
 
 interface Walk {
+  limits: RedactLimits;
   nodesLeft: number;
   /** Ancestors of the current value. */
   path: Set<object>;
@@ -49,7 +56,7 @@ function copyOf(value: unknown, walk: Walk): unknown {
   if (walk.nodesLeft < 0) return '[too much]';
   switch (typeof value) {
     case 'string':
-      return shorten(maskUrl(value));
+      return shorten(maskUrl(value), walk);
     case 'bigint':
     case 'symbol':
       return String(value);
@@ -68,7 +75,7 @@ function copyOfObject(value: object, walk: Walk): unknown {
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   if (value instanceof Map || value instanceof Set) return `[${value.size} entries]`;
   if (walk.path.has(value)) return '[circular]';
-  if (walk.path.size >= MAX_DEPTH) return '[too deep]';
+  if (walk.path.size >= walk.limits.depth) return '[too deep]';
   walk.path.add(value);
   try {
     if (value instanceof Error) return copyOfError(value, walk);
@@ -117,7 +124,7 @@ function oneError(error: Error, walk: Walk): Record<string, unknown> {
   const code = 'code' in error && (typeof error.code === 'string' || typeof error.code === 'number') ? { code: error.code } : {};
   const details = 'details' in error ? { details: copyOf(error.details, walk) } : {};
   const errors = error instanceof AggregateError ? { errors: error.errors.slice(0, MAX_CAUSES).map((one) => copyOf(one, walk)) } : {};
-  const shown = (text: string) => shorten(maskUrl(withoutQuotes(error, text)));
+  const shown = (text: string) => shorten(maskUrl(withoutQuotes(error, text)), walk);
   return { name: error.name, ...code, message: shown(error.message), ...details, ...errors, stack: shown(error.stack ?? '') };
 }
 
@@ -126,6 +133,6 @@ function withoutQuotes(error: Error, text: string): string {
   return error instanceof TypeError ? text.replace(QUOTED_HEADER, '"…" is an invalid header value') : text;
 }
 
-function shorten(text: string): string {
-  return text.length <= MAX_CHARACTERS ? text : `${text.slice(0, MAX_CHARACTERS)}… (${text.length} characters)`;
+function shorten(text: string, { limits: { characters } }: Walk): string {
+  return text.length <= characters ? text : `${text.slice(0, characters)}… (${text.length} characters)`;
 }

@@ -1,0 +1,62 @@
+import { agentConfigOf } from '#shared/config/agent-config.ts';
+import { folderSource } from '#shared/config/folder-source.ts';
+import { loadBundle } from '#shared/config/load-bundle.ts';
+import { problemLines } from '#shared/config/problems.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { settingsOf } from '#shared/config/setting-table.ts';
+import { readSettings } from '#shared/config/settings.ts';
+import { quotedName } from '#shared/contracts/printed-name.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { redactSecrets } from '#shared/telemetry/redact.ts';
+
+/** More than a configuration may have (`read-document-file.ts`, `folder-source.ts`): nothing of it is cut off. */
+const DUMP_LIMITS = { depth: 100, nodes: 10_000_000, characters: Number.POSITIVE_INFINITY };
+
+const { SECRETS_DIR, PUBLIC_BASE_URL } = settingsOf('operator');
+
+interface ValidateOptions {
+  manifest: string;
+  /** Null: `documents` beside the manifest. */
+  documents: string | null;
+  dump: boolean;
+}
+
+interface ValidateDeps {
+  environment: Environment;
+  print(line: string): void;
+}
+
+/**
+ * Checks an agent's configuration as the agent gateway's start does, and prints every problem, or the start's warnings, or the dump.
+ * @throws `config.invalid` with the number of problems
+ */
+export async function validateManifest({ manifest, documents, dump }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
+  const settings = readSettings({ SECRETS_DIR, PUBLIC_BASE_URL }, environment);
+  const { manifestPath, documentsPath, secretsPath, publicBaseUrl } = agentConfigOf({
+    ...settings,
+    MANIFEST: manifest,
+    ...(documents !== null && { DOCUMENTS: documents }),
+  });
+  const problems: string[] = [];
+  const collect = (error: unknown): null => {
+    if (!(error instanceof SwitchyardError)) throw error;
+    problems.push(...problemLines(error));
+    return null;
+  };
+  const secrets = await readSecrets({ manifestPath, secretsPath, environment }).catch(collect);
+  const source = folderSource(documentsPath);
+  const bundle = await loadBundle({ manifestPath, documents: source, environment: secrets?.atStart ?? environment, publicBaseUrl }).catch(collect);
+  if (bundle === null || problems.length > 0) {
+    for (const line of problems) print(line);
+    throw new SwitchyardError(
+      'config.invalid',
+      `${manifestPath}: ${problems.length === 1 ? '1 problem' : `${problems.length} problems`}; no agent starts with it`,
+    );
+  }
+  const { hash, body, warnings, withoutEffect } = bundle;
+  if (dump) return print(JSON.stringify({ hash, ...Object(redactSecrets(body, DUMP_LIMITS)), warnings, without_effect: withoutEffect }, null, 2));
+  for (const line of warnings) print(`warning: ${line}`);
+  for (const line of withoutEffect) print(`no effect yet: ${line}`);
+  print(`${manifestPath} is valid: the agent ${quotedName(body.manifest.name)}, configuration ${hash.slice(0, 12)}`);
+}
