@@ -2,6 +2,18 @@ import type { CommandRows } from '../runtime/apply/commit-rows.ts';
 
 /** What a command writes; by default nothing. */
 export function commandRows(given: Partial<CommandRows>): CommandRows {
-  const lists = { events: [], steps: [], effects: [], closedEffects: [], timers: [], runs: [], runCalls: [], deliveries: [], deliveryEnds: [] };
-  return { partition: 1, sessionId: 'ses_1', session: null, isErased: false, ...lists, deadLetters: [], aborts: [], milestones: [], ended: [], ...given };
+  const lists = { customers: [], events: [], steps: [], effects: [], closedEffects: [], timers: [], runs: [], runCalls: [], deliveries: [], deliveryEnds: [] };
+  return {
+    partition: 1,
+    sessionId: 'ses_1',
+    session: null,
+    isErased: false,
+    labelled: null,
+    ...lists,
+    deadLetters: [],
+    aborts: [],
+    milestones: [],
+    ended: [],
+    ...given,
+  };
 }

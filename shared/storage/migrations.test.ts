@@ -6,7 +6,21 @@ const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
 const sql = files.map((name) => readFileSync(new URL(name, folder), 'utf8').replace(/--.*$/gm, '')).join('\n');
 
 /** Tables that an owner's commits write; all others are written row by row, where a refusal fails one request. */
-const committed = ['parts', 'sessions', 'events', 'seen', 'effects', 'outbox', 'timers', 'steps', 'run_calls', 'deliveries', 'dead_letters'];
+const committed = [
+  'parts',
+  'sessions',
+  'customers',
+  'session_labels',
+  'events',
+  'seen',
+  'effects',
+  'outbox',
+  'timers',
+  'steps',
+  'run_calls',
+  'deliveries',
+  'dead_letters',
+];
 
 function definitionOf(table: string): string {
   return new RegExp(`create table ${table} \\(([\\s\\S]*?)\\)(?: with \\(.*\\))?;`).exec(sql)?.[1] ?? expect.fail(`no table ${table}`);
@@ -32,6 +46,9 @@ describe('the tables', () => {
     expect(Object.fromEntries(keys.map(([table, ...lines]) => [table, lines]))).toEqual({
       parts: ['p int primary key,'],
       sessions: ['id text primary key,'],
+      // A commit inserts with `on conflict do nothing`.
+      customers: ['id text primary key,'],
+      session_labels: [],
       events: ['primary key (session_id, off)'],
       seen: ['primary key (session_id, command_id)'],
       effects: [],

@@ -104,7 +104,15 @@ export class Gateway {
     const { chance, nowMs } = scheduler;
     const timeoutMs = chance.pick([60_000, 60_000, 10_000]);
     const row: AcceptedRow = {
-      ...{ id, p: partitionOf(sessionId), session_id: sessionId, customer_id: 'cus_1', ephemeral, idempotency_key: id, bundle_hash: testBundle.hash },
+      ...{
+        id,
+        p: partitionOf(sessionId),
+        session_id: sessionId,
+        customer_id: ephemeral ? `cus_of_${id}` : 'cus_1',
+        ephemeral,
+        idempotency_key: id,
+        bundle_hash: testBundle.hash,
+      },
       routine_id: chance.pick(['triage', 'refund', 'refund']),
       input: JSON.stringify({ claim: chance.oneIn(10) ? 7 : 'broken' }),
       metadata: JSON.stringify({ order: 7 }),

@@ -15,6 +15,9 @@ export interface CommitRows {
   timers: Row[];
   disarmedTimers: Row[];
   deletedSessions: Row[];
+  customers: Row[];
+  labelledSessions: Row[];
+  labels: Row[];
   runs: Row[];
   steps: Row[];
   runCalls: Row[];
@@ -52,7 +55,9 @@ export function refuseNul(rows: CommitRows): void {
   }
 }
 
-function conversationRows(plan: CommitPlan): Pick<CommitRows, 'sessions' | 'events' | 'seen' | 'deletedSessions'> {
+type Conversations = 'sessions' | 'events' | 'seen' | 'deletedSessions' | 'customers' | 'labelledSessions' | 'labels';
+
+function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
   return {
     sessions: [...plan.sessions.values()].map((state) => {
       const { id, partition: p, head, record, isDeleted } = state;
@@ -68,6 +73,14 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, 'sessions' | 'even
       return { p, session_id: sessionId, command_id: commandId, answer: jsonOrNull(reply) };
     }),
     deletedSessions: [...plan.deletedSessions].map(([sessionId, p]) => ({ p, session_id: sessionId })),
+    customers: plan.customers.map(({ partition: p, id, createdAtMs }) => {
+      const fields = { name: 'Guest', external_id: null, tags: [], metadata: '{}', ephemeral: true };
+      return { p, id, ...fields, created_at: at(createdAtMs), updated_at: at(createdAtMs) };
+    }),
+    labelledSessions: [...plan.labelledSessions.values()].map(({ partition: p, sessionId, labels }) => ({ p, session_id: sessionId, labels })),
+    labels: [...plan.labelledSessions.values()].flatMap(({ partition: p, sessionId, customerId, createdAt, labels }) => {
+      return [...new Set(labels)].map((label) => ({ p, session_id: sessionId, label, customer_id: customerId, created_at: new Date(createdAt) }));
+    }),
   };
 }
 

@@ -61,7 +61,16 @@ const CHANGES: Record<Kind, Change> = {
   deletedSessions: (tables, rows) => {
     const sessions = new Set(rows.map(({ session_id: id }) => id));
     for (const id of sessions) tables.events.delete(id as string);
-    for (const run of tables.runs.values()) if (sessions.has(run['session_id'])) tables.steps.delete(run['id'] as string);
+    for (const run of tables.runs.values()) {
+      if (!sessions.has(run['session_id'])) continue;
+      tables.steps.delete(run['id'] as string);
+      if (run['ephemeral'] === true) tables.customers.delete(run['customer_id'] as string);
+    }
+  },
+  labelledSessions: (tables, rows) => {
+    for (const { session_id: id, labels } of rows) {
+      tables.sessionLabels = tables.sessionLabels.filter((row) => row['session_id'] !== id || (labels as string[]).includes(row['label'] as string));
+    }
   },
   closedEffects: (tables, rows) => {
     for (const { id, p, state } of rows) {
@@ -97,6 +106,15 @@ const CHANGES: Record<Kind, Change> = {
       const known = tables.sessions.get(row['id'] as string);
       if (known === undefined) tables.sessions.set(row['id'] as string, row);
       else Object.assign(known, without(row, 'id', 'p', 'created_at'));
+    }
+  },
+  customers: (tables, rows) => {
+    for (const row of rows) if (!tables.customers.has(row['id'] as string)) tables.customers.set(row['id'] as string, without(row, 'p'));
+  },
+  labels: (tables, rows) => {
+    for (const row of rows) {
+      const isThere = tables.sessionLabels.some(({ session_id: id, label }) => id === row['session_id'] && label === row['label']);
+      if (!isThere) tables.sessionLabels.push(without(row, 'p'));
     }
   },
   events: (tables, rows) => {

@@ -8,6 +8,8 @@ export class ModelTables {
   readonly hosts = new Map<string, Row>();
   readonly bundles = new Map<string, Row>();
   readonly sessions = new Map<string, Row>();
+  readonly customers = new Map<string, Row>();
+  sessionLabels: Row[] = [];
   /** By session, then by offset. */
   readonly events = new Map<string, Map<number, Row>>();
   /** By session and command. */
@@ -32,6 +34,8 @@ export class ModelTables {
       parts: [...this.parts.values()],
       hosts: [...this.hosts.values()],
       sessions: [...this.sessions.values()],
+      customers: [...this.customers.values()],
+      session_labels: this.sessionLabels,
       events: [...this.events.values()].flatMap((rows) => [...rows.values()]),
       seen: [...this.seen.values()],
       effects: [...this.effects.values()].flat(),

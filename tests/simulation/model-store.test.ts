@@ -13,10 +13,18 @@ runtimeStoreConformance('the model of the store', async (): Promise<StoreUnderTe
 
 function othersOn(tables: ModelTables): OtherProcesses {
   return {
-    async acceptRun({ id, partition, sessionId, createdAtMs }) {
+    async acceptRun({ id, partition, sessionId, createdAtMs, ephemeral = false }) {
       tables.runs.set(id, {
-        ...{ id, p: partition, session_id: sessionId, customer_id: 'cus', ephemeral: false, routine_id: 'routine', bundle_hash: 'b', state: 'accepted' },
-        ...{ input: '{"text":"input"}', trace_id: 't', timeout_ms: 60_000, expires_at: new Date(), created_at: new Date(createdAtMs) },
+        ...{ id, p: partition, session_id: sessionId, customer_id: ephemeral ? `cus_${id}` : 'cus', ephemeral, routine_id: 'routine' },
+        ...{
+          bundle_hash: 'b',
+          state: 'accepted',
+          input: '{"text":"input"}',
+          trace_id: 't',
+          timeout_ms: 60_000,
+          expires_at: new Date(),
+          created_at: new Date(createdAtMs),
+        },
         ...{ output: null, error: null, started_at: null, completed_at: null },
       });
     },
@@ -36,6 +44,12 @@ function othersOn(tables: ModelTables): OtherProcesses {
       return { state: row['state'] as string, output, error, startedAtMs: startedAtMs ?? null, completedAtMs: completedAtMs ?? null };
     },
     runCalls: async (runId) => tables.runCalls.filter((row) => row['run_id'] === runId).map((row) => row['effect_id'] as string),
+    hasCustomer: async (id) => tables.customers.has(id),
+    labels: async (sessionId) =>
+      tables.sessionLabels
+        .filter((row) => row['session_id'] === sessionId)
+        .map((row) => row['label'] as string)
+        .sort(),
     deliveryState: async (id) => (tables.deliveries.get(id)?.[0]?.['state'] as string | undefined) ?? null,
     deadLetters: async (id) => tables.deadLetters.filter((row) => row['id'] === id).map((row) => row['source'] as string),
   };

@@ -120,13 +120,18 @@ function checkProvenance({ watch, model }: Simulation): void {
   }
 }
 
-/** Every run is settled, its log agrees, and an ephemeral session is deleted after its run. */
+/** Every run is settled, its log agrees, and an ephemeral session is deleted after its run, with its customer. */
 function checkRuns(simulation: Simulation): void {
   const { watch, model, gateway } = simulation;
   for (const { id, sessionId, ephemeral } of gateway.runs) {
     const row = model.tables.runs.get(id);
     if (row === undefined || row['completed_at'] === null) watch.breach('settled', `${id} is ${row?.['state']}`);
     if (ephemeral && model.tables.sessions.has(sessionId) && !isDeleted(simulation, sessionId)) watch.breach('ephemeral', `${sessionId} still exists`);
+  }
+  for (const customer of model.tables.customers.keys()) watch.breach('ephemeral', `${customer} still exists`);
+  for (const { session_id: session, label } of model.tables.sessionLabels) {
+    const record = model.tables.sessions.get(session as string)?.['record'] as string;
+    if (!(JSON.parse(record) as { labels: unknown[] }).labels.includes(label)) watch.breach('labels', `${session} is listed under ${label}`);
   }
   for (const [run, rows] of model.tables.steps) {
     const numbers = rows.map(({ seq }) => seq as number).sort((left, right) => left - right);

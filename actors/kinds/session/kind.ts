@@ -22,6 +22,7 @@ const handlers: Handlers<SessionActions> = {
   },
   openForRun: (plan, { runId }) => {
     plan.record = recordFor(plan, runId);
+    plan.openCustomer(plan.record.customer_id);
   },
   fact: (plan, { content, source, metadata, trace }) => {
     plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id: null });

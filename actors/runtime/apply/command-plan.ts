@@ -9,12 +9,14 @@ import type { CommitPlan } from './commit-plan.ts';
 import type {
   ClosedEffect,
   CommandRows,
+  CustomerRow,
   DeadLetter,
   DeliveryEnd,
   DeliveryRow,
   EndedWork,
   Ending,
   EventRow,
+  LabelledSession,
   Milestone,
   OpenedEffect,
   RunCallRow,
@@ -63,6 +65,7 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   reply: CommandReply | null = null;
   /** The event that the command itself appended. */
   posted: ConversationEvent | null = null;
+  readonly customers: CustomerRow[] = [];
   readonly events: EventRow[] = [];
   readonly steps: StepRow[] = [];
   readonly effects: OpenedEffect[] = [];
@@ -102,6 +105,16 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     const { record, partition, sessionId: id } = this;
     if (record === null) return null;
     return { id, partition, head: this.#head, record, actors: this.#actors, isDeleted: this.isErased || (this.#before?.isDeleted ?? false) };
+  }
+
+  /** Null: its labels are as before. */
+  get labelled(): LabelledSession | null {
+    const { record, partition, sessionId } = this;
+    const before = this.#before?.record.labels ?? [];
+    const labels = record?.labels ?? [];
+    // A change makes a new list.
+    if (record === null || labels === before || (labels.length === 0 && before.length === 0)) return null;
+    return { partition, sessionId, customerId: record.customer_id, createdAt: record.created_at, labels };
   }
 
   /** Offset of the session's last event; -1 before the first. */
@@ -165,6 +178,12 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     this.isErased = true;
     for (const name of Object.keys(this.#actors)) this.#actors[name] = null;
     Object.assign(this.#actors, actors);
+  }
+
+  /** For the session's run alone. */
+  openCustomer(id: string): void {
+    const { partition, sessionId, atMs: createdAtMs } = this;
+    this.customers.push({ partition, sessionId, id, createdAtMs });
   }
 
   append(content: EventContent, { source, metadata, traceId, id }: EventAbout): ConversationEvent {

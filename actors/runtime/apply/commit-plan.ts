@@ -4,10 +4,12 @@ import type {
   AfterCommit,
   ClosedEffect,
   CommandRows,
+  CustomerRow,
   DeadLetter,
   DeliveryEnd,
   DeliveryRow,
   EventRow,
+  LabelledSession,
   OpenedEffect,
   RunCallRow,
   RunProgress,
@@ -21,6 +23,7 @@ export class CommitPlan {
   readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorFingerprint: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
+  readonly labelledSessions = new Map<string, LabelledSession>();
   readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
   readonly effects = new Map<string, OpenedEffect>();
   /** Effects of earlier commits that this one closes. */
@@ -33,8 +36,13 @@ export class CommitPlan {
   readonly deliveryStates = new Map<string, DeliveryEnd>();
   readonly deadLetters: DeadLetter[] = [];
   readonly after: AfterCommit = { replies: [], notices: new Map(), aborts: [], milestones: [], ended: [] };
+  #customers: CustomerRow[] = [];
   #events: EventRow[] = [];
   #steps: StepRow[] = [];
+
+  get customers(): readonly CustomerRow[] {
+    return this.#customers;
+  }
 
   get events(): readonly EventRow[] {
     return this.#events;
@@ -70,6 +78,8 @@ export class CommitPlan {
   merge(rows: CommandRows): void {
     const { partition, sessionId, session } = rows;
     if (session !== null) this.sessions.set(sessionId, session);
+    if (rows.labelled !== null) this.labelledSessions.set(sessionId, rows.labelled);
+    for (const customer of rows.customers) this.#customers.push(customer);
     for (const row of rows.events) this.#append(row);
     for (const row of rows.steps) this.#steps.push(row);
     for (const effect of rows.effects) this.openEffect(effect);
@@ -133,6 +143,7 @@ export class CommitPlan {
   /** Also drops rows of this commit, which the statement would insert beside the deletion. */
   #erase(partition: number, sessionId: string): void {
     this.deletedSessions.set(sessionId, partition);
+    this.#customers = this.#customers.filter((row) => row.sessionId !== sessionId);
     this.#events = this.#events.filter((row) => row.sessionId !== sessionId);
     this.#steps = this.#steps.filter((row) => row.sessionId !== sessionId);
     const last = (this.sessions.get(sessionId)?.head ?? 0) - 1;

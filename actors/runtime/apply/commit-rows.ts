@@ -127,6 +127,24 @@ export interface DeadLetter {
   body: string;
 }
 
+/** A customer that a run has for itself; it is deleted with the session. */
+export interface CustomerRow {
+  partition: number;
+  sessionId: string;
+  id: string;
+  createdAtMs: number;
+}
+
+/** All labels of a session, after a change. */
+export interface LabelledSession {
+  partition: number;
+  sessionId: string;
+  customerId: string;
+  /** Of the session, RFC 3339. */
+  createdAt: string;
+  labels: readonly string[];
+}
+
 /** What one command writes. */
 export interface CommandRows {
   readonly partition: number;
@@ -134,6 +152,9 @@ export interface CommandRows {
   /** Null: the session is not written. */
   readonly session: SessionState | null;
   readonly isErased: boolean;
+  /** Null: its labels have not changed. */
+  readonly labelled: LabelledSession | null;
+  readonly customers: readonly CustomerRow[];
   readonly events: readonly EventRow[];
   readonly steps: readonly StepRow[];
   readonly effects: readonly OpenedEffect[];

@@ -34,6 +34,47 @@ export function sessionCases(underTest: UnderTest): void {
       expect(await underTest().store.sessions.messages(unique('ses'), 10, 10)).toEqual([]);
     });
 
+    it('have the customer of their run stored with them, and deleted with them, and no other', async () => {
+      const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
+      const { others } = underTest();
+      await others.acceptRun({ id: run, partition: claim.partition, sessionId: id, createdAtMs: AT_MS, ephemeral: true });
+      const [own, other] = [`cus_${run}`, unique('cus')];
+      const plan = planOf(claim);
+      plan.sessions.set(id, sessionOf(id, claim));
+      const customers = [own, other].map((customer) => ({ partition: claim.partition, sessionId: id, id: customer, createdAtMs: AT_MS }));
+      write(plan, claim, { sessionId: id, customers });
+      await commit(underTest(), plan);
+      expect([await others.hasCustomer(own), await others.hasCustomer(other)]).toEqual([true, true]);
+
+      const deletion = planOf(claim);
+      deletion.sessions.set(id, sessionOf(id, claim, { isDeleted: true }));
+      write(deletion, claim, { sessionId: id, isErased: true });
+      await commit(underTest(), deletion);
+
+      expect([await others.hasCustomer(own), await others.hasCustomer(other)]).toEqual([false, true]);
+    });
+
+    it('have no customer of a run that begins and ends in one commit', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const plan = planOf(claim);
+      write(plan, claim, { sessionId: id, customers: [{ partition: claim.partition, sessionId: id, id: `cus_${id}`, createdAtMs: AT_MS }] });
+      write(plan, claim, { sessionId: id, isErased: true });
+      await commit(underTest(), plan);
+
+      expect(await underTest().others.hasCustomer(`cus_${id}`)).toBe(false);
+    });
+
+    it('are listed by the labels of their last change, each once', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      for (const labels of [['b', 'a', 'a'], ['b', 'c, "d"'], []]) {
+        const plan = planOf(claim);
+        const { partition } = claim;
+        write(plan, claim, { sessionId: id, labelled: { partition, sessionId: id, customerId: 'cus', createdAt: new Date(AT_MS).toISOString(), labels } });
+        await commit(underTest(), plan);
+        expect(await underTest().others.labels(id)).toEqual([...new Set(labels)].sort());
+      }
+    });
+
     it('leave a tombstone, their processed commands and their deliveries, without events and steps', async () => {
       const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
       const { partition } = claim;

@@ -15,11 +15,11 @@ function othersOn(database: Database): OtherProcesses {
     return rows.map(({ value }) => value);
   };
   return {
-    async acceptRun({ id, partition, sessionId, createdAtMs }) {
+    async acceptRun({ id, partition, sessionId, createdAtMs, ephemeral = false }) {
       await database.query(
         `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, trace_id, timeout_ms, expires_at, created_at)
-         values ($1, $2, $3, 'cus', false, 'routine', $1, 'b', 'accepted', '{"text":"input"}', 't', 60000, now(), $4)`,
-        [id, partition, sessionId, new Date(createdAtMs)],
+         values ($1, $2, $3, case when $5 then 'cus_' || $1 else 'cus' end, $5, 'routine', $1, 'b', 'accepted', '{"text":"input"}', 't', 60000, now(), $4)`,
+        [id, partition, sessionId, new Date(createdAtMs), ephemeral],
       );
     },
     async claim(effectId) {
@@ -39,6 +39,8 @@ function othersOn(database: Database): OtherProcesses {
       return { state, output, error, startedAtMs: startedAt?.getTime() ?? null, completedAtMs: completedAt?.getTime() ?? null };
     },
     runCalls: (runId) => column<string>('select effect_id as value from run_calls where run_id = $1', runId),
+    hasCustomer: async (id) => (await column('select 1 as value from customers where id = $1', id)).length > 0,
+    labels: (sessionId) => column<string>('select label as value from session_labels where session_id = $1 order by label', sessionId),
     deliveryState: async (id) => (await column<string>('select state as value from deliveries where id = $1', id))[0] ?? null,
     deadLetters: (id) => column<string>('select source as value from dead_letters where id = $1', id),
   };

@@ -10,6 +10,8 @@ interface AcceptedRun {
   partition: number;
   sessionId: string;
   createdAtMs: number;
+  /** Session and customer are created for it; absent: false. */
+  ephemeral?: boolean;
 }
 
 /** What other processes write and read. */
@@ -22,6 +24,9 @@ export interface OtherProcesses {
   run(id: string): Promise<Omit<RunProgress, 'partition' | 'id' | 'state'> & { state: string }>;
   /** Effects with a recorded outcome. */
   runCalls(runId: string): Promise<string[]>;
+  hasCustomer(id: string): Promise<boolean>;
+  /** Of a session, in order. */
+  labels(sessionId: string): Promise<string[]>;
   /** Null when it is not stored. */
   deliveryState(id: string): Promise<string | null>;
   /** Sources of the dead letters under an id. */

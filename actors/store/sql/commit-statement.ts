@@ -1,6 +1,7 @@
 import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
-import { type RowSet, rowSets, turnSets } from './row-sets.ts';
+import type { RowSet } from './row-set.ts';
+import { rowSets, turnSets } from './row-sets.ts';
 
 /** Partition, epoch, commit number, cursor, its fingerprint, owner. */
 const FENCE_PARAMETERS = 6;

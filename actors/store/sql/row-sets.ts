@@ -1,22 +1,7 @@
 import { encodeSnapshot, MACHINE_VERSION } from '../../kinds/snapshots.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
-
-/** One kind of rows in a commit: an array parameter per column, and the SQL that writes them. */
-export interface RowSet {
-  name: string;
-  columns: readonly { name: string; type: string; value(row: unknown): unknown }[];
-  /** @param from the rows of partitions still owned, as `i` */
-  sql(from: string): string;
-  rowsOf(plan: CommitPlan): readonly unknown[];
-}
-
-type Columns<Row> = Record<string, [type: string, value: (row: Row) => unknown]>;
-
-/** Ties the columns' row type to that of `rowsOf`. */
-function rowSet<Row>(name: string, rowsOf: (plan: CommitPlan) => readonly Row[], columns: Columns<Row>, sql: (from: string) => string): RowSet {
-  const list = Object.entries(columns).map(([column, [type, value]]) => ({ name: column, type, value: value as (row: unknown) => unknown }));
-  return { name, columns: list, sql, rowsOf };
-}
+import { listingSets } from './listing-sets.ts';
+import { type Columns, instant, type RowSet, rowSet, withoutNul } from './row-set.ts';
 
 /** Row kinds that turns write. */
 export const turnSets: readonly RowSet[] = [
@@ -80,6 +65,7 @@ export const turnSets: readonly RowSet[] = [
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...deletions(),
+  ...listingSets,
   ...runSets(),
   // A delivery reported dead twice, as after a lost acknowledgement, keeps its one dead letter.
   rowSet(
@@ -116,6 +102,16 @@ function deletions(): RowSet[] {
       columns,
       (from) => `
   delete from steps using runs, ${from} where runs.session_id = i.session_id and steps.run_id = runs.id`,
+    ),
+    rowSet(
+      'customer_deletions',
+      deleted,
+      columns,
+      // A row that a gateway changes at the moment is left to the sweep: a commit waits for no other process.
+      (from) => `
+  delete from customers where id in (
+    select customers.id from customers join runs on runs.customer_id = customers.id and runs.ephemeral join ${from} on runs.session_id = i.session_id
+    where customers.ephemeral for update of customers skip locked)`,
     ),
   ];
 }
@@ -264,13 +260,4 @@ function runSets(): RowSet[] {
   update deliveries set state = i.state, settled_at = now() from ${from} where deliveries.id = i.id and deliveries.state = 'open'`,
     ),
   ];
-}
-
-/** PostgreSQL's text refuses NUL, and a dead letter must always be stored. */
-function withoutNul(text: string): string {
-  return text.replaceAll('\0', '');
-}
-
-function instant(atMs: number): string {
-  return new Date(atMs).toISOString();
 }

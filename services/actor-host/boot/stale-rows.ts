@@ -4,6 +4,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
+import { missingCustomers, orphanedCustomers } from './stale-customers.ts';
 
 const BATCH_ROWS = 500;
 /** `seen` has a row per command, so those of one batch are deleted in pieces. */
@@ -29,17 +30,21 @@ interface Batch {
   isLast: boolean;
 }
 
+type KindName =
+  | 'overdue_runs'
+  | 'orphaned_sessions'
+  | 'old_runs'
+  | 'old_webhook_deliveries'
+  | 'old_tombstones'
+  | 'old_effects'
+  | 'old_dead_letters'
+  | 'old_first_replies'
+  | 'missing_customers'
+  | 'orphaned_customers';
+
 /** Each call handles the next batch. */
 export interface StaleKind {
-  name:
-    | 'overdue_runs'
-    | 'orphaned_sessions'
-    | 'old_runs'
-    | 'old_webhook_deliveries'
-    | 'old_tombstones'
-    | 'old_effects'
-    | 'old_dead_letters'
-    | 'old_first_replies';
+  name: KindName;
   next(): Promise<Batch>;
 }
 
@@ -54,6 +59,8 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
     { name: 'old_effects', next: oldEffects(deps) },
     { name: 'old_dead_letters', next: () => oldDeadLetters(deps) },
     { name: 'old_first_replies', next: () => oldFirstReplies(deps) },
+    { name: 'missing_customers', next: missingCustomers(deps) },
+    { name: 'orphaned_customers', next: () => orphanedCustomers(deps) },
   ];
 }
 

@@ -55,6 +55,8 @@ describe('a sweep', () => {
       old_effects: 0,
       old_dead_letters: 0,
       old_first_replies: 0,
+      missing_customers: 0,
+      orphaned_customers: 0,
     });
 
     const left = runs.filter((id) => !id.startsWith('old'));
@@ -130,6 +132,57 @@ describe('a sweep', () => {
 
     expect(await sweepOf(cluster).swept).toMatchObject({ old_dead_letters: 2 });
     expect(await idsIn(cluster, 'dead_letters')).toEqual(['29']);
+  });
+
+  it('stores the customers of sessions without one, as of an earlier release, and lists these by them', async () => {
+    const cluster = await open();
+    const store = (id: string, customer: string | null, record: object, deleted = false) =>
+      cluster.rows(
+        `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at, customer_id)
+         values ($1, 0, 0, 1, '{}', $2::json, '2026-01-01', '2026-01-01', case when $3 then now() end, $4)`,
+        [id, JSON.stringify(record), deleted, customer],
+      );
+    await store('early', null, { customer_id: 'ada', ephemeral: false, title: '\u0000', metadata: { half: '\ud800' } });
+    await store('early too', null, { customer_id: 'ada', ephemeral: false });
+    await store('written since', 'bea', { customer_id: 'bea', ephemeral: false });
+    await store('of a run', null, { customer_id: 'cus_run', ephemeral: true });
+    await store('of no valid customer', null, { customer_id: 'tag:vip', ephemeral: false });
+    await store('deleted', null, { customer_id: 'gone', ephemeral: false }, true);
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ missing_customers: 3, orphaned_customers: 0 });
+
+    expect(await cluster.rows('select id, ephemeral from customers order by id')).toEqual([
+      { id: 'ada', ephemeral: false },
+      { id: 'bea', ephemeral: false },
+      { id: 'cus_run', ephemeral: true },
+    ]);
+    expect(await cluster.rows('select id, customer_id from sessions where customer_id is not null order by id')).toEqual([
+      { id: 'early', customer_id: 'ada' },
+      { id: 'early too', customer_id: 'ada' },
+      { id: 'of a run', customer_id: 'cus_run' },
+      { id: 'written since', customer_id: 'bea' },
+    ]);
+    expect(await sweepOf(cluster).swept).toMatchObject({ missing_customers: 0, orphaned_customers: 0 });
+  });
+
+  it('deletes customers of runs whose session is gone, and no other', async () => {
+    const cluster = await open();
+    const store = (id: string, ephemeral: boolean, minutes: number) =>
+      cluster.rows(
+        `insert into customers (id, name, ephemeral, created_at, updated_at) select $1, 'Guest', $2, at, at from (select now() - make_interval(mins => $3::int) as at) as moment`,
+        [id, ephemeral, minutes],
+      );
+    await store('orphaned', true, 2);
+    await store('young', true, 0);
+    await store('guest', false, 2);
+    await store('with a session', true, 2);
+    await cluster.rows(
+      `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, customer_id)
+       values ('ses', 0, 0, 1, '{}', '{}', now(), now(), 'with a session')`,
+    );
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ orphaned_customers: 1 });
+    expect(await idsIn(cluster, 'customers')).toEqual(['guest', 'with a session', 'young']);
   });
 
   it('deletes first replies past their retention', async () => {

@@ -19,11 +19,13 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const { effectId } = await delivery;
       expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      expect(await cluster.rows('select id, name, ephemeral from customers')).toEqual([{ id: 'cus_run', name: 'Guest', ephemeral: true }]);
       await cluster.send(report(effectId, 'delivered', 1));
       await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
 
       expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
       expect(await cluster.log('ses_run')).toEqual([]);
+      expect(await cluster.count('customers')).toBe(0);
       expect(await cluster.count('steps')).toBe(0);
       expect(await cluster.count('timers')).toBe(0);
       expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });

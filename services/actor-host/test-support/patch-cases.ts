@@ -63,6 +63,9 @@ export function patchCases(open: () => Promise<TestCluster>): void {
       await cluster.send(patch('ses_a', 'title', { title: null }));
       await eventually(() => cluster.replies.length === 6);
       expect(await recordOf(cluster, 'ses_a')).toMatchObject({ ...changed, title: null });
+      expect(await cluster.rows('select label, customer_id, session_id from session_labels')).toEqual([
+        { label: 'vip', customer_id: 'cus_1', session_id: 'ses_a' },
+      ]);
     });
 
     it('finishes the turn in progress when it switches to manual mode; later messages follow the mode', async () => {
