@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyServerFactory } from 'fastify';
+import { isSharedKey } from '#shared/contracts/agent/variable.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { RunAcceptance } from './accept-runs.ts';
 import { assemble, type Components } from './components.ts';
+import { declaredVariables, noSuchVariable } from './customers/declared-variables.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
@@ -18,6 +20,7 @@ import { chatPage } from './routes/chat-page.ts';
 import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
 import { customers } from './routes/customers.ts';
 import { health } from './routes/health.ts';
+import { listSessions } from './routes/list-sessions.ts';
 import { login } from './routes/login.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
@@ -27,6 +30,7 @@ import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
 import { toolEvents } from './routes/tool-events.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
+import { variables } from './routes/variables.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
 import { agentRules } from './rules.ts';
@@ -41,10 +45,12 @@ import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
  */
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
-  const { commandReplies, customerRows, deliveryRows, firstReplies, gate, runRows, runStepRows, sessionLog, waits } = components;
+  const { commandReplies, customerRows, deliveryRows, firstReplies, gate, processedCommands, runRows, runStepRows, sessionList, sessionLog, waits } =
+    components;
   const key = agentKey(agent.apiKey);
   const isKnownSession = knownSessions(components, log);
   const isKnownCustomer = knownCustomers(components, log);
+  const variablesByName = declaredVariables(bundle);
   const app = openApp(agentRules, {
     log,
     metrics,
@@ -54,6 +60,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     precedence: unknownFirst({
       session_id: { isKnown: isKnownSession, notFound: noSuchSession },
       customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
+      variable_name: { isKnown: async (name) => variablesByName.has(name), notFound: noSuchVariable },
+      key: { isKnown: async (key) => isSharedKey(key) || isKnownCustomer(key), notFound: noSuchCustomer },
     }),
     onUnroutable: unroutable({ key, gate, errors: agentErrors, log }),
   });
@@ -63,7 +71,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   boundBodies(app);
   acceptJsonOnly(app);
 
-  const commands = { agent, commandReplies, sessionLog, clock, waits, isKnownSession };
+  const commands = { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, isKnownSession };
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const acceptance = new RunAcceptance({
@@ -81,8 +89,9 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
-    { routes: [sessions(commands), patchSession(commands), postEvent(commands), toolEvents(commands)] },
+    { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
+    { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
     { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },

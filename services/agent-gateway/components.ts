@@ -1,5 +1,6 @@
 import { CommandReplies } from './command-replies.ts';
 import { CustomerRows } from './customers/customer-rows.ts';
+import { VariableRows } from './customers/variable-rows.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { SessionLog } from './feed/session-log.ts';
@@ -11,6 +12,7 @@ import { ReadinessGate } from './readiness.ts';
 import { Deltas } from './relay/deltas.ts';
 import { RunRows } from './run-rows.ts';
 import { RunStepRows } from './run-step-rows.ts';
+import { SessionList } from './session-list.ts';
 import { watchedDatabase } from './watched-database.ts';
 import { DeliveryRows } from './webhooks/delivery-rows.ts';
 
@@ -19,9 +21,12 @@ export interface Components {
   waits: Waits;
   gate: ReadinessGate;
   commandReplies: CommandReplies;
+  processedCommands: ProcessedCommands;
   sessionLog: SessionLog;
+  sessionList: SessionList;
   customerRows: CustomerRows;
   firstReplies: FirstReplies;
+  variableRows: VariableRows;
   runRows: RunRows;
   runStepRows: RunStepRows;
   deliveryRows: DeliveryRows;
@@ -38,9 +43,10 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
   const times: Waits = { ...waits, ...shorter };
   const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
   const watched = watchedDatabase(database, () => gate.suspect());
+  const processedCommands = new ProcessedCommands({ database: watched, log });
   const commandReplies = new CommandReplies({
     bus,
-    processedCommands: new ProcessedCommands({ database: watched, log }),
+    processedCommands,
     waits: times,
     log,
     ...(tracing && { tracing }),
@@ -54,9 +60,12 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     waits: times,
     gate,
     commandReplies,
+    processedCommands,
     sessionLog,
     customerRows: new CustomerRows(watched),
     firstReplies: new FirstReplies(watched),
+    variableRows: new VariableRows(watched),
+    sessionList: new SessionList(watched),
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
     deliveryRows: new DeliveryRows(watched),

@@ -27,3 +27,9 @@ export function positionOf(list: string, cursor: string): PagePosition {
 
 /** No control characters in the id: it becomes a parameter of a statement. */
 const CURSOR = /^([a-z]+) (\d{1,13}) ([^\p{Cc}]{1,128})$/u;
+
+/** Where a page begins. Always a position, so that the statement has one plan, which starts there in the index. */
+export function startOf(sort: 'asc' | 'desc', after: PagePosition | null): [at: Date | string, id: string] {
+  if (after !== null) return [new Date(after.createdAtMs), after.id];
+  return [sort === 'desc' ? 'infinity' : '-infinity', ''];
+}

@@ -53,6 +53,7 @@ export const errorCatalogue = {
   'customer.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'customer.exists': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
   'customer.has_sessions': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
+  'variable.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'run.session_unusable': { status: 500, retryable: false, routerType: 'server', agentCode: 'session_error' },
   'run.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'routine.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },

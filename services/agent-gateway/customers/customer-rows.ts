@@ -1,6 +1,6 @@
 import type { CustomerRecord } from '#shared/contracts/agent/customer.ts';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
-import type { PagePosition } from '../page-cursor.ts';
+import { type PagePosition, startOf } from '../page-cursor.ts';
 
 export type NewCustomer = Pick<CustomerRecord, 'id' | 'name' | 'external_id' | 'tags' | 'metadata'>;
 
@@ -36,14 +36,21 @@ export class CustomerRows {
     return this.#one(SELECT_LOCKED, [id]);
   }
 
+  /** As `byId`; it is not deleted before this transaction ends. */
+  async shared(id: string): Promise<CustomerRecord | null> {
+    return this.#one(SELECT_SHARED, [id]);
+  }
+
   /** @returns null: no such customer */
   async change({ id, name, external_id, tags, metadata }: NewCustomer): Promise<CustomerRecord | null> {
     return this.#one(UPDATE, [id, name, external_id, tags, JSON.stringify(metadata)]);
   }
 
-  /** Unless it has sessions. @returns whether it was deleted */
+  /** With its values of variables, unless it has sessions; in a transaction. @returns whether it was deleted */
   async remove(id: string): Promise<boolean> {
     const { rowCount } = await this.#database.query(DELETE, [id]);
+    // A statement of its own: values that were stored until the row was deleted are seen.
+    if (rowCount > 0) await this.#database.query(DELETE_VALUES, [id]);
     return rowCount > 0;
   }
 
@@ -75,12 +82,6 @@ function recordOf({ id, name, external_id, tags, metadata, created_at, updated_a
   return { id, name, external_id, tags, metadata, created_at: created_at.toISOString(), updated_at: updated_at.toISOString(), ephemeral };
 }
 
-/** Where a page begins. Always a position, so that the statement has one plan, which starts there in the index. */
-function startOf(sort: 'asc' | 'desc', after: PagePosition | null): [at: Date | string, id: string] {
-  if (after !== null) return [new Date(after.createdAtMs), after.id];
-  return [sort === 'desc' ? 'infinity' : '-infinity', ''];
-}
-
 const RECORD = 'id, name, external_id, tags, metadata, created_at, updated_at, ephemeral';
 const NOW = `date_trunc('milliseconds', now())`;
 
@@ -93,6 +94,8 @@ const INSERT: NamedStatement = {
 const SELECT: NamedStatement = { name: 'agent-gateway-customer', text: `select ${RECORD} from customers where id = $1` };
 const SELECT_LOCKED: NamedStatement = { name: 'agent-gateway-locked-customer', text: `select ${RECORD} from customers where id = $1 for update` };
 
+const SELECT_SHARED: NamedStatement = { name: 'agent-gateway-shared-customer', text: `select ${RECORD} from customers where id = $1 for key share` };
+
 const UPDATE: NamedStatement = {
   name: 'agent-gateway-change-customer',
   text: `update customers set name = $2, external_id = $3, tags = $4::text[], metadata = $5::json, updated_at = greatest(updated_at, ${NOW})
@@ -104,6 +107,8 @@ const DELETE: NamedStatement = {
   text: `delete from customers where id = $1
     and not exists (select 1 from sessions where sessions.customer_id = $1 and sessions.deleted_at is null)`,
 };
+
+const DELETE_VALUES: NamedStatement = { name: 'agent-gateway-delete-values', text: 'delete from variable_values where key = $1' };
 
 const SELECT_SESSIONS: NamedStatement = {
   name: 'agent-gateway-customer-sessions',

@@ -3,6 +3,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { send } from '../test-support/api.ts';
 import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
 import { BEARER, newSession, openTestDeployment, post, read, type TestDeployment } from '../test-support/test-deployment.ts';
 
@@ -80,6 +81,7 @@ describe('POST /sessions', () => {
   });
 
   it('sends the known fields, and ignores unknown ones', async () => {
+    await send(deployment.app(), 'POST', '/customers', { id: 'c 1', name: 'Ada' });
     const reply = await create({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual', colour: 'red' });
 
     expect(reply.statusCode).toBe(201);

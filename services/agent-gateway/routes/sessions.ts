@@ -4,18 +4,24 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { createSessionRequest, type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { CommandReplies } from '../command-replies.ts';
+import type { CustomerRows } from '../customers/customer-rows.ts';
+import { customerOfSession } from '../customers/session-customer.ts';
 import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
+import type { ProcessedCommands } from '../processed-commands.ts';
+import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
+import { newSessionIds } from './new-session-ids.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface SessionsDeps {
   agent: { id: string; bundleHash: string };
   commandReplies: CommandReplies;
+  processedCommands: ProcessedCommands;
+  customerRows: Pick<CustomerRows, 'byId' | 'insert'>;
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
@@ -24,10 +30,11 @@ export interface SessionsDeps {
 }
 
 /**
- * POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record. DELETE /sessions/:session_id: 204 once
- * deleted, 404 afterwards.
+ * POST /sessions: 201 with the record, once its owner has stored it; 200 with the first one when the `Idempotency-Key` repeats. GET /sessions/:session_id: 200
+ * with the record. DELETE /sessions/:session_id: 204 once deleted, 404 afterwards, unless the key repeats.
  */
-export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKnownSession }: SessionsDeps): FastifyPluginAsyncZod {
+export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
+  const { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, isKnownSession } = deps;
   const params = z.object({ session_id: z.string() });
   // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
@@ -36,7 +43,8 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
   return async (app) => {
     app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
       const { customer_id, title, metadata, labels, mode, allow_greeting } = request.body;
-      const sessionId = `ses_${ulid()}`;
+      const key = idempotencyKeyOf(request.headers);
+      const { sessionId, guestId } = newSessionIds(agent.id, key);
       const command: CommandOf<'session.create'> = {
         v: 1,
         type: 'session.create',
@@ -45,7 +53,7 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent: traceContextOf(contextOfRequest(request)).traceparent,
-        customerId: customer_id ?? `cus_${ulid()}`,
+        customerId: await customerOfSession(customerRows, customer_id, guestId),
         agentId: agent.id,
         title: title ?? null,
         mode,
@@ -57,7 +65,8 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be created in time');
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
-      return reply.code(201).send(outcome.reply.value.session);
+      // Without a key only our own retries repeat a command: one request to the caller.
+      return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.session);
     });
 
     app.get('/sessions/:session_id', { schema: { params } }, async (request, reply) => {
@@ -71,14 +80,20 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
 
     app.delete('/sessions/:session_id', { schema: { params }, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
+      const key = idempotencyKeyOf(request.headers);
+      // Without a key a new id per request: the owner distinguishes the first delete (204) from later ones (404).
+      const commandId = commandIdOf(sessionId, 'delete', key);
       // A command for an unknown session would leave a useless processed command.
-      if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
+      if ((await isKnownSession(sessionId)) === false) {
+        const first = key === null ? null : await processedCommands.read(sessionId, commandId);
+        if (first?.ok !== true) throw noSuchSession();
+        return reply.code(204).send();
+      }
       const command: CommandOf<'session.delete'> = {
         v: 1,
         type: 'session.delete',
         sessionId,
-        // A new id per request: the owner distinguishes the first delete (204) from later ones (404).
-        commandId: `${sessionId}-delete-${ulid()}`,
+        commandId,
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent: traceContextOf(contextOfRequest(request)).traceparent,

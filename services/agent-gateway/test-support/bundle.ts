@@ -4,6 +4,12 @@ import { manifest } from '#shared/contracts/manifest/manifest.ts';
 
 export const BUNDLE_HASH = 'bundle-1';
 
+/** The same bundle with variable sets. */
+export function withVariables(bundle: Bundle, ...sets: { id: string; variables: object[] }[]): Bundle {
+  const documents = { ...bundle.body.documents, variable_sets: sets.map((set) => ({ version: 1, ...set })) };
+  return { ...bundle, body: bundleBody.parse({ ...bundle.body, documents }) };
+}
+
 /** A bundle of routines only, autonomous ones by default. */
 export function bundleWith(...routines: object[]): Bundle {
   return bundleOf({}, ...routines);

@@ -143,6 +143,13 @@ export class OwnerDouble {
          on conflict (id) do update set head = excluded.head, record = excluded.record`,
         [record.id, partitionOf(record.id), next.last_offset + 1, JSON.stringify(next), record.created_at, record.customer_id],
       );
+      await handle.query('delete from session_labels where session_id = $1', [record.id]);
+      await handle.query('insert into session_labels (label, customer_id, created_at, session_id) select unnest($1::text[]), $2, $3, $4', [
+        record.labels,
+        record.customer_id,
+        record.created_at,
+        record.id,
+      ]);
       for (const event of events) {
         await handle.query(`insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ($1, $2, $3, $4, $5, $6, $7::json, $8)`, [
           record.id,
@@ -164,6 +171,7 @@ export class OwnerDouble {
     await this.#database.transaction(async (handle) => {
       await handle.query('update sessions set deleted_at = now() where id = $1', [record.id]);
       await handle.query('delete from events where session_id = $1', [record.id]);
+      await handle.query('delete from session_labels where session_id = $1', [record.id]);
     });
     this.#records.delete(record.id);
   }

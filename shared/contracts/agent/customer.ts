@@ -12,7 +12,7 @@ const name = z.string().regex(plainText(500), 'must have 1 to 500 characters, no
 const externalId = z.string().regex(plainText(256), 'must have 1 to 256 characters, none of them a control character');
 
 /** A tag of customers. With `tag:` before it, it is still a segment of a path. */
-const customerTag = z.string().max(100).regex(plainText(100), 'must have 1 to 100 characters, none of them a control character');
+export const customerTag = z.string().max(100).regex(plainText(100), 'must have 1 to 100 characters, none of them a control character');
 
 /** Values of variables have keys beside ids, `DEFAULT` and `tag:<tag>`; `.` and `..` are no segments of a path. */
 const isReserved = (id: string) => id === 'DEFAULT' || id.startsWith('tag:') || id === '.' || id === '..';

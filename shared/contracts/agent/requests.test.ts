@@ -4,8 +4,9 @@ import { z } from 'zod';
 import { createCustomerRequest, listCustomersQuery, patchCustomerRequest } from './customer.ts';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
-import { createSessionRequest, patchSessionRequest, postEventRequest } from './session.ts';
+import { createSessionRequest, listSessionsQuery, patchSessionRequest, postEventRequest } from './session.ts';
 import { toolEventRequest } from './tool-event.ts';
+import { putValueRequest } from './variable.ts';
 
 const corpus = new URL('../../../tests/corpus/agent/', import.meta.url);
 
@@ -25,6 +26,8 @@ describe.each([
   ['create-customer', createCustomerRequest],
   ['patch-customer', patchCustomerRequest],
   ['list-customers', listCustomersQuery],
+  ['list-sessions', listSessionsQuery],
+  ['put-value', putValueRequest],
 ])('%s', (name, schema) => {
   it.each(casesOf('invalid', name))('refuses $case at $path', ({ path, request }) => {
     const parsed = schema.safeParse(request);

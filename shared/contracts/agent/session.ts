@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { wholeNumber } from './whole-number.ts';
 
 const metadata = z.record(z.string(), z.unknown());
 const title = z.string().max(500);
@@ -7,13 +8,13 @@ const mode = z.enum(['auto', 'manual']);
 
 export const MAX_LABELS = 100;
 
+// Also a text of the database, which can't hold NUL, and a field of log lines.
+const customer = z.string().regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character');
+
 /** Body of POST /sessions. Unknown fields are ignored. */
 export const createSessionRequest = z.object({
-  customer_id: z
-    .string()
-    // Also a PostgreSQL text, which can't hold NUL, and a field of log lines.
-    .regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character')
-    .optional(),
+  /** Absent: a new guest. */
+  customer_id: customer.optional(),
   title: title.nullish(),
   metadata: metadata.default({}),
   labels: z.array(label).max(MAX_LABELS).default([]),
@@ -49,6 +50,20 @@ export const patchSessionRequest = z
       .optional(),
   })
   .catchall(unknownField);
+
+/** Query of GET /sessions. An absent field does not filter; unknown fields are ignored. */
+export const listSessionsQuery = z.object({
+  customer_id: customer.optional(),
+  label: z
+    .string()
+    .regex(/^[^\0]{0,128}$/, 'must be a label')
+    .optional(),
+  /** By creation: newest first, or oldest first. */
+  sort: z.enum(['desc', 'asc']).default('desc'),
+  limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
+  /** `next_cursor` of the page before. */
+  cursor: z.string().max(512).optional(),
+});
 
 export interface SessionRecord {
   id: string;

@@ -1,0 +1,108 @@
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import { limits } from './limits.ts';
+import { type PagePosition, startOf } from './page-cursor.ts';
+
+/** Null does not filter. */
+interface SessionFilter {
+  customerId: string | null;
+  label: string | null;
+}
+
+interface Listed {
+  sort: 'asc' | 'desc';
+  /** Null: from the first. */
+  after: PagePosition | null;
+  limit: number;
+}
+
+export interface SessionPage {
+  /** Public records, as JSON. */
+  records: string[];
+  /** Null on the last page. */
+  next: PagePosition | null;
+}
+
+/** Lists of the sessions that are stored and not deleted, by creation. */
+export class SessionList {
+  readonly #database: Queryable;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** Up to `limit` or 4 MiB of records. */
+  async page(filter: SessionFilter, { sort, after, limit }: Listed): Promise<SessionPage> {
+    const { pages, values } = statementsFor(filter);
+    const { rows } = await this.#database.query<Row>(pages[sort], [...startOf(sort, after), limit + 1, limits.pageBytes, ...values]);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const isLast = last === undefined || page.length === last.matched;
+    return { records: page.map(({ record }) => record), next: isLast ? null : { createdAtMs: last.created_at.getTime(), id: last.id } };
+  }
+
+  /** How many there are, counted up to `limits.countedSessions`. */
+  async count(filter: SessionFilter): Promise<number> {
+    const { count, values } = statementsFor(filter);
+    const { rows } = await this.#database.query<{ count: number }>(count, [limits.countedSessions, ...values]);
+    return rows[0]?.count ?? 0;
+  }
+}
+
+interface Row {
+  id: string;
+  created_at: Date;
+  record: string;
+  /** Rows without the byte limit; limit + 1 when there are more. */
+  matched: number;
+}
+
+interface Statements {
+  pages: Record<'asc' | 'desc', NamedStatement>;
+  count: NamedStatement;
+}
+
+function statementsFor({ customerId, label }: SessionFilter): Statements & { values: readonly string[] } {
+  if (customerId !== null && label !== null) return { ...OF_BOTH, values: [customerId, label] };
+  if (customerId !== null) return { ...OF_CUSTOMER, values: [customerId] };
+  if (label !== null) return { ...OF_LABEL, values: [label] };
+  return { ...ALL, values: [] };
+}
+
+interface Source {
+  /** The table with the list's order and conditions. */
+  table: 'sessions' | 'session_labels';
+  id: 'id' | 'session_id';
+  /** Joins the record where it is in another table. */
+  join: string;
+}
+
+/** @param conditions on the table; `first` is the number of their first parameter */
+function statements(name: string, { table, id, join }: Source, conditions: (first: number) => string): Statements {
+  const page = (sort: 'asc' | 'desc', beyond: '<' | '>'): NamedStatement => {
+    const [at, key] = ['listed.created_at', `listed.${id}`];
+    // The first session is always returned, however large.
+    return {
+      name: `agent-gateway-sessions${name}-${sort}`,
+      text: `select id, created_at, record, matched from (
+          select *, count(*) over ()::int as matched,
+            sum(octet_length(record)) over (order by created_at ${sort}, id ${sort}) - octet_length(record) as bytes_before
+          from (
+            select ${key} as id, ${at} as created_at, record::text as record from ${table} as listed ${join}
+            where ${conditions(5)} and (${at}, ${key}) ${beyond} ($1::timestamptz, $2::text)
+            order by ${at} ${sort}, ${key} ${sort} limit $3::int) wanted) sized
+        where bytes_before < $4::bigint order by created_at ${sort}, id ${sort}`,
+    };
+  };
+  const counted = `select 1 from ${table} as listed where ${conditions(2)} limit $1::int`;
+  const count = { name: `agent-gateway-sessions${name}-count`, text: `select count(*)::int as count from (${counted}) counted` };
+  return { pages: { asc: page('asc', '>'), desc: page('desc', '<') }, count };
+}
+
+const OWN: Source = { table: 'sessions', id: 'id', join: '' };
+/** A deleted session has no labels. */
+const LABELLED: Source = { table: 'session_labels', id: 'session_id', join: 'join sessions on sessions.id = listed.session_id' };
+
+const ALL = statements('', OWN, () => 'listed.deleted_at is null');
+const OF_CUSTOMER = statements('-of-customer', OWN, (first) => `listed.customer_id = $${first} and listed.deleted_at is null`);
+const OF_LABEL = statements('-of-label', LABELLED, (first) => `listed.label = $${first}`);
+const OF_BOTH = statements('-of-both', LABELLED, (first) => `listed.customer_id = $${first} and listed.label = $${first + 1}`);
