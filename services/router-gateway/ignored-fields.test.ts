@@ -12,8 +12,8 @@ describe('unsupported fields of a request', () => {
   it.each<[string, Record<string, unknown>, string]>([
     [
       'each plugin without a stage that is asked for, with its id',
-      { plugins: [{ id: 'file-parser' }, { id: 'file-parser', enabled: false }, { id: 'new one' }, { id: 'response-healing' }, { id: 'web', max_results: 1 }] },
-      'plugins[0]=file-parser, plugins[2]=new%20one, plugins[3]=response-healing',
+      { plugins: [{ id: 'newer' }, { id: 'file-parser' }, { id: 'new one' }, { id: 'response-healing' }, { id: 'web', max_results: 1 }] },
+      'plugins[0]=newer, plugins[2]=new%20one, plugins[3]=response-healing',
     ],
     [
       'response-healing of a stream',

@@ -8,7 +8,7 @@ const MORE = ', ...';
 const MAX_NAME_CHARS = 64;
 const PLAIN_NAME = /^[\w$-]{1,64}$/;
 
-/** Response header with the parts of a request that had no effect; a plugin as its place and its id, `plugins[0]=file-parser`. */
+/** Response header with the parts of a request that had no effect; a plugin as its place and its id, `plugins[0]=newer-plugin`. */
 export const IGNORED_HEADER = 'x-switchyard-ignored';
 
 /**

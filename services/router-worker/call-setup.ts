@@ -6,6 +6,7 @@ import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { candidatesFor } from './call/candidates.ts';
 import { configuredSpeeds } from './call/health-view.ts';
+import { withoutReadFiles } from './pipeline/files/file-items.ts';
 import type { RouterSetup } from './router-setup.ts';
 import type { Setups } from './setups.ts';
 
@@ -66,7 +67,7 @@ function isServable(call: RouterCall, { catalogue, engines }: RouterSetup): bool
   try {
     const request = withSuffixEffects(call.request, embedding === undefined ? 'chat' : 'vectors', catalogue.names);
     refuseUnconfigured(request, engines);
-    return candidatesFor({ request, maxTokens, reserved, embedding }, circumstances).candidates.length > 0;
+    return candidatesFor({ request: withoutReadFiles(request), maxTokens, reserved, embedding }, circumstances).candidates.length > 0;
   } catch {
     return false;
   }

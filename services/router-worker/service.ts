@@ -8,6 +8,7 @@ import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loade
 import type { MailConfig } from '#shared/config/mail-settings.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
+import { openOutbound } from '#shared/http/outbound.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
@@ -27,6 +28,7 @@ import { CallWatch } from './call-watch.ts';
 import { startLedger } from './ledger/ledger.ts';
 import { startMails } from './mails/mails.ts';
 import { smtpMailer } from './mails/smtp-mailer.ts';
+import { PdfProcesses } from './pipeline/files/pdf-texts.ts';
 import { SharedAdapters } from './providers/shared-adapters.ts';
 import { openSetup } from './router-setup.ts';
 import { Setups } from './setups.ts';
@@ -94,6 +96,8 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const reservations = new Reservations({ database, log, metrics });
   const rates = new RateLimits({ cache, clock, log, metrics });
   const health = new Health({ clock, log, metrics });
+  const texts = new PdfProcesses();
+  const getter = openOutbound(environment).openGetter({ rules: opening.outboundRules });
   const exchange = cache === null ? null : new HealthExchange({ cache, health, clock, log });
   exchange?.start();
   const calls: CallItemsDeps = {
@@ -110,6 +114,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     watch,
     setups,
     vectorBudget: new VectorBudget(),
+    files: { texts, getter },
     health,
     sticky: new StickyEndpoints({ cache, health, clock, log }),
   };
@@ -130,7 +135,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
       await Promise.all([ledger.stop(), mails.stop()]);
       await notices.stop();
       await watch.stop();
-      await setups.stop();
+      await Promise.all([setups.stop(), texts.close(), getter.close()]);
     },
   };
 }

@@ -15,7 +15,7 @@ const RECORDING_CHARS_PER_TOKEN = 100;
 export interface PromptSize {
   /** Of everything but pictures and recordings. */
   textTokens: number;
-  /** So many at least. */
+  /** So many at least; files count for none. */
   leastTextTokens: number;
   images: number;
   recordings: number;
@@ -33,9 +33,11 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
     extraBytes += Buffer.byteLength(text, 'utf8') - text.length;
   };
   for (const text of textsOf(request)) add(text);
+  const leastChars = chars;
+  for (const text of filesOf(request)) add(text);
   return {
     textTokens: Math.ceil(chars / CHARS_PER_TOKEN) + Math.ceil(extraBytes / EXTRA_BYTES_PER_TOKEN),
-    leastTextTokens: Math.ceil(chars / MOST_CHARS_PER_TOKEN),
+    leastTextTokens: Math.ceil(leastChars / MOST_CHARS_PER_TOKEN),
     images,
     recordings,
     imageTokens: images * TOKENS_PER_IMAGE,
@@ -49,10 +51,18 @@ function* textsOf({ messages, tools, response_format: format }: ChatRequest): It
     if (typeof content === 'string') yield content;
     else
       for (const item of content ?? [])
-        if (item.type !== 'image_url' && item.type !== 'input_audio') yield item.type === 'text' ? item.text : JSON.stringify(item);
+        if (item.type !== 'image_url' && item.type !== 'input_audio' && item.type !== 'file') yield item.type === 'text' ? item.text : JSON.stringify(item);
     // Tool calls, names and reasoning that is sent back.
     if (Object.keys(rest).length > 1) yield JSON.stringify(rest);
   }
   if (tools !== undefined) yield JSON.stringify(tools);
   if (format !== undefined) yield JSON.stringify(format);
+}
+
+/** Their base64 may have many more characters than what a model reads of it. */
+function* filesOf({ messages }: ChatRequest): Iterable<string> {
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue;
+    for (const item of content) if (item.type === 'file') yield JSON.stringify(item);
+  }
 }

@@ -112,7 +112,8 @@ export function addPart(answer: Answer, part: ProviderPart): number {
       if (answer.isRetained) addReasoning(answer, part, part.block);
       return part.data.length;
     case 'annotation': {
-      const chars = part.annotation.url_citation.url.length;
+      const { annotation } = part;
+      const chars = annotation.type === 'file' ? annotation.file.hash.length : annotation.url_citation.url.length;
       answer.attachedChars += chars;
       if (answer.isRetained) answer.annotations = append(answer.annotations, [part.annotation]);
       return chars;

@@ -94,7 +94,7 @@ it('DESIGN 8: any answer passes the schemas of @openrouter/sdk 0.3 and 1.3 and t
       expect(streamed).toMatchObject({
         text: message?.content ?? '',
         refusal: message?.refusal ?? '',
-        sources: (message?.annotations ?? []).map(({ url_citation: { url } }) => url),
+        sources: (message?.annotations ?? []).flatMap((annotation) => (annotation.type === 'url_citation' ? [annotation.url_citation.url] : [])),
         calls: (message?.tool_calls ?? []).map(({ id, function: { name, arguments: text } }) => ({ call_id: id, name, text })),
         images: (message?.images ?? []).map(({ image_url: { url } }) => url),
         usage: {

@@ -20,6 +20,7 @@ interface WorkerSetup {
   plugins: object;
   account?: object;
   environment?: Record<string, string>;
+  outboundAllowHosts?: ReadonlySet<string>;
 }
 
 interface PluginWorker {
@@ -36,7 +37,14 @@ interface PluginWorker {
 }
 
 /** A router worker on embedded stores, for plugins whose engines and providers are servers on loopback. */
-export async function openPluginWorker({ providers, models, plugins, account, environment = {} }: WorkerSetup): Promise<PluginWorker> {
+export async function openPluginWorker({
+  providers,
+  models,
+  plugins,
+  account,
+  environment = {},
+  outboundAllowHosts = new Set(),
+}: WorkerSetup): Promise<PluginWorker> {
   const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   const config = routerConfig.parse({
@@ -48,7 +56,7 @@ export async function openPluginWorker({ providers, models, plugins, account, en
     timeouts: { first_token_ms: 600_000, idle_ms: 600_000 },
   });
   const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
-  const worker = await startRouterWorker({ config, environment, bus, database, cache: null, log, clock: systemClock });
+  const worker = await startRouterWorker({ config, environment, bus, database, cache: null, log, clock: systemClock, outboundAllowHosts });
   let last = '';
 
   async function publish(fields: Partial<ChatRequest>, want: RouterCall['want']): Promise<RouterCall> {

@@ -34,6 +34,8 @@ export interface Candidate {
   searchesNatively?: boolean;
   /** Whether it is to. Absent: no. */
   searchesWeb?: boolean;
+  /** Whether it reads PDFs by itself. Absent: no. */
+  readsPdf?: boolean;
 }
 
 /** What the candidate's adapter makes its request from. */
@@ -127,7 +129,7 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
 
 /** Most candidates are never tried: what is sent to them is made when it is. */
 function candidateOf(
-  { id, model, endpoint, provider: { slug, name } }: ModelEndpoint,
+  { id, model, endpoint, provider: { slug, name, readsPdf } }: ModelEndpoint,
   make: { request(): ChatRequest; vectors(): VectorPlan | null; searchesNatively(): boolean; searchesWeb: boolean },
 ): Candidate {
   let request: ChatRequest | null = null;
@@ -138,6 +140,7 @@ function candidateOf(
     endpoint,
     provider: { slug, name },
     searchesWeb: make.searchesWeb,
+    readsPdf: endpoint.modalities?.includes('file') ?? readsPdf,
     get searchesNatively() {
       return make.searchesNatively();
     },

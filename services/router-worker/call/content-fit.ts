@@ -26,6 +26,11 @@ function takes({ modalities }: EndpointConfig, needed: readonly Modality[]): boo
   return needed.every((modality) => modalities?.includes(modality) ?? UNDECLARED.has(modality));
 }
 
+/** Whether files may be sent to it. */
+export function takesFiles({ endpoint }: Pick<ModelEndpoint, 'endpoint'>): boolean {
+  return takes(endpoint, ['file']);
+}
+
 /** Beside text, each once. */
 export function modalitiesIn({ messages }: ChatRequest): readonly Modality[] {
   let found: Set<Modality> | null = null;

@@ -1,6 +1,7 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
@@ -9,7 +10,7 @@ import { annotationsBehind } from '../pipeline/annotations-behind.ts';
 import type { PluginEngines } from '../pipeline/engines.ts';
 import { reportIgnored } from '../pipeline/ignored-plugins.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
-import type { Stage, StagedCall } from '../pipeline/stage.ts';
+import type { FileTools, Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
 import type { Catalogue, Choice } from './candidates.ts';
@@ -34,6 +35,8 @@ export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
   /** Of plugins; absent: none is configured. */
   engines?: PluginEngines;
+  /** Absent: no file can be read. */
+  files?: FileTools;
   /** Absent: conversations are not bound to endpoints. */
   sticky?: Pick<StickyEndpoints, 'of' | 'served'>;
   /** Absent: those of pipeline/stages.ts. */
@@ -48,13 +51,14 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   const { signal, mayPublish } = execution;
   let last: Attempted | null = null;
   const routing = routingReportOf(execution.call);
+  const files: FileAnnotation[] = [];
   const responseWriter = responseWriterFor(execution, routing, (attempt) => {
     last = attempt;
   });
   let outcome: StagedOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runPipeline(routing === null ? execution : reporting(execution, routing, deps.catalogue), responseWriter.observer, deps);
+    outcome = await runPipeline(routing === null ? execution : reporting(execution, routing, deps.catalogue), files, responseWriter.observer, deps);
   } catch (error) {
     report(error, deps.log);
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
@@ -70,9 +74,9 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     case 'completed':
       return responseWriter.complete(outcome.candidate, outcome.answer, (ending.bill as Bill).usage);
     case 'failed':
-      return responseWriter.fail(outcome.error, outcome, ending.bill);
+      return responseWriter.fail(outcome.error, { ...outcome, files }, ending.bill);
     case 'aborted':
-      return responseWriter.fail(signal.reason, outcome, ending.bill);
+      return responseWriter.fail(signal.reason, { ...outcome, files }, ending.bill);
   }
 }
 
@@ -108,20 +112,27 @@ function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
   return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added), ...searched };
 }
 
-/** A streamed answer is published by its end, so the answer transforms have the others alone. @throws, or rejects, as its stages do */
-function runPipeline(execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
+/** A streamed answer is published by its end, so the answer transforms have the others alone. @param files gets what is read @throws, or rejects, as its stages do */
+function runPipeline(execution: Execution, files: FileAnnotation[], observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call } = execution;
   const asked = askedOf(call, deps.catalogue);
   if (execution.staged !== undefined) reportIgnored(asked, execution.staged);
   const pipeline = pipelineFor(asked, deps.stages ?? allStages);
   // Most calls have neither stages nor transforms, and need no promise for them.
   if (pipeline.request.length === 0 && pipeline.answer.length === 0) return runStaged({ request: asked }, pipeline, execution, observer, deps);
-  return runTransformed(asked, pipeline, execution, observer, deps);
+  return runTransformed(asked, pipeline, files, execution, observer, deps);
 }
 
-async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
+async function runTransformed(
+  asked: ChatRequest,
+  pipeline: Pipeline,
+  files: FileAnnotation[],
+  execution: Execution,
+  observer: CallObserver,
+  deps: ExecuteDeps,
+): Promise<StagedOutcome> {
   const { call, signal, staged } = execution;
-  const ready = await stagedOf(asked, pipeline, execution, deps);
+  const ready = await stagedOf(asked, pipeline, files, execution, deps);
   const { request, annotations, search, costNano } = ready;
   const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
   const outcome = await runStaged(ready, { ...pipeline, parts }, execution, observer, deps);
@@ -130,9 +141,10 @@ async function runTransformed(asked: ChatRequest, pipeline: Pipeline, execution:
   return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, { request, signal, report: staged }) };
 }
 
-function stagedOf(asked: ChatRequest, pipeline: Pipeline, execution: Execution, deps: ExecuteDeps): Promise<StagedCall> {
+function stagedOf(asked: ChatRequest, pipeline: Pipeline, files: FileAnnotation[], execution: Execution, deps: ExecuteDeps): Promise<StagedCall> {
   const { signal, nowMs, staged: report } = execution;
-  const context = stageContextOf({ signal, nowMs, report, candidatesOf: (request) => choiceOf({ request }, null, execution.call, deps).candidates }, deps);
+  const candidatesOf = (request: ChatRequest) => choiceOf({ request }, null, execution.call, deps).candidates;
+  const context = stageContextOf({ signal, nowMs, report, candidatesOf, fileRead: (annotation) => files.push(annotation) }, deps);
   refuseUnconfigured(asked, context.engines);
   return stagedCall(pipeline.request, asked, context);
 }
@@ -172,5 +184,9 @@ export async function refuseCall(execution: Execution, error: SwitchyardError, s
   const bill = shown === null ? null : billOf(shown.answer, execution.call.request, shown.prices, 'failed');
   const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill }) ?? null;
   if (recorded !== null) await recorded;
-  return responseWriterFor(execution, routingReportOf(execution.call), () => {}).fail(error, { candidate: null, partial: null, previousErrors: [] }, bill);
+  return responseWriterFor(execution, routingReportOf(execution.call), () => {}).fail(
+    error,
+    { candidate: null, partial: null, previousErrors: [], files: [] },
+    bill,
+  );
 }

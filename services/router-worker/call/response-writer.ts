@@ -1,5 +1,5 @@
 import { bodyFrame } from '#bus/messages/frame.ts';
-import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
+import type { FileAnnotation, RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import { withMetadata } from '#shared/contracts/router/router-metadata.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { type Answer, emptyAnswer, finishReasonOf } from '#shared/surfaces/answer.ts';
@@ -23,6 +23,8 @@ interface Answering {
   candidate: Candidate | null;
   partial: Answer | null;
   previousErrors: readonly PreviousError[];
+  /** What was read for the call: its client sends it back with the next one. */
+  files: readonly FileAnnotation[];
 }
 
 export interface ResponseWriter {
@@ -82,10 +84,12 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
         ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
       };
     },
-    fail(failed, { candidate, partial, previousErrors }, bill) {
+    fail(failed, { candidate, partial, previousErrors, files }, bill) {
       const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
       const error = candidate === null || partial !== null ? failed : providerRefusal(failed, candidate, call.request);
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
+      const details = body.error.metadata ?? {};
+      if (files.length > 0) body.error.metadata = { ...details, file_annotations: files };
       if (routing !== null) body.openrouter_metadata = routing.metadata(partial === null ? null : candidate);
       const { openrouter_metadata: metadata } = body;
       const usage = bill?.usage ?? null;
@@ -98,7 +102,7 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
         stream?.fail(body, usage);
         if (call.want === 'body') tokens.publish(framesAt, failedBody(surface, body, headOf(candidate), partial, bill));
       }
-      return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
+      return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details } };
     },
   };
 }

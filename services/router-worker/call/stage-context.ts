@@ -1,25 +1,29 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { noEngines, type PluginEngines } from '../pipeline/engines.ts';
-import type { StageContext } from '../pipeline/stage.ts';
+import type { FileTools, StageContext } from '../pipeline/stage.ts';
 import { type Catalogue, namedModels } from './candidates.ts';
+import { takesFiles } from './content-fit.ts';
 import { searchesByItself } from './native-search.ts';
 
 interface ContextDeps {
   catalogue: Catalogue;
   /** Absent: no plugin is configured. */
   engines?: PluginEngines;
+  /** Absent: files can't be read. */
+  files?: FileTools;
 }
 
+type OfCall = Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'fileRead' | 'report'>;
+
 /** What the stages of a call have beside it. */
-export function stageContextOf(
-  call: Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'report'>,
-  { catalogue, engines = noEngines }: ContextDeps,
-): StageContext {
+export function stageContextOf(call: OfCall, { catalogue, engines = noEngines, files }: ContextDeps): StageContext {
   const endpointsOf = (request: ChatRequest) => namedModels(request, catalogue).flatMap((model) => catalogue.modelEndpoints.get(model) ?? []);
   return {
     ...call,
     engines,
+    files: files ?? null,
     modelOf: (request) => namedModels(request, catalogue)[0]?.id ?? '',
     searchesNatively: (request) => endpointsOf(request).some((endpoint) => searchesByItself(endpoint, request)),
+    takesFiles: (request) => endpointsOf(request).some(takesFiles),
   };
 }

@@ -1,7 +1,7 @@
-import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
+import type { UrlCitation } from '#shared/contracts/router/chat-completion.ts';
 
 /** A citation with its place in the text: the Markdown link to its page, else the bare address. Both ends 0: the text does not name it. */
-export function located(annotation: Annotation, text: string): Annotation {
+export function located(annotation: UrlCitation, text: string): UrlCitation {
   const { url_citation: citation } = annotation;
   if (citation.start_index !== undefined) return annotation;
   const { start, end } = rangeOf(citation.url, text);

@@ -1,15 +1,17 @@
 import type { ChatRequest, PluginId } from '#shared/contracts/router/chat-request.ts';
 import { type AppliedPlugin, isEnabled } from '#shared/contracts/router/plugins.ts';
+import { fileParser } from './file-parser.ts';
 import { moderation } from './moderation.ts';
 import { responseHealing } from './response-healing.ts';
 import type { PluginStage, Stage } from './stage.ts';
 import { web } from './web.ts';
 
-/** Typed by the contract's list: exactly the plugins that it has as applied have a stage. */
+/** In the order in which they are applied. Typed by the contract's list: exactly the plugins that it has as applied have a stage. */
 const stageOf: { readonly [Id in PluginId]: Id extends AppliedPlugin ? PluginStage : null } = {
+  // First: moderation reads what files contain.
+  'file-parser': fileParser,
   moderation,
   web,
-  'file-parser': null,
   'response-healing': responseHealing,
 };
 

@@ -1,11 +1,13 @@
-import type { Annotation } from '#shared/contracts/router/chat-completion.ts';
+import type { Annotation, FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { PipelineEntry } from '#shared/contracts/router/router-metadata.ts';
+import type { GuardedGetter } from '#shared/http/guarded-get.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { Candidate } from '../call/candidates.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PluginEngines } from './engines.ts';
+import type { PdfTexts } from './files/pdf-texts.ts';
 
 /** One search by an engine of the router. */
 export interface RouterSearch {
@@ -21,6 +23,8 @@ export interface StagedCall {
   request: ChatRequest;
   /** Stated behind the text of the answer. */
   annotations: readonly Annotation[];
+  /** Items of messages that a stage has put in the place of files: no words of the user. */
+  fromFiles: ReadonlySet<object>;
   /** Whether the endpoint searches the web: those that can't are left out. */
   isSearchNative: boolean;
   /** The web search that the router made for it; null: none. */
@@ -32,10 +36,20 @@ export interface StagedCall {
 /** For `openrouter_metadata.pipeline`. */
 export type PipelineReport = (entry: PipelineEntry) => void;
 
+/** What reads the files of calls. */
+export interface FileTools {
+  /** Of PDFs. */
+  texts: PdfTexts;
+  /** For files at URLs of callers. */
+  getter: Pick<GuardedGetter, 'get'>;
+}
+
 /** What a stage has beside the call. */
 export interface StageContext {
   signal: CallSignal;
   engines: PluginEngines;
+  /** Null: files can't be read. */
+  files: FileTools | null;
   /** Of the call, in epoch milliseconds. */
   nowMs: number;
   /** Id of the model that is asked for first. */
@@ -44,6 +58,10 @@ export interface StageContext {
   candidatesOf(request: ChatRequest): readonly Candidate[];
   /** Whether some endpoint of its models searches the web by itself. */
   searchesNatively(request: ChatRequest): boolean;
+  /** Whether some endpoint of its models may be sent files. */
+  takesFiles(request: ChatRequest): boolean;
+  /** Call it when a file was read: an error of the call states what it had read. */
+  fileRead(annotation: FileAnnotation): void;
   /** What the stage has done, also before it throws; absent: the caller does not want to know. */
   report?: PipelineReport | undefined;
 }

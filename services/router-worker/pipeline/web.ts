@@ -38,7 +38,7 @@ function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, searc
 }
 
 async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEngine, { nowMs, signal, report }: StageContext): Promise<StagedCall> {
-  const query = queryOf(staged.request);
+  const query = queryOf(staged);
   if (query === null) {
     report?.({ type: 'plugin', name: 'web', summary: 'nothing to search for' });
     return staged;

@@ -35,6 +35,8 @@ export interface ConfiguredProvider {
   vectors: VectorTraits | null;
   /** Whether it searches the web by itself, and also in requests with tools. Null: it does not. */
   webSearch: { besideTools: boolean } | null;
+  /** Whether its models read PDFs, where their endpoints do not say what they take. */
+  readsPdf: boolean;
   open(settings: AdapterSettings): OpenedAdapter;
 }
 

@@ -56,11 +56,23 @@ export type ReasoningDetail = { id?: string | null; index?: number; format?: str
   | { type: 'reasoning.text'; text?: string | null; signature?: string | null }
 );
 
+/** What an answer was made from. */
+export type Annotation = UrlCitation | FileAnnotation;
+
 /** A source of the answer. Indexes are characters of the text. */
-export interface Annotation {
+export interface UrlCitation {
   type: 'url_citation';
   url_citation: { url: string; title: string; content?: string; start_index?: number; end_index?: number };
 }
+
+/** What was read from a file of the request. Sent back with the answer, it spares reading the file again. */
+export interface FileAnnotation {
+  type: 'file';
+  /** `hash`: SHA-256 of the file's bytes, in hex. */
+  file: { hash: string; name: string; content: FileContent[] };
+}
+
+export type FileContent = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
 
 /** A generated image, mostly a data URL. */
 export interface AnswerImage {

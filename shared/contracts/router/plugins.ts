@@ -7,7 +7,7 @@ import type { ChatPlugin, ChatRequest, PluginId } from './chat-request.ts';
 const pluginSupport = {
   moderation: 'applied',
   web: 'applied',
-  'file-parser': 'ignored',
+  'file-parser': 'applied',
   'response-healing': 'applied',
 } as const satisfies Record<PluginId, 'applied' | 'ignored'>;
 

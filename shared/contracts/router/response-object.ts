@@ -1,3 +1,5 @@
+import type { FileContent } from './chat-completion.ts';
+
 /** Responses of the router's second dialect (POST /responses). Keys that clients require are there, null where nothing is known. */
 
 /** Events of a failure behind content. The second is that of the contract's table, which clients of today do not read. */
@@ -7,8 +9,21 @@ export type FailureEvent = (typeof failureEvents)[number];
 export type ResponseStatus = 'completed' | 'incomplete' | 'in_progress' | 'failed';
 type ItemStatus = 'completed' | 'incomplete' | 'in_progress';
 
+export type ResponseAnnotation = ResponseUrlCitation | ResponseFileCitation;
+
+/** What was read from a file of the request, in the form of a citation of the file, which clients know. Sent back, it spares reading the file again. */
+interface ResponseFileCitation {
+  type: 'file_citation';
+  /** SHA-256 of the file's bytes, in hex. */
+  file_id: string;
+  filename: string;
+  /** In the text: files have no place in it. */
+  index: 0;
+  content: FileContent[];
+}
+
 /** A source of the text; indexes are characters of it. */
-export interface ResponseAnnotation {
+interface ResponseUrlCitation {
   type: 'url_citation';
   url: string;
   title: string;

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../contracts/router/chat-request.ts';
 import type { InputItem, InputMessage, InputPart, ReasoningInput } from '../../contracts/router/responses-input.ts';
+import { filesIn } from './files-in.ts';
 import { toReasoningDetails } from './to-reasoning-details.ts';
 
 type AssistantMessage = Extract<ChatMessage, { role: 'assistant' }>;
@@ -14,6 +15,7 @@ export class AnswerBefore {
   #refusal = '';
   #details: object[] = [];
   #calls: ToolCalls = [];
+  #files: Record<string, unknown>[] = [];
 
   /** @returns false for an item of another kind, which the answer does not contain */
   add(item: InputItem, messages: ChatMessage[]): boolean {
@@ -48,6 +50,7 @@ export class AnswerBefore {
     this.#refusal = '';
     this.#details = [];
     this.#calls = [];
+    this.#files = [];
   }
 
   #message(): AssistantMessage {
@@ -58,6 +61,7 @@ export class AnswerBefore {
       ...(this.#refusal !== '' && { refusal: this.#refusal }),
       ...(this.#details.length > 0 && { reasoning_details: this.#details }),
       ...(this.#calls.length > 0 && { tool_calls: this.#calls }),
+      ...(this.#files.length > 0 && { annotations: this.#files }),
     };
   }
 
@@ -70,7 +74,10 @@ export class AnswerBefore {
     else
       for (const part of content) {
         if (part.type === 'refusal') this.#refusal += part.refusal;
-        else if ('text' in part) this.#texts.push(part.text as string);
+        else if ('text' in part) {
+          this.#texts.push(part.text as string);
+          this.#files.push(...filesIn(part.annotations).map((annotation) => ({ ...annotation })));
+        }
       }
   }
 }

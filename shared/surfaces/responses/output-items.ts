@@ -92,6 +92,8 @@ export class OutputItems {
         this.#addReasoning(part);
         return;
       case 'annotation': {
+        // An empty message behind calls of tools would be sent back to models.
+        if (part.annotation.type === 'file' && this.#text === null) return;
         const { part: text, place } = this.#openText();
         const annotation = annotationOf(part.annotation);
         text.annotations.push(annotation);

@@ -1,11 +1,12 @@
 import { cleanJson } from '#shared/clean-text.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { StagedCall } from '../stage.ts';
 import type { SearchResult } from './search-engine.ts';
 
-/** What a search is for; null: no message of the user has text. */
-export function queryOf({ messages }: ChatRequest): string | null {
+/** What a search is for; null: no message of the user has text of its own. */
+export function queryOf({ request: { messages }, fromFiles }: Pick<StagedCall, 'request' | 'fromFiles'>): string | null {
   const content = messages.findLast(({ role }) => role === 'user')?.content ?? '';
-  const text = typeof content === 'string' ? content : content.map((item) => (item.type === 'text' ? item.text : '')).join('\n');
+  const text = typeof content === 'string' ? content : content.flatMap((item) => (item.type === 'text' && !fromFiles.has(item) ? [item.text] : [])).join('\n');
   return text.trim() === '' ? null : text.trim();
 }
 

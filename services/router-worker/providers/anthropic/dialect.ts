@@ -17,6 +17,7 @@ export const anthropicDialect = dialect(
     reasoningFormat: ANTHROPIC_FORMAT,
     vectors: null,
     webSearch: { besideTools: true },
+    readsPdf: true,
     dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>
       anthropic({

@@ -18,6 +18,7 @@ export const geminiDialect = dialect(geminiConfig, ({ slug, name = slug, base_ur
     reasoningFormat: GEMINI_FORMAT,
     vectors: { maxInputs: vertex === undefined ? STUDIO_INPUTS : VERTEX_INPUTS, takesTokens: false },
     webSearch: { besideTools: false },
+    readsPdf: true,
     dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>
       gemini({

@@ -20,6 +20,7 @@ export const openAiCompatibleDialect = dialect(
       reasoningFormat: null,
       vectors: { maxInputs: profile.vectors.maxInputs, takesTokens: profile.vectors.takesTokens },
       webSearch: null,
+      readsPdf: false,
       dataPolicy: { ...(known ?? UNKNOWN_POLICY), isDistillable: false },
       open: ({ secret, ...settings }) =>
         openAiCompatible({

@@ -13,6 +13,7 @@ export const responsesDialect = dialect(responsesConfig, ({ slug, name = slug, b
   reasoningFormat: RESPONSES_FORMAT,
   vectors: null,
   webSearch: { besideTools: true },
+  readsPdf: true,
   dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
   open: ({ secret, ...settings }) => responses({ ...settings, slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey) }),
 }));

@@ -13,6 +13,7 @@ export const scriptedDialect = dialect(scriptedConfig, ({ slug, name = slug }) =
   reasoningFormat: null,
   vectors: { maxInputs: MAX_INPUTS, takesTokens: false },
   webSearch: null,
+  readsPdf: false,
   dataPolicy: { trains: false, retains: false, isDistillable: true },
   open: ({ scriptedWordsPerSecond: wordsPerSecond }) => ({ ...scripted({ slug, name, wordsPerSecond }), close: async () => {} }),
 }));

@@ -1,0 +1,83 @@
+import { askedParsing } from '#shared/contracts/router/asked-parsing.ts';
+import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
+import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { unavailable } from './engine-client.ts';
+import { bytesOf, type FileBytes, invalidFile, tooLarge } from './files/file-bytes.ts';
+import { type ContentItem, MAX_FILES, type PdfItem, pdfItemsIn, withItems } from './files/file-items.ts';
+import type { PdfRefusal } from './files/pdf-messages.ts';
+import { pdfLimits } from './files/pdf-texts.ts';
+import { charsIn, fileAnnotationOf, filesReadBefore, itemsOf } from './files/read-files.ts';
+import type { FileTools, PluginStage, StageContext, StagedCall } from './stage.ts';
+
+/** What models are sent of a file without any. */
+const NO_TEXT = '(The file has no text that could be read.)';
+
+/**
+ * Puts the text of PDFs in their place. Without an engine in the request the endpoint that would be tried first decides: one that reads PDFs gets them as they
+ * are. What an earlier answer of the conversation has read is not read again.
+ */
+export const fileParser: PluginStage = {
+  request: async (staged, context) => {
+    const asked = askedParsing(staged.request);
+    if (asked === null) return staged;
+    const items = pdfItemsIn(staged.request);
+    if (items.length === 0) return staged;
+    const param = `plugins[${asked.at}].pdf.engine`;
+    if (asked.engine === 'native' && !context.takesFiles(staged.request)) throw invalidFile(param, 'is "native", and no endpoint of the models takes files');
+    if (asked.engine === 'native' || (asked.engine === null && context.candidatesOf(staged.request)[0]?.readsPdf === true)) return staged;
+    if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
+    if (context.files === null) throw unavailable('pdf-text', 'it is not there');
+    return await parsed(staged, items, context.files, context);
+  },
+};
+
+async function parsed(staged: StagedCall, items: readonly PdfItem[], tools: FileTools, context: StageContext): Promise<StagedCall> {
+  const known = new Map(filesReadBefore(staged.request));
+  const replacements = new Map<ContentItem, ContentItem[]>();
+  const read: FileAnnotation[] = [];
+  let chars = 0;
+  // One after the other: a call holds one file's bytes, and takes one turn.
+  for (const item of items) {
+    const file = await bytesOf(item, tools.getter, context.signal);
+    let annotation = known.get(file.hash);
+    if (annotation === undefined) {
+      annotation = await textOf(item, file, tools, context);
+      known.set(file.hash, annotation);
+      read.push(annotation);
+      context.fileRead(annotation);
+    }
+    chars += charsIn(annotation);
+    if (chars > pdfLimits.textChars) throw tooLarge('messages', `have files with more than ${pdfLimits.textChars} characters of text`);
+    replacements.set(item.item, itemsOf(annotation, item.item));
+  }
+  return {
+    ...staged,
+    request: withItems(staged.request, replacements),
+    annotations: [...staged.annotations, ...read],
+    fromFiles: new Set([...staged.fromFiles, ...[...replacements.values()].flat()]),
+  };
+}
+
+async function textOf({ path, filename }: PdfItem, { bytes, hash }: FileBytes, { texts }: FileTools, { signal }: StageContext): Promise<FileAnnotation> {
+  const reading = await texts.read(bytes, signal);
+  if (reading.type === 'refused') throw refusalOf(reading.reason, path);
+  return fileAnnotationOf(hash, filename, [{ type: 'text', text: reading.text === '' ? NO_TEXT : reading.text }]);
+}
+
+function refusalOf(reason: PdfRefusal, path: string): SwitchyardError {
+  const { pages, textChars, timeMs, memoryBytes } = pdfLimits;
+  switch (reason) {
+    case 'encrypted':
+      return invalidFile(path, 'is encrypted: it needs a password');
+    case 'broken':
+      return invalidFile(path, 'is not a PDF that can be read');
+    case 'pages':
+      return tooLarge(path, `has more than ${pages} pages`);
+    case 'text':
+      return tooLarge(path, `has more than ${textChars} characters of text`);
+    case 'time':
+      return tooLarge(path, `takes more than ${timeMs / 1_000} s to read`);
+    case 'memory':
+      return tooLarge(path, `takes more than ${memoryBytes / (1_024 * 1_024)} MiB of memory to read`);
+  }
+}
