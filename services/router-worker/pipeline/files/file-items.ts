@@ -8,7 +8,7 @@ export type ContentItem = Exclude<ChatMessage['content'], string | null | undefi
 type FileItem = Extract<ContentItem, { type: 'file' }>;
 
 /** `data` is base64. */
-export type FileSource = { type: 'base64'; data: string } | { type: 'url'; url: string };
+type FileSource = { type: 'base64'; data: string } | { type: 'url'; url: string };
 
 /** A PDF of a request. */
 export interface PdfItem {
