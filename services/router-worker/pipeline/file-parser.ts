@@ -24,7 +24,10 @@ export const fileParser: PluginStage = {
     if (items.length === 0) return staged;
     const param = `plugins[${asked.at}].pdf.engine`;
     if (asked.engine === 'native' && !context.takesFiles(staged.request)) throw invalidFile(param, 'is "native", and no endpoint of the models takes files');
-    if (asked.engine === 'native' || (asked.engine === null && context.candidatesOf(staged.request)[0]?.readsPdf === true)) return staged;
+    if (asked.engine === 'native' || (asked.engine === null && context.candidatesOf(staged.request)[0]?.readsPdf === true)) {
+      context.report?.({ type: 'plugin', name: 'file-parser', summary: 'left to the endpoint', data: { engine: 'native', files: items.length } });
+      return staged;
+    }
     if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
     if (context.files === null) throw unavailable('pdf-text', 'it is not there');
     return await parsed(staged, items, context.files, context);
@@ -44,12 +47,18 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], tools: File
       annotation = await textOf(item, file, tools, context);
       known.set(file.hash, annotation);
       read.push(annotation);
-      context.fileRead(annotation);
+      context.fileRead?.(annotation);
     }
     chars += charsIn(annotation);
     if (chars > pdfLimits.textChars) throw tooLarge('messages', `have files with more than ${pdfLimits.textChars} characters of text`);
     replacements.set(item.item, itemsOf(annotation, item.item));
   }
+  context.report?.({
+    type: 'plugin',
+    name: 'file-parser',
+    summary: `files=${items.length}`,
+    data: { engine: 'pdf-text', files: items.length, read: read.length },
+  });
   return {
     ...staged,
     request: withItems(staged.request, replacements),

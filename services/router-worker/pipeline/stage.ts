@@ -60,8 +60,8 @@ export interface StageContext {
   searchesNatively(request: ChatRequest): boolean;
   /** Whether some endpoint of its models may be sent files. */
   takesFiles(request: ChatRequest): boolean;
-  /** Call it when a file was read: an error of the call states what it had read. */
-  fileRead(annotation: FileAnnotation): void;
+  /** Call it when a file was read: an error of the call states what it had read. Absent: it does not. */
+  fileRead?: ((annotation: FileAnnotation) => void) | undefined;
   /** What the stage has done, also before it throws; absent: the caller does not want to know. */
   report?: PipelineReport | undefined;
 }

@@ -29,7 +29,7 @@ function annotationsOf(chunks: readonly object[], searchesWeb = true): unknown[]
   const reader = new ChunkReader(() => {}, searchesWeb);
   const parts = reader.readEvents(chunks.map((chunk) => ({ event: null, data: JSON.stringify(chunk) })));
   const last = parts.findIndex(({ type }) => type === 'finish');
-  return parts.slice(0, last).flatMap((part) => (part.type === 'annotation' ? [part.annotation.url_citation] : []));
+  return parts.slice(0, last).flatMap((part) => (part.type === 'annotation' && part.annotation.type === 'url_citation' ? [part.annotation.url_citation] : []));
 }
 
 const [one, two, three] = PAGES.map(({ web: { uri, title } }) => ({ url: uri, title }));
