@@ -119,9 +119,19 @@ export const settingGroups = [
         meaning: "true: a run may name a callback URL only if its routine lists allowed hosts. Callbacks carry the agent's key",
       },
       {
+        name: 'EVENT_WEBHOOK_URL',
+        default: 'none',
+        meaning: "address to which the events of all new sessions are posted, one request each, with the agent's key",
+      },
+      {
+        name: 'EVENT_WEBHOOK_KINDS',
+        default: 'all',
+        meaning: 'kinds of events that are posted to EVENT_WEBHOOK_URL, separated by commas: user_message, preamble, assistant_message, status, tool, custom',
+      },
+      {
         name: 'OUTBOUND_ALLOW_HOSTS',
         default: 'none',
-        meaning: 'exact host:port pairs, separated by commas, to which callbacks and the fetching of pictures may use http and private addresses',
+        meaning: 'exact host:port pairs, separated by commas, to which callbacks, events and the fetching of pictures may use http and private addresses',
       },
       {
         name: 'PUBLIC_BASE_URL',
@@ -152,7 +162,7 @@ export const settingGroups = [
       },
       { name: 'AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS', default: '120', meaning: 'timeout of a run whose routine sets none' },
       { name: 'AUTONOMOUS_MAX_TIMEOUT_SECONDS', default: '600', meaning: 'largest timeout that a routine may set' },
-      { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback in all, with growing pauses between them' },
+      { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback, or of one event, in all, with growing pauses between them' },
       {
         name: 'SHUTDOWN_DRAIN_TIMEOUT_SECONDS',
         default: '120',

@@ -15,6 +15,7 @@ const written: Record<string, object> = {
   'tool-list': { bundleHash: 'b', ...common, servers: ['shop'] },
   'tool-call': { bundleHash: 'b', ...common, runId: 'r', toolCallId: 'c', toolId: 'shop:refund', listHash: 'hash' },
   delivery: { deliveryId: 'r-callback', ...common },
+  'event-delivery': { bundleHash: 'b', url: 'https://a.example/', kinds: ['tool'], fromOffset: 2, toOffset: 5, attempts: 1, waitingSinceMs: 7, ...common },
 };
 
 describe('the kinds of effects', () => {

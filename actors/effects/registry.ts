@@ -1,9 +1,10 @@
 import { delivery } from './delivery.ts';
 import { EffectTable } from './effect-table.ts';
+import { eventDelivery } from './event-delivery.ts';
 import { runCall } from './run-call.ts';
 import { toolCall } from './tool-call.ts';
 import { toolList } from './tool-list.ts';
 import { turnCall } from './turn-call.ts';
 
 /** Every kind of effect: one row each. */
-export const effects = new EffectTable([turnCall, runCall, toolList, toolCall, delivery]);
+export const effects = new EffectTable([turnCall, runCall, toolList, toolCall, delivery, eventDelivery]);

@@ -5,10 +5,19 @@ import type { Violation } from '#shared/schema/violation.ts';
 import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
 
+/** Where a deployment's events are posted. */
+export interface EventWebhookAddress {
+  url: string;
+  /** Null: all. */
+  kinds: readonly string[] | null;
+}
+
 /** All inputs of a transition besides state and command. */
 export interface ActorInputs extends TransitionInputs {
   coalesceMs: number;
   turnTimeoutMs: number;
+  /** Absent: no address for all sessions, and the default number of attempts. */
+  eventWebhooks?: { deployment: EventWebhookAddress | null; maxAttempts: number };
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): string | null;
   /** A run that the batch refers to, also by its session; null without a row. */

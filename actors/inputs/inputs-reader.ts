@@ -8,7 +8,7 @@ import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 
 interface ReaderDeps {
   runFacts: RunFactsReader;
-  settings: { coalesceMs: number; turnTimeoutMs: number };
+  settings: Pick<ActorInputs, 'coalesceMs' | 'turnTimeoutMs' | 'eventWebhooks'>;
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
   log: Log;
@@ -18,7 +18,8 @@ type Read = Omit<ActorInputs, keyof TransitionInputs>;
 
 /** Reads what the transitions of a batch need beside states and commands. Throws transient errors, to be read again. */
 export function inputsReader(deps: ReaderDeps): (commands: readonly SessionCommand[], states: ReadonlyMap<string, SessionState | null>) => Promise<Read> {
-  const { coalesceMs, turnTimeoutMs } = deps.settings;
+  const { coalesceMs, turnTimeoutMs, eventWebhooks } = deps.settings;
+  const settings = { coalesceMs, turnTimeoutMs, ...(eventWebhooks && { eventWebhooks }) };
   return async (commands, states) => {
     const greetings = new Map<string, string | null>();
     for (const command of commands) {
@@ -26,7 +27,7 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
       greetings.set(command.bundleHash, await greetingOf(command.bundleHash, deps));
     }
     const facts = await readRunFacts(deps.runFacts, commands, states);
-    return { coalesceMs, turnTimeoutMs, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts };
+    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts };
   };
 }
 

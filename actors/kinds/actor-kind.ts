@@ -41,6 +41,8 @@ export interface ActorKind<Plan> {
   /** Whether commands of this type go to it first. */
   receives?(command: SessionCommand): boolean;
   receive?(plan: Plan): void;
+  /** After each command, whose events are known. */
+  afterCommand?(plan: Plan): void;
   /** Ends what is in progress after a command that could not be applied. */
   fail?(plan: Plan): void;
 }

@@ -37,6 +37,8 @@ const createSession = z.object({
   allowGreeting: z.boolean(),
   /** Hash of the bundle that the session's turns run on. */
   bundleHash: z.string(),
+  /** Where its events are posted; null and absent: to the deployment's address, if there is one. */
+  eventWebhookUrl: z.string().nullable().optional(),
 });
 
 const postMessage = z.object({
@@ -169,6 +171,35 @@ const deliveryReported = z.object({
 /** The next round is due. */
 const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string() });
 
+/** Sets a session's event webhook. */
+const setEventWebhook = z.object({
+  ...header,
+  type: z.literal('event-webhook.set'),
+  /** Null: off. */
+  url: z.string().nullable(),
+  /** Of the next event to post; null: it stays, and is the next event's for a session that had none. */
+  fromOffset: z.number().nullable(),
+  bundleHash: z.string(),
+});
+
+/** Result of one round of an event webhook. */
+const eventWebhookReported = z.object({
+  ...header,
+  type: z.literal('event-webhook.reported'),
+  callId: z.string(),
+  /** `failed`: an attempt for the event at `nextOffset`. `postponed`: none was made for it. */
+  outcome: z.enum(['posted', 'failed', 'postponed']),
+  /** Every event of the round before it is posted. */
+  nextOffset: z.number(),
+  /** For people; null when posted. */
+  reason: z.string().nullable(),
+  /** Bounded; null for none. */
+  retryAfterMs: z.number().nullable(),
+});
+
+/** The next round after a pause is due. */
+const eventWebhookDue = z.object({ ...header, type: z.literal('event-webhook.due'), roundId: z.string() });
+
 /** No result for so long that the item may be lost with its stream. */
 const effectOverdue = z.object({
   ...header,
@@ -197,6 +228,9 @@ const anyCommand = z.discriminatedUnion('type', [
   toolCompleted,
   deliveryReported,
   deliveryDue,
+  setEventWebhook,
+  eventWebhookReported,
+  eventWebhookDue,
   effectOverdue,
   turnDeadline,
   runDeadline,
@@ -206,7 +240,14 @@ const anyCommand = z.discriminatedUnion('type', [
 export const sessionCommand = z.preprocess(withActorFields, anyCommand);
 export type SessionCommand = z.infer<typeof sessionCommand>;
 /** What workers report; all others are requests. */
-const results = ['call.completed', 'call.failed', 'tools.listed', 'tool.completed', 'delivery.reported'] as const satisfies SessionCommand['type'][];
+const results = [
+  'call.completed',
+  'call.failed',
+  'tools.listed',
+  'tool.completed',
+  'delivery.reported',
+  'event-webhook.reported',
+] as const satisfies SessionCommand['type'][];
 export type ResultType = (typeof results)[number];
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set(results);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;

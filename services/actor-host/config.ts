@@ -1,4 +1,5 @@
 import { agentConfigOf } from '#shared/config/agent-config.ts';
+import { eventWebhooksOf } from '#shared/config/event-webhook-settings.ts';
 import { natsConfigOf } from '#shared/config/nats-settings.ts';
 import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -26,6 +27,7 @@ export function parseConfig(environment: Environment) {
     maxTokens: data.ROUTER_MAX_TOKENS,
     providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+    eventWebhooks: eventWebhooksOf(data),
     sweep: { delayMs: data.STORE_GC_DELAY_SECONDS * 1_000, retentionMs: data.RUN_RETENTION_DAYS * DAY_MS },
   } as const;
 }

@@ -2,9 +2,10 @@ import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
+import type { EventWebhookAddress } from '#actors/inputs/actor-inputs.ts';
 import { inputsReader } from '#actors/inputs/inputs-reader.ts';
 import { RunFactsReader } from '#actors/inputs/run-facts.ts';
-import { RETRY_SUFFIX } from '#actors/kinds/delivery/actor.ts';
+import { RETRY_SUFFIX } from '#actors/kinds/delivery/rounds.ts';
 import { actorKinds } from '#actors/kinds/registry.ts';
 import { decodeSnapshot, MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import type { CommandCheck } from '#actors/runtime/apply/command-check.ts';
@@ -52,6 +53,8 @@ export interface ActorHostDeps {
     /** A message within this time of the previous one joins its turn. */
     coalesceMs: number;
     turnTimeoutMs: number;
+    /** Absent: no address for all sessions, and the default number of attempts. */
+    eventWebhooks?: { deployment: EventWebhookAddress | null; maxAttempts: number };
     /** How long the last host waits for turns in progress. With other hosts it releases its partitions at once. */
     drainTimeoutMs: number;
     /**

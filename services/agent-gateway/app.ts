@@ -19,6 +19,7 @@ import { unroutable } from './plugins/unroutable.ts';
 import { chatPage } from './routes/chat-page.ts';
 import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
 import { customers } from './routes/customers.ts';
+import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
 import { listSessions } from './routes/list-sessions.ts';
 import { login } from './routes/login.ts';
@@ -71,7 +72,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   boundBodies(app);
   acceptJsonOnly(app);
 
-  const commands = { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, isKnownSession };
+  const commands = { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, checkCallbackUrl, isKnownSession };
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const acceptance = new RunAcceptance({
@@ -89,7 +90,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
-    { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), toolEvents(commands)] },
+    { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },
     { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },

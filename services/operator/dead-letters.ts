@@ -1,7 +1,7 @@
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Kinds of dead letters: an inapplicable command, an undelivered delivery, a tool's item or a model call after its last try, an unusable usage record. */
-export const sources = ['command', 'delivery', 'tool', 'call', 'usage'] as const;
+/** Kinds of dead letters: an inapplicable command, an undelivered delivery, an event that its webhook did not take, a tool's item or a model call after its last try, an unusable usage record. */
+export const sources = ['command', 'delivery', 'event', 'tool', 'call', 'usage'] as const;
 export type Source = (typeof sources)[number];
 
 export interface DeadLetter {
@@ -9,7 +9,7 @@ export interface DeadLetter {
   source: Source;
   partition: number | null;
   reason: string;
-  /** The command, item or usage record as stored; empty for a delivery, which has its own row. */
+  /** The command, item or usage record as stored; of an event its place; empty for a delivery, which has its own row. */
   body: string;
   /** RFC 3339. */
   createdAt: string;

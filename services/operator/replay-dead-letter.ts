@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import type { CommandTags } from '#bus/command-tags.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
+import { deadEvent, EVENT_WORK_VERSION, type EventWork, replayOf } from '#bus/messages/event-delivery.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -23,7 +24,7 @@ export interface ReplayDeps {
 }
 
 /** `settled`: delivered meanwhile; only the dead letter was left to remove. */
-export type Replayed = { type: 'delivery'; effectId: string } | { type: 'command'; commandId: string } | { type: 'usage' } | { type: 'settled' };
+export type Replayed = { type: 'delivery' | 'event'; effectId: string } | { type: 'command'; commandId: string } | { type: 'usage' } | { type: 'settled' };
 
 const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: z.string() });
 
@@ -40,6 +41,8 @@ export async function replayDeadLetter(id: string, source: Source | null, deps: 
   switch (letter.source) {
     case 'delivery':
       return replayDelivery(letter, deps);
+    case 'event':
+      return replayEvent(letter, deps);
     case 'command':
       return replayCommand(letter, deps);
     case 'usage':
@@ -80,6 +83,39 @@ async function replayDelivery(letter: DeadLetter, { database, bus, clock }: Repl
   await bus.work.publish('delivery', effectId, JSON.stringify(item));
   await removeDeadLetter(database, letter);
   return { type: 'delivery', effectId };
+}
+
+/**
+ * One attempt, outside the order of its session's events; when it fails, the owner stores the dead letter again. Order: item, dead letter; at worst the event
+ * is posted twice, which receivers detect by session and offset.
+ */
+async function replayEvent(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+  const { sessionId, offset, url, bundleHash } = deadEvent.parse(jsonIn(letter.body));
+  if (url === '') throw new SwitchyardError('request.invalid', `the session ${sessionId} had no event webhook any more when its event was given up again`);
+  const { rows } = await database.query('select 1 as one from events where session_id = $1 and off = $2', [sessionId, offset]);
+  if (rows.length === 0) throw new SwitchyardError('request.not_found', `the event ${offset} of session ${sessionId} is deleted`);
+  const nowMs = clock.nowMs();
+  const effectId = replayOf(letter.id, ulid(nowMs));
+  const item: EventWork = {
+    v: EVENT_WORK_VERSION,
+    type: 'events',
+    effectId,
+    sessionId,
+    bundleHash,
+    url,
+    kinds: null,
+    fromOffset: offset,
+    toOffset: offset + 1,
+    attempts: 0,
+    waitingSinceMs: null,
+    deadlineAtMs: nowMs + REPLAY_DEADLINE_MS,
+    createdAtMs: nowMs,
+    republished: false,
+    traceparent: null,
+  };
+  await bus.work.publish('delivery', effectId, JSON.stringify(item));
+  await removeDeadLetter(database, letter);
+  return { type: 'event', effectId };
 }
 
 async function removeSettled(letter: DeadLetter, database: Database): Promise<Replayed> {

@@ -31,7 +31,7 @@ export interface OperatorDeps {
 /** The operator's command line. Actions throw a SwitchyardError with a message for people. */
 export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, environment, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Command line for operators of a running Switchyard.');
-  const deadLetters = program.command('dead-letters').description('commands, deliveries, calls and usage records that were given up');
+  const deadLetters = program.command('dead-letters').description('commands, deliveries, events, calls and usage records that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
 
   deadLetters
@@ -48,7 +48,7 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, e
 
   deadLetters
     .command('replay')
-    .description('repeats a delivery, a command or a usage record, and removes its dead letter')
+    .description('repeats a delivery, an event, a command or a usage record, and removes its dead letter')
     .argument('<id>', 'as the list names it')
     .addOption(bySource)
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
@@ -88,6 +88,7 @@ function limitOf(text: string): number {
 function resultLine(id: string, replayed: Replayed): string {
   switch (replayed.type) {
     case 'delivery':
+    case 'event':
       return `${id} is posted again, as ${replayed.effectId}.`;
     case 'command':
       return `${id} is appended to the command log again, as ${replayed.commandId}.`;

@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from 'node:path';
+import { eventWebhooksOf } from '#shared/config/event-webhook-settings.ts';
 import { mailConfigOf } from '#shared/config/mail-settings.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { settingsOf } from '#shared/config/setting-table.ts';
@@ -51,6 +52,7 @@ export function parseConfig(environment: Environment) {
       requireCallbackAllowlist: data.REQUIRE_CALLBACK_ALLOWLIST,
     },
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+    eventWebhooks: eventWebhooksOf(data),
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,

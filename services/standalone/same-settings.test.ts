@@ -37,6 +37,8 @@ const everythingSet = {
   AUTONOMOUS_MAX_TIMEOUT_SECONDS: '11',
   AUTONOMOUS_CALLBACK_MAX_RETRIES: '12',
   REQUIRE_CALLBACK_ALLOWLIST: 'true',
+  EVENT_WEBHOOK_URL: 'https://receiver.example/events',
+  EVENT_WEBHOOK_KINDS: 'assistant_message,tool',
   OUTBOUND_ALLOW_HOSTS: 'receiver.internal:8080',
   PUBLIC_BASE_URL: 'https://switchyard.example',
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '13',

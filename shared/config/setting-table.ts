@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { eventWebhookKinds, eventWebhookUrl } from './event-webhook-settings.ts';
 import { mailFrom, smtpUrl } from './mail-settings.ts';
 import { tracingSettings } from './tracing-settings.ts';
 
@@ -139,6 +140,8 @@ const settingTable = {
   AUTONOMOUS_MAX_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(600)),
   /** Tries of one delivery in all. */
   AUTONOMOUS_CALLBACK_MAX_RETRIES: read(['actor-host', 'effect-worker', 'standalone'], z.coerce.number().int().min(1).max(100).default(5)),
+  EVENT_WEBHOOK_URL: read(['actor-host', 'standalone'], eventWebhookUrl.optional()),
+  EVENT_WEBHOOK_KINDS: read(['actor-host', 'standalone'], eventWebhookKinds.optional()),
   REQUIRE_CALLBACK_ALLOWLIST: read(['agent-gateway', 'standalone'], z.stringbool().default(false)),
   /** Comma-separated host:port pairs; read by `parseAllowHosts`. */
   OUTBOUND_ALLOW_HOSTS: read(['agent-gateway', 'router-worker', 'effect-worker', 'standalone'], text),

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readEventsQuery } from '../contracts/agent/read-events.ts';
 import { listRunsQuery, triggerRequest } from '../contracts/agent/run.ts';
-import { createSessionRequest, patchSessionRequest, postEventRequest } from '../contracts/agent/session.ts';
+import { createSessionRequest, patchSessionRequest, postEventRequest, setEventWebhookRequest } from '../contracts/agent/session.ts';
 import { chatRequest } from '../contracts/router/chat-request.ts';
 import { offendingField } from '../contracts/router/offending-field.ts';
 import { issueSentence } from './issue-sentence.ts';
@@ -89,6 +89,7 @@ describe('a request that is refused', () => {
   describe.each([
     ['create-session', createSessionRequest],
     ['patch-session', patchSessionRequest],
+    ['event-webhook', setEventWebhookRequest],
     ['post-event', postEventRequest],
     ['read-events', readEventsQuery],
     ['trigger', triggerRequest],

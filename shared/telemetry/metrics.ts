@@ -129,6 +129,10 @@ export const metricTable = {
   callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were due and not posted, without using up an attempt.', {
     reason: ['silent', 'busy'],
   }),
+  eventAttempts: counter('switchyard_event_attempts_total', 'Posts of events to event webhooks.', { outcome: ['delivered', 'failed'] }),
+  eventsPostponed: counter('switchyard_events_postponed_total', 'Events that were due and not posted, without using up an attempt.', {
+    reason: ['silent', 'busy'],
+  }),
   toolCalls: counter('switchyard_tool_calls_total', 'Ended tool calls: a result, an error of the tool, or the reason why there is neither.', {
     outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
   }),
@@ -139,7 +143,7 @@ export const metricTable = {
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
   deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries, calls and usage records that were given up and kept for an operator.', {
-    source: ['command', 'delivery', 'tool', 'call', 'usage'],
+    source: ['command', 'delivery', 'event', 'tool', 'call', 'usage'],
   }),
   clockSkewSeconds: gauge('switchyard_clock_skew_seconds', 'Clock of this process minus the clock of the database.', {}),
   loopHeld: counter('switchyard_event_loop_held_total', 'Ticks of the event loop that took more than a second of CPU, by the work that took longest.', {

@@ -1,5 +1,5 @@
 import type { EffectRow } from '../../actors/effects/effect-row.ts';
-import { RETRY_SUFFIX } from '../../actors/kinds/delivery/actor.ts';
+import { RETRY_SUFFIX } from '../../actors/kinds/delivery/rounds.ts';
 import type { EffectStore } from '../../actors/store/port/effect-store.ts';
 import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
 import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';

@@ -3,7 +3,7 @@ import type { Bus } from '../../bus/bus.ts';
 import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
 import { startActorHost } from '../../services/actor-host/service.ts';
-import { deliveryItems } from '../../services/effect-worker/deliveries/deliver.ts';
+import { deliveryItems } from '../../services/effect-worker/deliveries/delivery-items.ts';
 import { Slots } from '../../services/effect-worker/tools/slots.ts';
 import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
 import { callItems } from '../../services/router-worker/call-items.ts';

@@ -7,6 +7,3 @@ export interface DeliveryState extends ActorState {
 }
 
 export const deliveryActor: ActorName<DeliveryState, DeliveryEvent> = { name: 'delivery' };
-
-/** Suffix of the timers that open another round. Stored. */
-export const RETRY_SUFFIX = '-due';

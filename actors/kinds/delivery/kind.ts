@@ -1,7 +1,7 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { ActorKind } from '../actor-kind.ts';
+import { endSession } from '../event-webhook/end-session.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
-import { sessionActor } from '../session/actor.ts';
 import { deliveryActor } from './actor.ts';
 import { eventOf, isDeliveryCommand } from './delivery-command.ts';
 import { deliveryMachine } from './machine.ts';
@@ -21,7 +21,7 @@ const handlers: Handlers<DeliveryActions> = {
     const { partition } = plan;
     plan.deliveryEnds.push({ partition, id, state: end.state });
     if (end.state === 'dead') plan.deadLetters.push({ partition, id, source: 'delivery', reason: end.reason ?? 'it failed too often', body: '' });
-    plan.send(sessionActor, { type: 'deliveries.settled' });
+    endSession(plan);
   },
 };
 

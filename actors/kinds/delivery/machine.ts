@@ -1,16 +1,6 @@
 import { assign, setup } from 'xstate';
-import { RETRY_SUFFIX } from './actor.ts';
+import { overdueKeyOf, pauseMs, RETRY_SUFFIX, ROUND_GRACE_MS, ROUND_MS } from './rounds.ts';
 import type { DeliveryActions, DeliveryContext, DeliveryEvent } from './types.ts';
-
-/** A later round is skipped, and its timer opens another. Longer than the queueing delay under load. */
-const ROUND_MS = 120_000;
-/** For a round begun just before its deadline. */
-const ROUND_GRACE_MS = 30_000;
-/** Doubled after each failure. */
-const BACK_OFF_FIRST_MS = 1_000;
-const BACK_OFF_LONGEST_MS = 60_000;
-/** Fraction of the pause, up or down: spreads simultaneous failures. */
-const JITTER = 0.2;
 
 const deliverySetup = setup({
   types: { context: {} as DeliveryContext, events: {} as DeliveryEvent },
@@ -111,14 +101,3 @@ export const deliveryMachine = deliverySetup.createMachine({
 });
 
 type Args<Type extends DeliveryEvent['type'] = DeliveryEvent['type']> = { context: DeliveryContext; event: Extract<DeliveryEvent, { type: Type }> };
-
-function pauseMs({ attempts, retryAfterMs, chance }: Args<'round.failed'>['event']): number {
-  const backOff = Math.min(BACK_OFF_FIRST_MS * 2 ** Math.max(0, attempts - 1), BACK_OFF_LONGEST_MS);
-  const spread = backOff * (1 + JITTER * (2 * chance - 1));
-  return Math.round(Math.max(spread, retryAfterMs ?? 0));
-}
-
-/** Key of the timer for a round without a report. */
-function overdueKeyOf(roundId: string): string {
-  return `${roundId}-overdue`;
-}

@@ -3,6 +3,7 @@ import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { StepMessage } from '../../tool-loop/types.ts';
 import type { ActorKind, ActorTransition } from '../actor-kind.ts';
+import { endSession } from '../event-webhook/end-session.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
 import { type RunState, runActor } from './actor.ts';
@@ -72,7 +73,7 @@ function afterTransition(plan: Plan, { event, state, isDone, hasActions }: Actor
   if (!isDone) return;
   plan.end(runActor);
   plan.send(sessionActor, { type: 'run.settled', runId });
-  if (factsOf(plan, runId).callbackUrl === null) plan.send(sessionActor, { type: 'deliveries.settled' });
+  if (factsOf(plan, runId).callbackUrl === null) endSession(plan);
 }
 
 function isResult(event: RunEvent): boolean {

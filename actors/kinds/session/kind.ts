@@ -2,6 +2,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { initialTransition } from '../../runtime/apply/transition.ts';
 import type { ActorKind, ActorState } from '../actor-kind.ts';
+import { eventWebhookActor } from '../event-webhook/actor.ts';
 import type { Handlers, Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
@@ -89,6 +90,7 @@ function unchanged(state: ActorState): ActorState {
 function erase(plan: Plan): void {
   const { record } = plan;
   if (record === null) return;
+  plan.send(eventWebhookActor, { type: 'session.erased' });
   plan.erase({ ...record, title: null, metadata: {}, labels: [], updated_at: plan.at }, { [sessionActor.name]: { ...absent, value: 'deleted' } });
 }
 

@@ -14,6 +14,7 @@ export function applyCommand<Inputs extends TransitionInputs>(scope: PlanScope<I
     kind.receive?.(plan);
     break;
   }
+  for (const kind of kinds.values()) kind.afterCommand?.(plan);
   earlier.merge(plan);
   return plan.reply;
 }
@@ -22,5 +23,6 @@ export function applyCommand<Inputs extends TransitionInputs>(scope: PlanScope<I
 export function failActors<Inputs extends TransitionInputs>(scope: PlanScope<Inputs>): void {
   const plan = new CommandPlan(scope);
   for (const kind of scope.kinds.values()) kind.fail?.(plan);
+  for (const kind of scope.kinds.values()) kind.afterCommand?.(plan);
   scope.earlier.merge(plan);
 }

@@ -117,6 +117,11 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     return { partition, sessionId, customerId: record.customer_id, createdAt: record.created_at, labels };
   }
 
+  /** Whether this command has created the session. */
+  get isNew(): boolean {
+    return this.#before === null && this.record !== null;
+  }
+
   /** Offset of the session's last event; -1 before the first. */
   get lastOffset(): number {
     return this.#head - 1;

@@ -122,7 +122,7 @@ export interface DeliveryEnd {
 export interface DeadLetter {
   partition: number;
   id: string;
-  source: 'command' | 'delivery';
+  source: 'command' | 'delivery' | 'event';
   reason: string;
   body: string;
 }

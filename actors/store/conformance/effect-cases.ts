@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RETRY_SUFFIX } from '../../kinds/delivery/actor.ts';
+import { RETRY_SUFFIX } from '../../kinds/delivery/rounds.ts';
 import { AT_MS, arm, callOf, close, commit, deliveryOf, open, planOf, roundOf } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
 

@@ -1,6 +1,6 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
-import { RETRY_SUFFIX } from '../../kinds/delivery/actor.ts';
+import { RETRY_SUFFIX } from '../../kinds/delivery/rounds.ts';
 import type { EffectStore } from '../port/effect-store.ts';
 
 export function effectRows(database: Queryable): EffectStore {

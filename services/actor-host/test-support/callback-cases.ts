@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RETRY_SUFFIX } from '#actors/kinds/delivery/actor.ts';
+import { RETRY_SUFFIX } from '#actors/kinds/delivery/rounds.ts';
 import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';

@@ -13,6 +13,7 @@ import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import type { ProcessedCommands } from '../processed-commands.ts';
+import { type CheckUrl, checkEventWebhookUrl } from './event-webhook.ts';
 import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
 import { newSessionIds } from './new-session-ids.ts';
 import { checkedSessionId } from './session-id.ts';
@@ -25,6 +26,7 @@ export interface SessionsDeps {
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
+  checkCallbackUrl: CheckUrl;
   /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
 }
@@ -34,7 +36,7 @@ export interface SessionsDeps {
  * with the record. DELETE /sessions/:session_id: 204 once deleted, 404 afterwards, unless the key repeats.
  */
 export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
-  const { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, isKnownSession } = deps;
+  const { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, checkCallbackUrl, isKnownSession } = deps;
   const params = z.object({ session_id: z.string() });
   // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
@@ -42,7 +44,8 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
 
   return async (app) => {
     app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
-      const { customer_id, title, metadata, labels, mode, allow_greeting } = request.body;
+      const { customer_id, title, metadata, labels, mode, allow_greeting, event_webhook_url: eventWebhookUrl } = request.body;
+      if (eventWebhookUrl != null) checkEventWebhookUrl(checkCallbackUrl, eventWebhookUrl, 'event_webhook_url');
       const key = idempotencyKeyOf(request.headers);
       const { sessionId, guestId } = newSessionIds(agent.id, key);
       const command: CommandOf<'session.create'> = {
@@ -61,6 +64,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
         labels,
         allowGreeting: request.query.allow_greeting ?? allow_greeting,
         bundleHash: agent.bundleHash,
+        ...(eventWebhookUrl != null && { eventWebhookUrl }),
       };
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be created in time');

@@ -118,6 +118,11 @@ export class OwnerDouble {
       await this.#store(next, []);
       return { ok: true, value: { session: next } };
     }
+    if (record !== undefined && command.type === 'event-webhook.set') {
+      const { url, fromOffset } = command;
+      if ((fromOffset ?? 0) > record.last_offset + 1) return { ok: false, code: 'request.invalid', message: 'beyond the log' };
+      return { ok: true, value: { event_webhook: { url, from_offset: fromOffset ?? record.last_offset + 1 } } };
+    }
     if (record === undefined || (command.type !== 'message.post' && command.type !== 'tool-event.post'))
       return { ok: false, code: 'session.not_found', message: 'there is no such session' };
     const event: ConversationEvent = {

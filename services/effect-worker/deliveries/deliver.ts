@@ -1,8 +1,7 @@
-import { DELIVERY_WORK_VERSION, type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
-import type { LeaseTimes } from '#bus/renew-lease.ts';
-import type { ItemKind, ResultCommand } from '#services/work/item-kind.ts';
+import type { DeliveryWork } from '#bus/messages/delivery.ts';
+import type { ResultCommand } from '#services/work/item-kind.ts';
 import { itemSpan } from '#services/work/item-span.ts';
-import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
+import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
@@ -14,14 +13,13 @@ import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';
-import { effectIds } from '../effect-ids.ts';
-import { parsedItem } from '../parsed-item.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
-import { type Attempt, postCallback } from './post-callback.ts';
-import { type PostResult, UNCHECKED } from './receiver-breaker.ts';
-import { type Receiver, Receivers } from './receivers.ts';
+import { postCallback } from './post-callback.ts';
+import type { Attempt } from './post-once.ts';
+import { UNCHECKED } from './receiver-breaker.ts';
+import { leaveBreaker, type Receiver, type Receivers } from './receivers.ts';
 
-/** What posting a callback needs. */
+/** What posting needs. */
 export interface DeliverDeps {
   database: Database;
   bundles: BundleCache;
@@ -33,12 +31,10 @@ export interface DeliverDeps {
   log: Log;
   metrics: Metrics;
   tracing: Tracing;
-  concurrency: number;
-  lease: LeaseTimes;
 }
 
 /** What the owner gets. */
-type DeliveryReport = Extract<ResultCommand, { type: 'delivery.reported' }>;
+export type DeliveryReport = Extract<ResultCommand, { type: 'delivery.reported' }>;
 
 interface Deps extends DeliverDeps {
   receivers: Receivers;
@@ -50,36 +46,8 @@ const BUSY_MS = 1_000;
 /** Jitter of pauses, so that postponed deliveries do not return together. */
 const SPREAD_MS = 4_000;
 
-/** Callback deliveries: one item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
-export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork, DeliveryReport> {
-  const deps = { ...given, receivers: new Receivers(given.clock) };
-  const { concurrency, lease, clock } = given;
-  return {
-    name: 'delivery',
-    concurrency,
-    lease,
-    bodyBytes: null,
-    newestVersion: DELIVERY_WORK_VERSION,
-    // A replayed dead letter has none.
-    needsEffectRow: false,
-    // Its owner stores the letter, in the commit that ends the delivery.
-    deadLetters: null,
-    writesOwnLine: false,
-    storesCancelled: false,
-    endReasons: itemEndReasons,
-    parse: (body) => parsedItem(deliveryWork, body),
-    header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),
-    ids: effectIds,
-    remainingMs: ({ deadlineAtMs }) => deadlineAtMs - clock.nowMs(),
-    // Not `watch`: a counted attempt is always made.
-    execute: (work, running) => deliver(work, running, deps),
-    // Past its deadline: the timer that the round's commit stored starts another round.
-    refuse: async (work, refusal, running) => (refusal.why === 'given-up' ? giveUp(work, refusal.reason, running, deps) : null),
-    commandOf: (_, report) => report,
-  };
-}
-
-async function deliver(work: DeliveryWork, running: RunningItem, deps: Deps): Promise<DeliveryReport> {
+/** One item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
+export async function deliver(work: DeliveryWork, running: RunningItem, deps: Deps): Promise<DeliveryReport> {
   const { deliveryId } = work;
   const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), running.signal); // no fail point: reads
   if (found === null || found.state !== 'open') return finalReportOf(deliveryId, found, '');
@@ -92,16 +60,13 @@ async function deliver(work: DeliveryWork, running: RunningItem, deps: Deps): Pr
 async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, running: RunningItem, deps: Deps): Promise<DeliveryReport> {
   const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
-  let result: PostResult = 'unknown';
+  let outcome: Attempt | null = null;
   try {
-    const { report, outcome } = await attemptOnce(work, found, running, deps); // no fail point: inside
-    if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
-    return report;
+    const attempted = await attemptOnce(work, found, running, deps); // no fail point: inside
+    outcome = attempted.outcome;
+    return attempted.report;
   } finally {
-    const change = receiver.breaker.leave(result, pass);
-    if (change === 'opened')
-      deps.log.warn({ receiver: receiver.name }, 'the circuit breaker of a callback receiver is open: its callbacks wait until it responds');
-    if (change === 'closed') deps.log.info({ receiver: receiver.name }, 'the circuit breaker of a callback receiver is closed: it responds again');
+    leaveBreaker(receiver, pass, outcome, deps.log);
   }
 }
 
@@ -186,7 +151,8 @@ async function usedUp(deliveryId: string, running: RunningItem, { database }: De
   return { report: finalReportOf(deliveryId, found, 'all attempts are used up; the outcome of the last one is unknown'), outcome: null };
 }
 
-async function giveUp({ deliveryId }: DeliveryWork, reason: string, running: RunningItem, { database }: DeliverDeps): Promise<DeliveryReport> {
+/** Of an item that was given up. */
+export async function giveUp({ deliveryId }: DeliveryWork, reason: string, running: RunningItem, { database }: DeliverDeps): Promise<DeliveryReport> {
   return finalReportOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), running.leaseLost), reason); // no fail point: reads
 }
 

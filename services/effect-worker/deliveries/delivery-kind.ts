@@ -1,12 +1,12 @@
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { EffectKindDeps, EffectKindRow } from '../effect-kind.ts';
-import { deliveryItems } from './deliver.ts';
+import { deliveryItems } from './delivery-items.ts';
 
 const CONCURRENCY = 256;
 /** Of one attempt. */
 const TIMEOUT_MS = 10_000;
 
-/** Posts callbacks. */
+/** Posts callbacks, and events of sessions with an event webhook. */
 export const deliveryKind = {
   name: 'delivery',
   async open({ timeouts, concurrency, maxDeliveryAttempts: maxAttempts, ...deps }: EffectKindDeps) {

@@ -149,7 +149,11 @@ export class WorkerDeployment {
   }
 
   /** Waits for the report of an effect. */
-  async reportOf<Type extends 'tool.completed' | 'tools.listed' | 'delivery.reported'>(type: Type, effectId: string, wait = WAIT): Promise<CommandOf<Type>> {
+  async reportOf<Type extends 'tool.completed' | 'tools.listed' | 'delivery.reported' | 'event-webhook.reported'>(
+    type: Type,
+    effectId: string,
+    wait = WAIT,
+  ): Promise<CommandOf<Type>> {
     return vi.waitFor(() => {
       const found = this.commands.find((command) => command.commandId === effectId);
       if (found === undefined || !isOf(found, type)) throw new Error(`no ${type} of ${effectId} yet`);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createCustomerRequest, listCustomersQuery, patchCustomerRequest } from './customer.ts';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
-import { createSessionRequest, listSessionsQuery, patchSessionRequest, postEventRequest } from './session.ts';
+import { createSessionRequest, listSessionsQuery, patchSessionRequest, postEventRequest, setEventWebhookRequest } from './session.ts';
 import { toolEventRequest } from './tool-event.ts';
 import { putValueRequest } from './variable.ts';
 
@@ -18,6 +18,7 @@ function casesOf(folder: 'valid' | 'invalid', name: string) {
 describe.each([
   ['create-session', createSessionRequest],
   ['patch-session', patchSessionRequest],
+  ['event-webhook', setEventWebhookRequest],
   ['post-event', postEventRequest],
   ['tool-event', toolEventRequest],
   ['read-events', readEventsQuery],

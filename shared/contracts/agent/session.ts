@@ -7,6 +7,7 @@ const label = z.string().max(128);
 const mode = z.enum(['auto', 'manual']);
 
 export const MAX_LABELS = 100;
+const MAX_URL_CHARACTERS = 2_048;
 
 // Also a text of the database, which can't hold NUL, and a field of log lines.
 const customer = z.string().regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character');
@@ -20,6 +21,8 @@ export const createSessionRequest = z.object({
   labels: z.array(label).max(MAX_LABELS).default([]),
   allow_greeting: z.boolean().default(true),
   mode: mode.default('auto'),
+  /** Where the session's events are posted; null: as without it. */
+  event_webhook_url: z.string().min(1).max(MAX_URL_CHARACTERS).nullish(),
 });
 
 /** Reports an unknown field under its own path; `z.never()` reports the object's. */
@@ -64,6 +67,16 @@ export const listSessionsQuery = z.object({
   /** `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),
 });
+
+/** Body of PUT /sessions/{id}/event_webhook. */
+export const setEventWebhookRequest = z
+  .object({
+    /** Null: nothing is posted any more. */
+    url: z.string().min(1).max(MAX_URL_CHARACTERS).nullable(),
+    /** Of the first event to post; absent: where the webhook is, and the end of the log for a session without one. */
+    from_offset: z.int().min(0).nullish(),
+  })
+  .catchall(unknownField);
 
 export interface SessionRecord {
   id: string;
