@@ -13,6 +13,13 @@ export const TOOLS = [
 
 type Posted = Parameters<GuardedPoster['post']>[0];
 
+/** Notified of each event that a receiver gets, and whether it is accepted. */
+export interface PostedEventWatch {
+  /** Offsets, by session. */
+  readonly accepted: ReadonlyMap<string, ReadonlySet<number>>;
+  posted(sessionId: string, body: string, isAccepted: boolean): void;
+}
+
 /** Notified of each request of a worker to a model, tool or receiver. */
 export interface EnvironmentWatch {
   begun(process: Process, effectId: string): void;
@@ -27,12 +34,15 @@ export class Environment {
   /** How often a tool call took effect, by `run number`. */
   readonly toolEffects = new Map<string, number>();
   readonly posts: { deliveryId: string; body: string }[] = [];
+  /** Of event webhooks. */
+  readonly events: PostedEventWatch;
   /** From now on every request succeeds, and at once. */
   isFaultFree = false;
 
-  constructor(scheduler: Scheduler, watch: EnvironmentWatch) {
+  constructor(scheduler: Scheduler, watch: EnvironmentWatch, events: PostedEventWatch) {
     this.#scheduler = scheduler;
     this.#watch = watch;
+    this.events = events;
   }
 
   async callModel(process: Process, { call, signal }: Execution): Promise<CallResult> {
@@ -87,11 +97,15 @@ export class Environment {
   posterOf(process: Process): Pick<GuardedPoster, 'post'> {
     const lost = () => new SwitchyardError('outbound.failed', 'no answer', { details: { reason: 'no_answer' } });
     return {
-      post: ({ headers, body, signal }: Posted) => {
-        const deliveryId = `${(headers as Record<string, string>)['x-run-id']}-callback`;
+      post: ({ headers: given, body, signal }: Posted) => {
+        const headers = given as Record<string, string>;
+        const text = Buffer.from(body as Uint8Array).toString('utf8');
         const answer = this.#scheduler.park<{ status: number; retryAfterMs: null }>(process, 'post', lost, () => {
-          this.posts.push({ deliveryId, body: Buffer.from(body as Uint8Array).toString('utf8') });
-          return { status: this.isFaultFree || !this.#scheduler.chance.oneIn(4) ? 204 : 503, retryAfterMs: null };
+          const isAccepted = this.isFaultFree || !this.#scheduler.chance.oneIn(4);
+          const sessionId = headers['x-session-id'];
+          if (sessionId === undefined) this.posts.push({ deliveryId: `${headers['x-run-id']}-callback`, body: text });
+          else this.events.posted(sessionId, text, isAccepted);
+          return { status: isAccepted ? 204 : 503, retryAfterMs: null };
         });
         return signal === undefined ? answer : orAborted(signal, answer);
       },

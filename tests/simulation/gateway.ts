@@ -44,7 +44,8 @@ export class Gateway {
 
   /** Creates all sessions but the last, which a later command may create. */
   open(): void {
-    for (let session = 1; session < SESSIONS; session += 1) this.#send({ ...create(`ses_${session}`), commandId: this.#next('create') });
+    for (let session = 1; session < SESSIONS; session += 1)
+      this.#send({ ...create(`ses_${session}`), commandId: this.#next('create'), ...eventWebhookOf(session) });
   }
 
   /** Sends one random request. */
@@ -179,6 +180,11 @@ export class Gateway {
     this.#numbers += 1;
     return `${what}_${this.#numbers}`;
   }
+}
+
+/** One of the sessions has an event webhook of its own. */
+function eventWebhookOf(session: number): { eventWebhookUrl?: string } {
+  return session === 1 ? { eventWebhookUrl: 'https://example.com/own-events' } : {};
 }
 
 /** A session of another partition. */

@@ -54,6 +54,15 @@ function ofWorkers(tables: ModelTables, nowMs: () => number): Record<string, Exe
       for (const row of rows) row['attempts'] = (row['attempts'] as number) + 1;
       return rows.map((row) => read(row, ['attempts']));
     },
+    effect_worker_events: ([session, from, to, kinds, limit]) => {
+      const rows = [...(tables.events.get(session as string)?.values() ?? [])].filter((row) => {
+        const off = row['off'] as number;
+        return off >= (from as number) && off < (to as number) && (kinds === null || (kinds as string[]).includes(row['kind'] as string));
+      });
+      // Small: the limit of bytes is never reached.
+      const inOrder = rows.sort((left, right) => (left['off'] as number) - (right['off'] as number)).slice(0, limit as number);
+      return inOrder.map((row) => ({ off: row['off'], body: row['body'] }));
+    },
     effect_worker_claim: ([id]) => {
       if (tables.claims.has(id as string)) return [];
       tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()) });

@@ -60,6 +60,22 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: "throw new TypeError('what is this?');",
     },
   },
+  {
+    name: 'an event posted out of order',
+    patch: {
+      file: 'services/effect-worker/deliveries/post-events.ts',
+      find: 'for (const { offset, text } of page) {',
+      replace: 'for (const { offset, text } of page.toReversed()) {',
+    },
+  },
+  {
+    name: 'a cursor that jumps',
+    patch: {
+      file: 'actors/kinds/event-webhook/machine.ts',
+      find: 'return Math.min(Math.max(nextOffset, cursor), scene.head);',
+      replace: 'return Math.max(nextOffset, cursor, scene.head);',
+    },
+  },
   { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 

@@ -34,6 +34,8 @@ const MAX_ATTEMPTS = 3;
 const CONCURRENCY = 4;
 const BODY_BYTES = 1_000_000;
 
+const EVENT_URL = 'https://example.com/events';
+
 /** Dependencies of a process. */
 export interface Footing {
   process: Process;
@@ -44,14 +46,17 @@ export interface Footing {
   database: Database;
   clock: Clock;
   environment: Environment;
+  /** The events of all sessions are posted. */
+  hasEventWebhook: boolean;
 }
 
 /** An actor host, wired as in its service. */
-export function hostOn({ process, bus, store, clock }: Footing): Promise<{ stop(): Promise<void> }> {
+export function hostOn({ process, bus, store, clock, hasEventWebhook }: Footing): Promise<{ stop(): Promise<void> }> {
   return startActorHost({
     config: {
       ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false },
       ...{ maxTokens: 1_000, providerOrder: [], modelKey: 'sha256:none' },
+      eventWebhooks: { deployment: hasEventWebhook ? { url: EVENT_URL, kinds: null } : null, maxAttempts: MAX_ATTEMPTS },
       ...{ hostId: process.id, times: TIMES, purgeEveryMs: PURGE_EVERY_MS },
     },
     // The simulation does not distinguish gateways from workers.

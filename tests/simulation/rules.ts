@@ -1,5 +1,6 @@
 import type { SessionCommand } from '../../bus/messages/session.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import { checkEvents } from './event-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
@@ -17,6 +18,7 @@ export function checkRules(simulation: Simulation): void {
   checkRuns(simulation);
   checkCallbacks(simulation);
   checkTools(simulation);
+  checkEvents(simulation);
   checkEffects(simulation, logs);
   checkNothingLeft(simulation);
 }

@@ -6,6 +6,7 @@ import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
 import { Environment, TOOLS } from './environment.ts';
+import { EventWatch } from './event-rules.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
 import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
@@ -67,7 +68,7 @@ export class Simulation {
     this.#database = new ModelDatabase(this.model.tables, this.model.nowMs);
     this.watch = new Watch(this.scheduler, this.model.tables);
     this.broker = new ModelBroker(this.scheduler, this.watch);
-    this.environment = new Environment(this.scheduler, this.watch);
+    this.environment = new Environment(this.scheduler, this.watch, new EventWatch(this.model.tables, this.watch));
     const process = this.scheduler.process('gateway', 'gateway');
     this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
   }
@@ -203,7 +204,7 @@ export class Simulation {
     // Also that of a delivery that has settled meanwhile: its round is opened, and ended at once.
     for (const { key } of tables.timers.values()) if ((key as string).endsWith('-due')) found.push(`timer ${key}`);
     for (const { id, snapshot } of tables.sessions.values()) {
-      if (!/^\{"v":\d+,"session":\{"value":"(idle|deleted)"/.test(snapshot as string)) found.push(`session ${id} is busy`);
+      if (!/"session":\{"value":"(idle|deleted)"/.test(snapshot as string)) found.push(`session ${id} is busy`);
     }
     const running = new Set(this.hosts.map(({ process }) => process.id));
     for (const part of tables.parts.values()) {
@@ -240,7 +241,15 @@ export class Simulation {
     const clock = { nowMs: () => this.scheduler.nowMs + process.skewMs };
     const given = process.role === 'worker' ? (this.#options.busOfWorker?.(bus) ?? bus) : bus;
     const store = modelStore(this.model, this.#requestOf(process));
-    return { process, bus: given, store, database: this.#databaseOf(process), clock, environment: this.environment };
+    return {
+      process,
+      bus: given,
+      store,
+      database: this.#databaseOf(process),
+      clock,
+      environment: this.environment,
+      hasEventWebhook: hasEventWebhook(this.#options.seed),
+    };
   }
 
   #busOf(process: Process): Bus {
@@ -292,6 +301,11 @@ export class Simulation {
     this.#numbers += 1;
     return `${what}-${this.#numbers}`;
   }
+}
+
+/** Of some schedules: the events of all sessions are posted. */
+function hasEventWebhook(seed: number): boolean {
+  return seed % 4 === 0;
 }
 
 function databaseLost(): Error {

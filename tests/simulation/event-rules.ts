@@ -1,0 +1,54 @@
+import type { PostedEventWatch } from './environment.ts';
+import type { ModelTables } from './model-rows.ts';
+import type { Simulation } from './simulation.ts';
+import type { Watch } from './watch.ts';
+
+/**
+ * Checks each event at the moment in which its receiver gets it: with the bytes of the log, and only after every event before it was accepted or has become a
+ * dead letter. Repeats are allowed.
+ */
+export class EventWatch implements PostedEventWatch {
+  readonly #tables: ModelTables;
+  readonly #watch: Watch;
+  /** Accepted offsets, by session. */
+  readonly accepted = new Map<string, Set<number>>();
+
+  constructor(tables: ModelTables, watch: Watch) {
+    this.#tables = tables;
+    this.#watch = watch;
+  }
+
+  posted(sessionId: string, body: string, isAccepted: boolean): void {
+    const { offset } = JSON.parse(body) as { offset: number };
+    const log = this.#tables.events.get(sessionId);
+    const isDeleted = this.#tables.sessions.get(sessionId)?.['deleted_at'] != null;
+    if (!isDeleted && log?.get(offset)?.['body'] !== body)
+      this.#watch.breach('event', `${offset} of ${sessionId} was posted with other bytes than the log has`);
+    const accepted = this.accepted.get(sessionId) ?? new Set<number>();
+    this.accepted.set(sessionId, accepted);
+    for (const before of log?.keys() ?? []) {
+      if (before < offset && !accepted.has(before) && !isDead(this.#tables, sessionId, before))
+        this.#watch.breach('event', `${offset} of ${sessionId} was posted before ${before}`);
+    }
+    if (isAccepted) accepted.add(offset);
+  }
+}
+
+/** Each event of a session with an event webhook was accepted or is a dead letter, and its cursor is at the end of the log. */
+export function checkEvents({ watch, model: { tables }, environment }: Simulation): void {
+  for (const [id, { snapshot, deleted_at: deletedAt, head }] of tables.sessions) {
+    const { eventWebhook } = JSON.parse(snapshot as string) as { eventWebhook: { value: string; context: { cursor: number } } | null };
+    if (eventWebhook === null || deletedAt != null) continue;
+    const { value, context } = eventWebhook;
+    if (value !== 'idle' || context.cursor !== head) watch.breach('event', `the webhook of ${id} is ${value} at ${context.cursor} of ${head}`);
+    for (const offset of tables.events.get(id)?.keys() ?? []) {
+      if (environment.events.accepted.get(id)?.has(offset) !== true && !isDead(tables, id, offset)) watch.breach('event', `${offset} of ${id} was left out`);
+    }
+  }
+  const letters = tables.deadLetters.filter(({ source }) => source === 'event').map(({ id }) => id);
+  if (new Set(letters).size !== letters.length) watch.breach('once', `a dead letter stands twice: ${letters.join(', ')}`);
+}
+
+function isDead({ deadLetters }: ModelTables, sessionId: string, offset: number): boolean {
+  return deadLetters.some(({ source, id }) => source === 'event' && id === `${sessionId}-event-${offset}`);
+}
