@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** The newest version that this release reads and writes. */
-export const DELIVERY_WORK_VERSION = 1;
+const DELIVERY_WORK_VERSION = 1;
 
 /** One round of a delivery, on `work.delivery`; its message id is the effect's id. Address, body and tries are in the row of `deliveries`. */
 export const deliveryWork = z.object({

@@ -14,7 +14,7 @@ interface PendingCallbacks {
   inFlight: number;
 }
 
-/** Logs the number and the receivers of callbacks that no other host takes over. */
+/** Logs the number and the receivers of callbacks and rounds of events that no other host takes over. */
 export async function logPendingCallbacks(
   { waiting, inFlight }: PendingCallbacks,
   { effects, log }: { effects: Pick<EffectStore, 'pendingReceivers'>; log: Log },
@@ -22,7 +22,10 @@ export async function logPendingCallbacks(
   if (waiting + inFlight === 0) return;
   const none = (): string[] => [];
   const receivers = await within(RECEIVERS_WITHIN_MS, receiversOf(effects).catch(none), none);
-  log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are pending: they are posted after the next start with this database');
+  log.warn(
+    { callbacks: waiting + inFlight, in_flight: inFlight, receivers },
+    'callbacks and events are pending: they are posted after the next start with this database',
+  );
 }
 
 /** Hosts only: a path or query may hold a secret. */

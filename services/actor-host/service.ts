@@ -149,15 +149,16 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
       await within(Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS), announced, () => {});
-      // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
+      // Callbacks and events with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingRetries(limitAtMs);
-      if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due before the drain ends');
+      if (!host.hasPeers && retries.due > 0)
+        log.info({ callbacks: retries.due }, 'the stop waits for callbacks and events whose retry is due before the drain ends');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingRetries(limitAtMs).due > 0;
       while (!host.hasPeers && (isAwaited() || host.mayInherit) && clock.nowMs() < limitAtMs)
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
         await queueWatch.stop();
-        const left = { waiting: timers.waitingRetries(limitAtMs).all, inFlight: outbox.openOf('delivery') };
+        const left = { waiting: timers.waitingRetries(limitAtMs).all, inFlight: outbox.openOf('delivery') + outbox.openOf('event-delivery') };
         // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logPendingCallbacks(left, { effects: store.effects, log });
         await purging.stop();

@@ -126,7 +126,7 @@ describe('stopping while a callback waits for its retry', () => {
     const line = standalone
       .output()
       .split('\n')
-      .find((each) => each.includes('callbacks are pending'));
+      .find((each) => each.includes('callbacks and events are pending'));
     expect(line, standalone.output()).toBeDefined();
     expect(JSON.parse(String(line))).toMatchObject({ level: 'warn', callbacks: 1, receivers: [receiver.host] });
     expect(line).not.toContain(new URL(callback.url).pathname);
@@ -146,6 +146,6 @@ describe('stopping while a callback waits for its retry', () => {
     const attempts = callback.received.map(({ headers }) => headers['x-switchyard-attempt']);
     expect(attempts).toEqual(attempts.map((_, index) => String(index + 1)));
     expect(attempts.length, next.output()).toBeGreaterThan(1);
-    expect(next.output()).not.toContain('callbacks are pending');
+    expect(next.output()).not.toContain('callbacks and events are pending');
   });
 });

@@ -60,7 +60,11 @@ export function effectsOf(tables: ModelTables): Executed<EffectStore> {
       const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');
       const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith(RETRY_SUFFIX));
       const ids = [...rounds.map((row) => row['turn_id']), ...retries.map((row) => (jsonOf(row['command']) as { deliveryId: string }).deliveryId)];
-      return [...new Set(ids.flatMap((id) => tables.deliveries.get(id as string) ?? []).map((row) => row['url'] as string))].slice(0, limit);
+      const callbacks = ids.flatMap((id) => tables.deliveries.get(id as string) ?? []).map((row) => row['url'] as string);
+      const waiting = retries.map((row) => (jsonOf(row['command']) as { roundId?: string }).roundId);
+      const isPending = ({ id, state, kind }: Row) => kind === 'event-delivery' && (state === 'open' || waiting.includes(id as string));
+      const events = [...tables.effects.values()].flat().filter(isPending);
+      return [...new Set([...callbacks, ...events.map((row) => (jsonOf(row['inputs']) as { url: string }).url)])].slice(0, limit);
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { CommandOf, ResultType, SessionCommand } from '#bus/messages/session.ts';
 import { effects } from '../../effects/registry.ts';
+import { awaitsEvents } from '../event-webhook/end-session.ts';
 import type { Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { scopeOf } from '../run/scope-of.ts';
@@ -19,7 +20,8 @@ export function eventOf(plan: Plan): SessionEvent | null {
     case 'session.patch':
       return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
     case 'session.delete':
-      return { type: command.type, unlessBusy: command.unlessBusy ?? false };
+      // A sweep leaves a session whose events are still being posted.
+      return command.unlessBusy === true && awaitsEvents(plan) ? null : { type: command.type, unlessBusy: command.unlessBusy ?? false };
     case 'message.post':
     case 'tool-event.post':
       return { type: 'event.post', post: postedEvent(command), atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };

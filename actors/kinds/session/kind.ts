@@ -3,6 +3,7 @@ import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { initialTransition } from '../../runtime/apply/transition.ts';
 import type { ActorKind, ActorState } from '../actor-kind.ts';
 import { eventWebhookActor } from '../event-webhook/actor.ts';
+import { endSession } from '../event-webhook/end-session.ts';
 import type { Handlers, Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
@@ -39,6 +40,7 @@ const handlers: Handlers<SessionActions> = {
   notifyRun: (plan, { event }) => plan.send(runActor, { ...event, atMs: plan.atMs }),
   awaitRun: (plan, { runId }) => awaitRun(plan, runId),
   failRuns: (plan, { runIds, error }) => failUnstarted(plan, runIds, error),
+  endSession,
   erase,
   reply: (plan, params) => {
     const value = params.with === 'session' ? { session: plan.record } : params.with === 'posted-event' ? { event: plan.posted } : {};

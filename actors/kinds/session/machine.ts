@@ -29,7 +29,7 @@ export const SESSION_MACHINE_VERSION = 3;
  *   responding ──a message within the coalescing window──▶ responding   joins the turn
  *              ──event.post that asks for a turn──▶ responding          the turn is cancelled, the next begins
  *              ──run.start──▶ responding                                the run waits; it fails if the queue is full
- *              ──turn.settled, of an ephemeral session that is over──▶ deleted
+ *              ──turn.settled, of an ephemeral session that is over──▶ idle, and deleted once its events are posted
  *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
@@ -73,6 +73,7 @@ export const sessionMachine = setup({
     notifyRun: (_, _params: SessionActions['notifyRun']) => {},
     awaitRun: (_, _params: SessionActions['awaitRun']) => {},
     failRuns: (_, _params: SessionActions['failRuns']) => {},
+    endSession: (_, _params: SessionActions['endSession']) => {},
     erase: (_, _params: SessionActions['erase']) => {},
     reply: (_, _params: SessionActions['reply']) => {},
     refuse: (_, _params: SessionActions['refuse']) => {},
@@ -176,7 +177,7 @@ export const sessionMachine = setup({
         'turn.settled': [
           // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.
           { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
-          { guard: and(['isCurrentTurn', 'isOver']), target: 'deleted', actions: erase() },
+          { guard: and(['isCurrentTurn', 'isOver']), target: 'idle', actions: [assign({ turnId: null, isOver: false }), { type: 'endSession', params: {} }] },
           { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
         ],
       },

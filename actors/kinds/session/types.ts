@@ -78,6 +78,8 @@ export interface SessionActions {
   awaitRun: { runId: string };
   /** Settles runs that never began. */
   failRuns: { runIds: readonly string[]; error: RunError };
+  /** Deletes an ephemeral session, at once or after its last event. */
+  endSession: Record<string, never>;
   /** Deletes the session's rows but a tombstone, and the state of its turn or run. */
   erase: Record<string, never>;
   reply: { with: 'session' | 'posted-event' | 'nothing' };

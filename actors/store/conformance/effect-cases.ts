@@ -95,5 +95,23 @@ export function effectCases(underTest: UnderTest): void {
       expect(urls.filter((url) => [inRound, waiting, settled].map(urlOf).includes(url)).sort()).toEqual([inRound, waiting].map(urlOf).sort());
       expect(await underTest().store.effects.pendingReceivers(1)).toHaveLength(1);
     });
+
+    it('of events with an open round or a retry to come are pending at their receivers, each named once', async () => {
+      const claim = await acquire(underTest(), nextPartition());
+      const [inRound, waiting, settled] = [unique('evw'), unique('evw'), unique('evw')];
+      const urlOf = (id: string) => `https://${id.replace('_', '-')}.example.com/`;
+      const roundTo = (id: string, state: 'open' | 'done') => {
+        const round = roundOf(id, 'ses_1', claim);
+        return { ...round, state, kind: 'event-delivery', inputs: { ...round.inputs, url: urlOf(id) } };
+      };
+      const plan = planOf(claim);
+      plan.openEffect(roundTo(inRound, 'open'));
+      for (const id of [waiting, settled]) plan.openEffect(roundTo(id, 'done'));
+      arm(plan, claim, `${waiting}${RETRY_SUFFIX}`, AT_MS, JSON.stringify({ type: 'event-webhook.due', roundId: waiting }));
+      await commit(underTest(), plan);
+
+      const urls = await underTest().store.effects.pendingReceivers(1_000);
+      expect(urls.filter((url) => [inRound, waiting, settled].map(urlOf).includes(url)).sort()).toEqual([inRound, waiting].map(urlOf).sort());
+    });
   });
 }

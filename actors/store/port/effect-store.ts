@@ -12,6 +12,6 @@ export interface EffectStore {
   /** By age. */
   open(partitions: readonly number[]): Promise<OpenEffect[]>;
   superseded(effectIds: readonly string[]): Promise<Set<string>>;
-  /** Callback URLs of deliveries with an open round or a retry to come, over all partitions; each once. */
+  /** Addresses of callbacks and events with an open round or a retry to come, over all partitions; each once. */
   pendingReceivers(limit: number): Promise<string[]>;
 }

@@ -50,7 +50,11 @@ const SUPERSEDED: NamedStatement = { name: 'superseded-effects', text: `select i
 /** Through open effects and timers: the table of deliveries holds weeks of them. */
 const PENDING_RECEIVERS: NamedStatement = {
   name: 'callbacks-left',
-  text: `select distinct url from deliveries where id in (
-    select turn_id from effects where state = 'open' and kind = 'delivery'
-    union select command ->> 'deliveryId' from timers where key like '%${RETRY_SUFFIX}') limit $1`,
+  text: `select url from deliveries where id in (
+      select turn_id from effects where state = 'open' and kind = 'delivery'
+      union select command ->> 'deliveryId' from timers where key like '%${RETRY_SUFFIX}')
+    union select inputs ->> 'url' from effects where state = 'open' and kind = 'event-delivery'
+    union select inputs ->> 'url' from effects where id in (
+      select command ->> 'roundId' from timers where key like '%${RETRY_SUFFIX}' and command ->> 'type' = 'event-webhook.due')
+    limit $1`,
 };

@@ -256,5 +256,5 @@ async function stopOf(host: HostUnderTest): Promise<'stopped'> {
 
 /** Warnings of stops about callbacks that are left. */
 function leftBy(cluster: TestCluster): Record<string, unknown>[] {
-  return cluster.warnings.filter(({ message }) => message.startsWith('callbacks are pending')).map(({ fields }) => fields);
+  return cluster.warnings.filter(({ message }) => message.startsWith('callbacks and events are pending')).map(({ fields }) => fields);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type EventWork, eventWork } from '#bus/messages/event-delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { calledTools, create, post, remove } from './commands.ts';
+import { calledTools, completed, create, post, remove } from './commands.ts';
 import { HEADER, nextDelivery, nextItem, report, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
@@ -137,17 +137,11 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       const next = cluster.nextCall();
       await cluster.startRun({ id: 'run_1', callbackUrl: null });
       await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
-      let round = await nextRound(cluster);
+      const round = await nextRound(cluster);
       await eventually(async () => (await cluster.count('runs', `state = 'succeeded'`)) === 1);
       expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
 
-      const { length } = await cluster.log('ses_run');
-      while (round.toOffset < length) {
-        const rest = nextRound(cluster);
-        await cluster.send(reported(round, 'posted', round.toOffset));
-        round = await rest;
-      }
-      await cluster.send(reported(round, 'posted', length));
+      await postedTo(cluster, round, (await cluster.log('ses_run')).length);
       await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
       expect(await openRounds(cluster)).toBe(0);
     });
@@ -162,6 +156,55 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
       await cluster.send(report(effectId, 'delivered', 1));
       await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+    });
+
+    it('DESIGN 5: an ephemeral session with a turn at its end waits for the events of that turn, too', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1', callbackUrl: null });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      let round = await nextRound(cluster);
+      await eventually(async () => (await cluster.count('runs', `state = 'succeeded'`)) === 1);
+      const turn = cluster.nextCall();
+      await cluster.send(post('ses_run', 'Thanks.'));
+      const { callId } = await turn;
+      await postedTo(cluster, round, (await cluster.log('ses_run')).length);
+      await eventually(async () => (await openRounds(cluster)) === 0);
+      const rest = nextRound(cluster);
+      await cluster.send(completed('ses_run', callId, 'You are welcome.'));
+      round = await rest;
+      await eventually(async () => (await cluster.log('ses_run')).at(-1)?.offset === round.toOffset - 1);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      await cluster.send(reported(round, 'posted', round.toOffset));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+    });
+
+    it('a sweep leaves a session whose events are being posted', async () => {
+      const cluster = await open();
+      await cluster.host();
+      const first = nextRound(cluster);
+      await cluster.send({ ...create('ses_1'), eventWebhookUrl: URL });
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      await cluster.send({ ...remove('ses_1'), unlessBusy: true });
+      await cluster.send(reported(await first, 'posted', 1));
+      await eventually(async () => (await openRounds(cluster)) === 0);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+
+      await cluster.send({ ...remove('ses_1'), commandId: 'later', unlessBusy: true });
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+    });
+
+    it('DESIGN 5: a stop waits for rounds of events, and counts those that it leaves', async () => {
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 50 });
+      const first = nextRound(cluster);
+      await cluster.send({ ...create('ses_1'), eventWebhookUrl: URL });
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      await first;
+      await host.stop();
+      const pending = cluster.warnings.filter(({ message }) => message.startsWith('callbacks and events are pending'));
+      expect(pending.map(({ fields }) => fields)).toEqual([{ callbacks: 1, in_flight: 1, receivers: ['receiver.example'] }]);
     });
 
     it('another host goes on at the stored cursor', async () => {
@@ -180,6 +223,18 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       expect(await second).toMatchObject({ fromOffset: 1, toOffset: 2 });
     });
   });
+}
+
+/** Reports rounds as posted, up to an offset. @returns the last */
+async function postedTo(cluster: TestCluster, first: EventWork, offset: number): Promise<EventWork> {
+  let round = first;
+  while (round.toOffset < offset) {
+    const rest = nextRound(cluster);
+    await cluster.send(reported(round, 'posted', round.toOffset));
+    round = await rest;
+  }
+  await cluster.send(reported(round, 'posted', offset));
+  return round;
 }
 
 async function nextRound(cluster: TestCluster): Promise<EventWork> {
