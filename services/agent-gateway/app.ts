@@ -1,23 +1,21 @@
 import type { FastifyInstance, FastifyServerFactory } from 'fastify';
-import { isSharedKey } from '#shared/contracts/agent/variable.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { RunAcceptance } from './accept-runs.ts';
 import { assemble, type Components } from './components.ts';
-import { declaredVariables, noSuchVariable } from './customers/declared-variables.ts';
+import { declaredVariables } from './customers/declared-variables.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
+import { namedInAddresses } from './named-in-addresses.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
-import { agentErrors, noSuchSession } from './plugins/error-reply.ts';
+import { agentErrors } from './plugins/error-reply.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unknownFirst } from './plugins/unknown-first.ts';
 import { unroutable } from './plugins/unroutable.ts';
 import { chatPage } from './routes/chat-page.ts';
-import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
 import { customers } from './routes/customers.ts';
 import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
@@ -27,7 +25,6 @@ import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
 import { readEvents } from './routes/read-events.ts';
 import { runs } from './routes/runs.ts';
-import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
 import { toolEvents } from './routes/tool-events.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
@@ -49,21 +46,16 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const { commandReplies, customerRows, deliveryRows, firstReplies, gate, processedCommands, runRows, runStepRows, sessionList, sessionLog, waits } =
     components;
   const key = agentKey(agent.apiKey);
-  const isKnownSession = knownSessions(components, log);
-  const isKnownCustomer = knownCustomers(components, log);
   const variablesByName = declaredVariables(bundle);
+  const named = namedInAddresses(components, variablesByName, log);
+  const isKnownSession = named.session_id.isKnown;
   const app = openApp(agentRules, {
     log,
     metrics,
     tracing,
     requestMs: limits.requestMs,
     ...(serverFactory && { serverFactory }),
-    precedence: unknownFirst({
-      session_id: { isKnown: isKnownSession, notFound: noSuchSession },
-      customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
-      variable_name: { isKnown: async (name) => variablesByName.has(name), notFound: noSuchVariable },
-      key: { isKnown: async (key) => isSharedKey(key) || isKnownCustomer(key), notFound: noSuchCustomer },
-    }),
+    precedence: unknownFirst(named),
     onUnroutable: unroutable({ key, gate, errors: agentErrors, log }),
   });
   // Of the whole app, so that an unknown address is refused like a known one.
@@ -108,30 +100,4 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     await components.close();
   });
   return app;
-}
-
-/** Null: unknown right now. */
-function knownSessions({ sessionLog }: Components, log: Log): (sessionId: string) => Promise<boolean | null> {
-  return async (sessionId) => {
-    if (!isSessionId(sessionId)) return false;
-    try {
-      return (await sessionLog.heads([sessionId])).has(sessionId);
-    } catch (error) {
-      log.warn({ err: error, session_id: sessionId }, 'a session could not be looked up');
-      return null;
-    }
-  };
-}
-
-/** Null: unknown right now. */
-function knownCustomers({ customerRows }: Components, log: Log): (customerId: string) => Promise<boolean | null> {
-  return async (customerId) => {
-    if (!isCustomerId(customerId)) return false;
-    try {
-      return (await customerRows.byId(customerId)) !== null;
-    } catch (error) {
-      log.warn({ err: error, customer_id: customerId }, 'a customer could not be looked up');
-      return null;
-    }
-  };
 }

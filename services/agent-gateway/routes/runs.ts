@@ -15,7 +15,7 @@ export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: 
   return async (app) => {
     app.get('/runs/:run_id', { schema: { params } }, async (request) => {
       const { run_id: runId } = request.params;
-      const run = RUN_ID.test(runId) ? await runRows.byId(runId) : null;
+      const run = isRunId(runId) ? await runRows.byId(runId) : null;
       if (run === null) throw noSuchRun();
       return run;
     });
@@ -23,7 +23,7 @@ export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: 
     app.get('/runs/:run_id/steps', { schema: { params, querystring: listStepsQuery } }, async (request) => {
       const { run_id: runId } = request.params;
       const { limit, cursor } = request.query;
-      const page = RUN_ID.test(runId) ? await runStepRows.list(runId, Number(cursor ?? 0), limit) : null;
+      const page = isRunId(runId) ? await runStepRows.list(runId, Number(cursor ?? 0), limit) : null;
       if (page === null) throw noSuchRun();
       const { steps: items, next } = page;
       return { items, has_more: next !== null, next_cursor: next === null ? null : String(next) };
@@ -38,8 +38,13 @@ export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: 
   };
 }
 
-function noSuchRun(): SwitchyardError {
+export function noSuchRun(): SwitchyardError {
   return new SwitchyardError('run.not_found', 'there is no such run');
+}
+
+/** Whether a text can be a run's id. Any other must not reach a query. */
+export function isRunId(text: string): boolean {
+  return RUN_ID.test(text);
 }
 
 const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;

@@ -1,0 +1,32 @@
+import { isSharedKey } from '#shared/contracts/agent/variable.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Components } from './components.ts';
+import { type DeclaredVariables, noSuchVariable } from './customers/declared-variables.ts';
+import { noSuchSession } from './plugins/error-reply.ts';
+import type { Named } from './plugins/unknown-first.ts';
+import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
+import { isRunId, noSuchRun } from './routes/runs.ts';
+import { isSessionId } from './routes/session-id.ts';
+
+/** What the parameters of addresses name, in the order in which an unknown one is reported. Routines and webhooks are checked by their routes. */
+export function namedInAddresses({ sessionLog, customerRows, runRows }: Components, variables: DeclaredVariables, log: Log) {
+  const known = (what: string, isPossible: (id: string) => boolean, find: (id: string) => Promise<boolean>): Named['isKnown'] => {
+    return async (id) => {
+      if (!isPossible(id)) return false;
+      try {
+        return await find(id);
+      } catch (error) {
+        log.warn({ err: error, [`${what}_id`]: id }, `a ${what} could not be looked up`);
+        return null;
+      }
+    };
+  };
+  const isKnownCustomer = known('customer', isCustomerId, async (id) => (await customerRows.byId(id)) !== null);
+  return {
+    session_id: { isKnown: known('session', isSessionId, async (id) => (await sessionLog.heads([id])).has(id)), notFound: noSuchSession },
+    customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
+    run_id: { isKnown: known('run', isRunId, async (id) => (await runRows.byId(id)) !== null), notFound: noSuchRun },
+    variable_name: { isKnown: async (name) => variables.has(name), notFound: noSuchVariable },
+    key: { isKnown: async (key) => isSharedKey(key) || isKnownCustomer(key), notFound: noSuchCustomer },
+  } satisfies Record<string, Named>;
+}
