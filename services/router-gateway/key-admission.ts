@@ -60,6 +60,7 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
     defaultCompletionTokens,
     maxTokens: null,
     searchEngine: config.plugins.web,
+    ocr: config.plugins.file_parser?.ocr,
   });
   // no fail point, because what it counts of a call that is not sent ends with its minute
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;

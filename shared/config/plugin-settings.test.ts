@@ -21,6 +21,14 @@ describe('plugins of the router file', () => {
   });
 
   it('have defaults', () => {
+    expect(check({ file_parser: { ocr: { name: 'acme-ocr', url: endpoint.url } } })).toMatchObject({
+      file_parser: {
+        ocr: {
+          ...{ key_header: 'authorization', price: '0', timeout_ms: 60_000 },
+          ...{ request: { document: 'document.document_url', also: {} }, response: { pages: 'pages', text: 'markdown' } },
+        },
+      },
+    });
     expect(check({ moderation: { endpoint } })).toEqual({ moderation: { name: 'moderation', endpoint: { ...endpoint, timeout_ms: 10_000 }, patterns: [] } });
   });
 
@@ -66,6 +74,13 @@ describe('plugins of the router file', () => {
     ],
     ['a header that is none', { web: { name: 'exa', url: endpoint.url, key_header: 'x key' } }, 'plugins.web.key_header: must be the name of a header'],
     ['a key of the engine in the file', { web: { name: 'exa', url: endpoint.url, api_key: 'sk-1' } }, 'plugins.web.api_key: must be a reference'],
+    ['an OCR engine without the ending of its name', { file_parser: { ocr: { name: 'acme', url: endpoint.url } } }, 'plugins.file_parser.ocr.name: must be'],
+    ['a reader of files that is none', { file_parser: {} }, 'plugins.file_parser.ocr'],
+    [
+      'a price of a page that is none',
+      { file_parser: { ocr: { name: 'acme-ocr', url: endpoint.url, price: '-1' } } },
+      'plugins.file_parser.ocr.price: must be',
+    ],
     ['too many patterns', { moderation: { patterns: Array.from({ length: 101 }, () => ({ reason: 'a', pattern: 'x' })) } }, 'plugins.moderation.patterns'],
   ])('are refused at load with %s, by name', (_, plugins, message) => {
     problem(plugins).toThrow(message);

@@ -46,10 +46,8 @@ const moderation = z
 /** A name, or names joined by dots for what is inside of objects. */
 const fieldPath = z.string().regex(/^[A-Za-z_][\w-]{0,63}(\.[A-Za-z_][\w-]{0,63}){0,4}$/, 'must be the name of a field, or names joined by "."');
 
-/** One POST of JSON to the engine is a search. */
-const web = z.strictObject({
-  /** As requests name it in `engine`. */
-  name: z.string().regex(/^(?!native$)[a-z0-9][a-z0-9_-]{0,63}$/, 'must be lower-case letters, digits, "_" or "-", and not "native"'),
+/** How an engine with fields of its own is reached. */
+const access = {
   /** Whole, with the path. */
   url: httpUrl,
   api_key: secretRef.optional(),
@@ -59,11 +57,19 @@ const web = z.strictObject({
     .regex(/^[A-Za-z0-9-]{1,64}$/, 'must be the name of a header')
     .default('authorization')
     .overwrite((text) => text.toLowerCase()),
+};
+const price = z
+  .string()
+  .regex(/^\d{1,4}(\.\d{1,9})?$/, 'must be a decimal like "0.005"')
+  .default('0');
+
+/** One POST of JSON to the engine is a search. */
+const web = z.strictObject({
+  /** As requests name it in `engine`. */
+  name: z.string().regex(/^(?!native$)[a-z0-9][a-z0-9_-]{0,63}$/, 'must be lower-case letters, digits, "_" or "-", and not "native"'),
+  ...access,
   /** US dollars per search. */
-  price: z
-    .string()
-    .regex(/^\d{1,4}(\.\d{1,9})?$/, 'must be a decimal like "0.005"')
-    .default('0'),
+  price,
   timeout_ms: timeout,
   /** The text of the user is cut at so many characters. */
   max_query_chars: z.number().int().min(1).max(10_000).default(400),
@@ -86,9 +92,24 @@ const web = z.strictObject({
     .prefault({}),
 });
 
-/** Engines of the plugins that requests may ask for. A plugin without one is refused. */
-export const pluginSettings = z.strictObject({ moderation: moderation.optional(), web: web.optional() });
+/** One POST of JSON to the engine, with a PDF as a data URL, is a reading. */
+const ocr = z.strictObject({
+  /** As requests name it in `pdf.engine`. */
+  name: z.string().regex(/^[a-z0-9-]{1,60}-ocr$/, 'must be lower-case letters, digits or "-", and end in "-ocr"'),
+  ...access,
+  /** US dollars per page. */
+  price,
+  timeout_ms: z.number().int().min(1).max(300_000).default(60_000),
+  /** Where the request has the file; `also` is sent with each. */
+  request: z.strictObject({ document: fieldPath.default('document.document_url'), also: z.record(z.string(), z.unknown()).default({}) }).prefault({}),
+  /** Where the answer has its list of pages, and each page its text. */
+  response: z.strictObject({ pages: fieldPath.default('pages'), text: fieldPath.default('markdown') }).prefault({}),
+});
+
+/** Engines of the plugins that requests may ask for. A plugin without one is refused; `file-parser` has two of its own. */
+export const pluginSettings = z.strictObject({ moderation: moderation.optional(), web: web.optional(), file_parser: z.strictObject({ ocr }).optional() });
 
 export type PluginSettings = z.infer<typeof pluginSettings>;
 export type ModerationSettings = NonNullable<PluginSettings['moderation']>;
 export type WebSearchSettings = NonNullable<PluginSettings['web']>;
+export type OcrSettings = NonNullable<PluginSettings['file_parser']>['ocr'];

@@ -21,3 +21,12 @@ it('refuses a search engine that the router does not have, and leaves to the wor
   for (const engine of ['other', 'native', undefined]) expect(() => refuseUnconfigured(asking(engine), { web: { name: 'other' } })).not.toThrow();
   expect(() => refuseUnconfigured(asking('native'), {})).not.toThrow();
 });
+
+it('refuses an OCR engine that the router does not have, and never what it reads with by itself', () => {
+  const asking = (pdf?: object) => ({ plugins: [{ id: 'unknown' }, { id: 'file-parser' as const, ...(pdf && { pdf }) }] });
+  for (const configured of [{}, { ocr: null }, { ocr: { name: 'other-ocr' } }]) {
+    expect(() => refuseUnconfigured(asking({ engine: 'acme-ocr' }), configured)).toThrow(refused('plugins[1].pdf.engine'));
+    for (const pdf of [undefined, {}, { engine: 'pdf-text' }, { engine: 'native' }]) expect(() => refuseUnconfigured(asking(pdf), configured)).not.toThrow();
+  }
+  expect(() => refuseUnconfigured(asking({ engine: 'acme-ocr' }), { ocr: { name: 'acme-ocr' } })).not.toThrow();
+});

@@ -102,3 +102,25 @@ it('includes a web search: its price, and what it adds to the prompt', () => {
   expect(amount({ web_search: '0.01' })).toBe((1_000 + 40_000) * 1_000 + 1_000_000 + 50_000_000);
   expect(amount({}, { enabled: false })).toBe(2_000_000);
 });
+
+it('includes the reading of files: the price of all pages that a file may have, and an estimate of a file at an address', () => {
+  const file = (data: string) => ({ type: 'file' as const, file: { file_data: data } });
+  const [model] = routerConfig.parse({
+    providers: [{ slug: 'p', kind: 'scripted' }],
+    models: [{ id: 'a/one', endpoints: [{ provider: 'p', upstream_model: 'm', prices }] }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  }).models;
+  const amount = (content: ReturnType<typeof file>[], plugins: NonNullable<ChatRequest['plugins']>) => {
+    const request: ChatRequest = { messages: [{ role: 'user', content }], max_tokens: 1, plugins };
+    const ocr = { name: 'acme-ocr', price: '0.001' };
+    return worstCaseOf({ request, models: model ? [model] : [], defaultCompletionTokens: 1, maxTokens: null, ocr }).amountNano;
+  };
+  const engine = (name: string) => [{ id: 'file-parser' as const, pdf: { engine: name } }];
+  const inside = file('data:application/pdf;base64,AA');
+  const away = file('https://a.example/a.pdf');
+  const plain = amount([inside], []);
+  expect(amount([inside], engine('pdf-text'))).toBe(plain);
+  expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], [])).toBe(2 * 500 * 1_000_000);
+  expect(amount([inside], engine('other-ocr'))).toBe(plain);
+  expect(amount([away], engine('pdf-text')) - amount([away], [])).toBe(25_000 * 1_000);
+});

@@ -3,6 +3,7 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
+import { type WorstParsing, worstParsingOf } from './parsed-files.ts';
 import { type PromptSize, promptSizeOf } from './prompt-size.ts';
 import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
 
@@ -33,19 +34,22 @@ interface Asked {
   maxTokens: number | null;
   /** Engine of the router's own searches; absent: there is none. */
   searchEngine?: { price: string } | undefined;
+  /** Engine of the router's reading of files; absent: there is none. */
+  ocr?: { name: string; price: string } | undefined;
 }
 
 /** The most that a call can cost at the dearest endpoint of its models, by an estimate of its prompt. Only one attempt of a call is billed. */
-export function worstCaseOf({ request, embedding, models, defaultCompletionTokens, maxTokens, searchEngine }: Asked): WorstCase {
+export function worstCaseOf({ request, embedding, models, defaultCompletionTokens, maxTokens, searchEngine, ocr }: Asked): WorstCase {
   if (embedding) return worstOfVectors(request, embedding, models);
   const size = promptSizeOf(request);
   const search = askedSearch(request);
+  const parsing = worstParsingOf(request, ocr);
   const given = [request.max_completion_tokens ?? request.max_tokens ?? null, maxTokens].filter((limit) => limit !== null);
   const asked = given.length === 0 ? defaultCompletionTokens : Math.min(...given);
   let most = 0n;
   let tokens = 0;
   for (const endpoint of models.flatMap((model) => model.endpoints)) {
-    const at = worstAt(endpoint, { request, size, asked, search: search === null ? null : { ...search, enginePrice: searchEngine?.price ?? '0' } });
+    const at = worstAt(endpoint, { request, size, asked, parsing, search: search === null ? null : { ...search, enginePrice: searchEngine?.price ?? '0' } });
     if (at.nano > most) most = at.nano;
     tokens = Math.max(tokens, at.tokens);
   }
@@ -64,15 +68,20 @@ function worstOfVectors(request: ChatRequest, { tokens: ids }: EmbeddingCall, mo
   return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: null };
 }
 
-function worstAt(
-  endpoint: EndpointConfig,
-  { request, size, asked, search = null }: { request: ChatRequest; size: PromptSize; asked: number; search?: (AskedSearch & { enginePrice: string }) | null },
-): { nano: bigint; tokens: number } {
+interface WorstAsked {
+  request: ChatRequest;
+  size: PromptSize;
+  asked: number;
+  parsing?: WorstParsing;
+  search?: (AskedSearch & { enginePrice: string }) | null;
+}
+
+function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, search = null }: WorstAsked): { nano: bigint; tokens: number } {
   const prices = endpoint.prices === undefined ? null : nanoPricesOf(endpoint.prices);
   const completionTokens = completionTokensAt(endpoint, asked);
   // An endpoint with a price of searches makes them by itself, or gets what the engine has found.
   const isNative = endpoint.prices?.web_search !== undefined;
-  const found = search === null ? 0 : searchTokens(search, isNative);
+  const found = (search === null ? 0 : searchTokens(search, isNative)) + (parsing?.tokens ?? 0);
   const promptTokens = promptTokensAt(endpoint, found === 0 ? size : { ...size, textTokens: size.textTokens + found }, {
     image: prices?.image ?? null,
     audio: prices?.audio ?? null,
@@ -84,7 +93,7 @@ function worstAt(
   const fees = prices.request + BigInt(size.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
   const searches = search === null ? 0n : dearest(BigInt(nanoOfUsd(Number(search.enginePrice))), BigInt(MAX_NATIVE_SEARCHES) * prices.webSearch);
   // Rounded up.
-  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches, tokens };
+  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches + (parsing?.costNano ?? 0n), tokens };
 }
 
 function dearest(...prices: readonly bigint[]): bigint {

@@ -51,6 +51,11 @@ const providerUsage: fc.Arbitrary<ProviderUsage> = fc.record(
   },
   { requiredKeys: ['promptTokens', 'completionTokens', 'cachedTokens', 'reasoningTokens'] },
 );
+/** What was read from a file is stated with the end. */
+export const readFile: ProviderPart = {
+  type: 'annotation',
+  annotation: { type: 'file', file: { hash: 'c0ffee', name: 'a.pdf', content: [{ type: 'text', text: 'of the file' }] } },
+};
 const finish = fc
   .constantFrom('stop', 'length', 'tool_calls', 'content_filter')
   .map((reason): ProviderPart => ({ type: 'finish', reason: reason as 'stop', nativeReason: reason }));

@@ -10,9 +10,10 @@ import type { Usage } from '../../shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../../shared/contracts/router/provider-part.ts';
 import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { toCompletion } from '../../shared/surfaces/chat-completions/completion.ts';
+import { filesIn } from '../../shared/surfaces/responses/files-in.ts';
 import { responses } from '../../shared/surfaces/responses/surface.ts';
 import { readEvents } from '../../shared/surfaces/responses/test-support/read-events.ts';
-import { anyAnswer } from './any-answer.ts';
+import { anyAnswer, readFile } from './any-answer.ts';
 
 const head = { id: 'gen-g1-1', created: 7, model: 'a/one', provider: 'East', request: { messages: [] }, now: () => 9 };
 
@@ -45,7 +46,13 @@ const said = z.object({
     z.looseObject({
       type: z.string(),
       content: z
-        .array(z.looseObject({ type: z.string(), refusal: z.string().optional(), annotations: z.array(z.looseObject({ url: z.string() })).optional() }))
+        .array(
+          z.looseObject({
+            type: z.string(),
+            refusal: z.string().optional(),
+            annotations: z.array(z.looseObject({ type: z.string(), url: z.string().optional() })).optional(),
+          }),
+        )
         .optional(),
     }),
   ),
@@ -58,7 +65,8 @@ function contentOf(response: unknown) {
   return {
     ...{ status, usage, text: output_text },
     refusal: parts.map(({ refusal = '' }) => refusal).join(''),
-    sources: parts.flatMap(({ annotations = [] }) => annotations.map(({ url }) => url)),
+    sources: parts.flatMap(({ annotations = [] }) => annotations.flatMap(({ url }) => url ?? [])),
+    files: parts.flatMap(({ annotations = [] }) => annotations.filter(({ type }) => type === 'file_citation')),
     calls: output.filter(({ type }) => type === 'function_call').map(({ call_id, name, arguments: text }) => ({ call_id, name, text })),
     images: output.filter(({ type }) => type === 'image_generation_call').map(({ result }) => result),
   };
@@ -69,7 +77,7 @@ it('DESIGN 8: any answer passes the schemas of @openrouter/sdk 0.3 and 1.3 and t
     fc.property(anyAnswer, ({ batches, calls, finish, used }) => {
       const total = { prompt_tokens: used.promptTokens, completion_tokens: used.completionTokens, total_tokens: used.promptTokens + used.completionTokens };
       const usage: Usage = { ...total, ...usageDetailsOf(used) };
-      const { events, whole, completion } = written([...batches, ...calls.map((part) => [part]), [finish]], usage);
+      const { events, whole, completion } = written([...batches, ...calls.map((part) => [part]), [readFile, finish]], usage);
       for (const event of events) {
         expect(StreamEvents$inboundSchema.safeParse(event)).toMatchObject({ success: true, data: { type: event.type } });
         expect(OpenResponsesStreamEvent$inboundSchema.safeParse(event).error).toBeUndefined();
@@ -91,6 +99,9 @@ it('DESIGN 8: any answer passes the schemas of @openrouter/sdk 0.3 and 1.3 and t
       const streamed = contentOf(last);
       expect(streamed).toEqual(contentOf(whole));
       const message = completion.choices[0]?.message;
+      const hasText = said.parse(whole).output.some(({ content = [] }) => content.some(({ type }) => type === 'output_text'));
+      const [cited] = streamed.files;
+      expect(cited === undefined ? [] : filesIn([cited])).toEqual(hasText ? (message?.annotations ?? []).filter(({ type }) => type === 'file') : []);
       expect(streamed).toMatchObject({
         text: message?.content ?? '',
         refusal: message?.refusal ?? '',

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 const ENDLESS_BYTES = 16 * 1024 * 1024;
 
 /** What an engine does instead of its answer. `silent`: nothing, until it is closed. */
-export type EngineFault = 'silent' | 'error' | 'not-json' | 'other-json' | 'huge' | 'redirect' | 'hang-up' | 'cut';
+export type EngineFault = 'silent' | 'error' | 'refused' | 'not-json' | 'other-json' | 'huge' | 'redirect' | 'hang-up' | 'cut';
 
 export interface EngineServer {
   /** Of its one operation, a POST. */
@@ -77,6 +77,9 @@ function answer(fault: EngineFault | null, given: () => unknown, response: Serve
       return;
     case 'error':
       response.writeHead(500, json).end('{"error":"sk-engine is broken"}');
+      return;
+    case 'refused':
+      response.writeHead(422, json).end('{"error":"no such document"}');
       return;
     case 'not-json':
       response.writeHead(200, json).end('<html>');

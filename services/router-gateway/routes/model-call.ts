@@ -125,7 +125,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const names = form.ignoredNames?.(request.body) ?? [];
       const ignored = embedding === null ? setup.ignoredIn(suffixed, names) : headerOf(names);
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
-      if (asked.plugins !== undefined) refuseUnconfigured(asked, setup.config.plugins);
+      if (asked.plugins !== undefined) refuseUnconfigured(asked, { ...setup.config.plugins, ocr: setup.config.plugins.file_parser?.ocr });
       const model = setup.models.firstKnown(chat, use);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 

@@ -8,6 +8,7 @@ import { BoundedText } from '../providers/http-stream/bounded-text.ts';
 const MAX_CONNECTIONS = 64;
 /** Of an answer. */
 const MAX_ANSWER_BYTES = 4 * 1_024 * 1_024;
+const BEARER = 'authorization';
 
 /** Of any engine. */
 export interface EngineDeps {
@@ -25,6 +26,16 @@ export interface EngineAddress {
   headers: Readonly<Record<string, string>>;
   /** From the request to the end of its answer. */
   timeoutMs: number;
+}
+
+/** The header with the key of an engine; none: it has no key. */
+export function engineHeaders(
+  { api_key: key, key_header: header }: { api_key?: string | undefined; key_header: string },
+  { secret }: Pick<EngineDeps, 'secret'>,
+): Readonly<Record<string, string>> {
+  if (key === undefined) return {};
+  const credential = secret(key);
+  return { [header]: header === BEARER ? `Bearer ${credential}` : credential };
 }
 
 /** An engine of a plugin, over HTTP. */
@@ -62,15 +73,16 @@ export function openEngineClient({ name, url, headers, timeoutMs }: EngineAddres
   };
 }
 
-/** An engine that can't be used: the request must not go on as if its plugin had been applied. */
-export function unavailable(name: string, reason: string, cause?: unknown): SwitchyardError {
-  return new SwitchyardError('router.plugin_unavailable', `${name} can't be used: ${reason}`, { cause, details: { engine: name } });
+/** An engine that can't be used: the request must not go on as if its plugin had been applied. @param status that it answered with; absent: none */
+export function unavailable(name: string, reason: string, cause?: unknown, status?: number): SwitchyardError {
+  const details = { engine: name, ...(status !== undefined && { status }) };
+  return new SwitchyardError('router.plugin_unavailable', `${name} can't be used: ${reason}`, { cause, details });
 }
 
 async function answerOf(exchange: HttpExchange, name: string): Promise<unknown> {
   await exchange.begun();
   // A redirect is not followed: its target is not configured.
-  if (exchange.status !== 200) throw unavailable(name, `it answered ${exchange.status}`);
+  if (exchange.status !== 200) throw unavailable(name, `it answered ${exchange.status}`, undefined, exchange.status);
   const text = new BoundedText(MAX_ANSWER_BYTES);
   if (!(await exchange.read((piece) => text.add(piece)))) throw unavailable(name, `its answer is longer than ${MAX_ANSWER_BYTES} bytes`);
   try {

@@ -2,6 +2,7 @@ import type { PluginSettings } from '#shared/config/plugin-settings.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
+import { type OcrEngine, openOcrEngine } from './files/ocr-engine.ts';
 import { openModerator } from './moderation/moderator.ts';
 import type { Moderator } from './moderation/types.ts';
 import { openSearchEngine, type SearchEngine } from './web/search-engine.ts';
@@ -10,6 +11,8 @@ import { openSearchEngine, type SearchEngine } from './web/search-engine.ts';
 export interface PluginEngines {
   readonly moderation: Moderator | null;
   readonly web: SearchEngine | null;
+  /** Of files. */
+  readonly ocr: OcrEngine | null;
 }
 
 interface OpenedEngines extends PluginEngines {
@@ -17,7 +20,7 @@ interface OpenedEngines extends PluginEngines {
   close(): Promise<void>;
 }
 
-export const noEngines: PluginEngines = { moderation: null, web: null };
+export const noEngines: PluginEngines = { moderation: null, web: null, ocr: null };
 
 interface EnginesDeps {
   settings: PluginSettings;
@@ -31,11 +34,13 @@ export function openEngines({ settings, environment, connectTimeoutMs }: Engines
   const deps = { outbound, connectTimeoutMs, secret: (reference: string) => secretOf(reference, environment) };
   const moderation = settings.moderation === undefined ? null : openModerator(settings.moderation, deps);
   const web = settings.web === undefined ? null : openSearchEngine(settings.web, deps);
+  const ocr = settings.file_parser === undefined ? null : openOcrEngine(settings.file_parser.ocr, deps);
   return {
     moderation,
     web,
+    ocr,
     close: async () => {
-      await Promise.all([moderation?.close(), web?.close()]);
+      await Promise.all([moderation?.close(), web?.close(), ocr?.close()]);
     },
   };
 }

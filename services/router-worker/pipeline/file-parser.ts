@@ -1,11 +1,15 @@
-import { askedParsing } from '#shared/contracts/router/asked-parsing.ts';
+import { type AskedParsing, askedParsing, BUILT_IN_PARSERS } from '#shared/contracts/router/asked-parsing.ts';
 import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
+import { usdOfNano } from '#shared/credit/nano-usd.ts';
+import { MAX_FILE_PAGES } from '#shared/credit/parsed-files.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallSignal } from '../call-signal.ts';
 import { unavailable } from './engine-client.ts';
 import { bytesOf, type FileBytes, invalidFile, tooLarge } from './files/file-bytes.ts';
 import { type ContentItem, MAX_FILES, type PdfItem, pdfItemsIn, withItems } from './files/file-items.ts';
+import type { OcrEngine } from './files/ocr-engine.ts';
 import type { PdfRefusal } from './files/pdf-messages.ts';
-import { pdfLimits } from './files/pdf-texts.ts';
+import { type PdfReading, pdfLimits } from './files/pdf-texts.ts';
 import { charsIn, fileAnnotationOf, filesReadBefore, itemsOf } from './files/read-files.ts';
 import type { FileTools, PluginStage, StageContext, StagedCall } from './stage.ts';
 
@@ -30,21 +34,45 @@ export const fileParser: PluginStage = {
     }
     if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
     if (context.files === null) throw unavailable('pdf-text', 'it is not there');
-    return await parsed(staged, items, context.files, context);
+    return await parsed(staged, items, readerFor(asked, context.files, context), context);
   },
 };
 
-async function parsed(staged: StagedCall, items: readonly PdfItem[], tools: FileTools, context: StageContext): Promise<StagedCall> {
+/** Of one file. */
+interface Reading {
+  text: string;
+  costNano: number;
+}
+
+interface FileReader {
+  engine: string;
+  getter: FileTools['getter'];
+  /** @throws `request.invalid` or `request.too_large` naming the file, `router.plugin_unavailable`; the signal's reason */
+  read(file: FileBytes, path: string): Promise<Reading>;
+}
+
+function readerFor({ engine }: AskedParsing, { texts, getter }: FileTools, { engines: { ocr }, signal }: StageContext): FileReader {
+  if (engine === null || BUILT_IN_PARSERS.has(engine))
+    return { engine: 'pdf-text', getter, read: async ({ bytes }, path) => textOf(await texts.read(bytes, signal), path) };
+  // Checked before: a call never passes for lack of an engine.
+  if (ocr === null || ocr.name !== engine) throw unavailable(engine, 'it is not configured');
+  return { engine, getter, read: ({ bytes }, path) => recognised(ocr, bytes, path, signal) };
+}
+
+async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: FileReader, context: StageContext): Promise<StagedCall> {
   const known = new Map(filesReadBefore(staged.request));
   const replacements = new Map<ContentItem, ContentItem[]>();
   const read: FileAnnotation[] = [];
   let chars = 0;
+  let costNano = 0;
   // One after the other: a call holds one file's bytes, and takes one turn.
   for (const item of items) {
-    const file = await bytesOf(item, tools.getter, context.signal);
+    const file = await bytesOf(item, reader.getter, context.signal);
     let annotation = known.get(file.hash);
     if (annotation === undefined) {
-      annotation = await textOf(item, file, tools, context);
+      const reading = await reader.read(file, item.path);
+      costNano += reading.costNano;
+      annotation = fileAnnotationOf(file.hash, item.filename, [{ type: 'text', text: reading.text === '' ? NO_TEXT : reading.text }]);
       known.set(file.hash, annotation);
       read.push(annotation);
       context.fileRead?.(annotation);
@@ -57,20 +85,29 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], tools: File
     type: 'plugin',
     name: 'file-parser',
     summary: `files=${items.length}`,
-    data: { engine: 'pdf-text', files: items.length, read: read.length },
+    data: { engine: reader.engine, files: items.length, read: read.length },
+    ...(costNano > 0 && { cost_usd: usdOfNano(costNano) }),
   });
   return {
     ...staged,
     request: withItems(staged.request, replacements),
     annotations: [...staged.annotations, ...read],
+    costNano: staged.costNano + costNano,
     fromFiles: new Set([...staged.fromFiles, ...[...replacements.values()].flat()]),
   };
 }
 
-async function textOf({ path, filename }: PdfItem, { bytes, hash }: FileBytes, { texts }: FileTools, { signal }: StageContext): Promise<FileAnnotation> {
-  const reading = await texts.read(bytes, signal);
+function textOf(reading: PdfReading, path: string): Reading {
   if (reading.type === 'refused') throw refusalOf(reading.reason, path);
-  return fileAnnotationOf(hash, filename, [{ type: 'text', text: reading.text === '' ? NO_TEXT : reading.text }]);
+  return { text: reading.text, costNano: 0 };
+}
+
+async function recognised(ocr: OcrEngine, bytes: Buffer, path: string, signal: CallSignal): Promise<Reading> {
+  const reading = await ocr.read(bytes, signal);
+  if (reading === null) throw invalidFile(path, `can't be read by ${ocr.name}`);
+  if (reading.pages > MAX_FILE_PAGES) throw refusalOf('pages', path);
+  if (reading.text.length > pdfLimits.textChars) throw refusalOf('text', path);
+  return { text: reading.text, costNano: reading.pages * ocr.priceNano };
 }
 
 function refusalOf(reason: PdfRefusal, path: string): SwitchyardError {

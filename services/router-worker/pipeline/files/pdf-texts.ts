@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { cleanText } from '#shared/clean-text.ts';
+import { MAX_FILE_PAGES } from '#shared/credit/parsed-files.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import { unavailable } from '../engine-client.ts';
 import type { PdfRefusal } from './pdf-messages.ts';
@@ -23,7 +24,7 @@ const MIB = 1_024 * 1_024;
 
 /** Of one worker. A file's limits stand in the message of its error. */
 export const pdfLimits: PdfLimits = {
-  pages: 500,
+  pages: MAX_FILE_PAGES,
   textChars: 2 * MIB,
   timeMs: 30_000,
   heapMib: 192,

@@ -4,12 +4,11 @@ import type { WebSearchSettings } from '#shared/config/plugin-settings.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import { MAX_RESULT_CHARS } from '#shared/credit/web-searches.ts';
 import type { CallSignal } from '../../call-signal.ts';
-import { type EngineDeps, openEngineClient, unavailable } from '../engine-client.ts';
-import { valueAt, withValueAt } from './field-path.ts';
+import { type EngineDeps, engineHeaders, openEngineClient, unavailable } from '../engine-client.ts';
+import { valueAt, withValueAt } from '../field-path.ts';
 
 const MAX_TITLE_CHARS = 200;
 const MAX_URL_CHARS = 2_048;
-const BEARER = 'authorization';
 
 /** A page that a search has found. Its texts are of strangers, and cleaned. */
 export interface SearchResult {
@@ -37,10 +36,8 @@ const text = z.string().catch('');
 
 /** A web search over HTTP: one POST of JSON, whose fields the settings name. */
 export function openSearchEngine(settings: WebSearchSettings, deps: EngineDeps): OpenedSearchEngine {
-  const { name, url, api_key: key, key_header: header, max_query_chars: maxQueryChars, request, response } = settings;
-  const credential = key === undefined ? null : deps.secret(key);
-  const headers: Record<string, string> = credential === null ? {} : { [header]: header === BEARER ? `Bearer ${credential}` : credential };
-  const client = openEngineClient({ name, url, headers, timeoutMs: settings.timeout_ms }, deps);
+  const { name, url, max_query_chars: maxQueryChars, request, response } = settings;
+  const client = openEngineClient({ name, url, headers: engineHeaders(settings, deps), timeoutMs: settings.timeout_ms }, deps);
   return {
     name,
     priceNano: nanoOfUsd(Number(settings.price)),
