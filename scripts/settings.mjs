@@ -134,6 +134,11 @@ export const settingGroups = [
         meaning: 'exact host:port pairs, separated by commas, to which callbacks, events and the fetching of pictures may use http and private addresses',
       },
       {
+        name: 'AGENT_PUBLIC_URL',
+        default: 'none',
+        meaning: 'address at which the agent server is reached; a manifest with `endpoint: true` needs it, and registers it with its platform each minute',
+      },
+      {
         name: 'PUBLIC_BASE_URL',
         default: 'none',
         meaning: 'address at which clients reach this deployment; a manifest with another `platform.base_url` is refused',

@@ -23,6 +23,8 @@ export function parseConfig(environment: Environment) {
     host: data.HOST,
     port: data.PORT,
     houseSecret: data.HOUSE_SECRET,
+    /** Null: none is registered. */
+    agentPublicUrl: data.AGENT_PUBLIC_URL ?? null,
     streaming: data.STREAMING,
     runs: {
       defaultTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,

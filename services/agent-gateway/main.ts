@@ -21,6 +21,7 @@ import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { openAgentPort } from './open-agent-port.ts';
+import { agentEntryOf, registrarOf, startRegistration } from './registration.ts';
 import { startAgentGateway } from './service.ts';
 
 /** The process `agent-gateway`: listens first, then connects to PostgreSQL, NATS and Redis, and serves the agent's HTTP API. */
@@ -43,7 +44,9 @@ await runProcess({
     for (const warning of bundle.warnings) log.warn({}, warning);
     // Logged by this service alone: the others load the same files.
     for (const block of bundle.withoutEffect) log.warn({}, `${config.manifestPath}: has no effect yet: ${block}`);
-    const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
+    const { manifest } = bundle.body;
+    const entry = agentEntryOf(manifest, config.agentPublicUrl);
+    const agent = { id: manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
 
     const tracing = await openTracing({
       config: config.tracing,
@@ -76,6 +79,14 @@ await runProcess({
     const deps = { config, agent, bundle, checkCallbackUrl, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
+    if (entry !== null) {
+      const registration = startRegistration({
+        agent: entry,
+        registrar: registrarOf({ manifest, publicBaseUrl: config.publicBaseUrl, environment, database }),
+        log,
+      });
+      releasers.add('registration', () => registration.stop());
+    }
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
   },
 });

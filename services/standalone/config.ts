@@ -41,6 +41,8 @@ export function parseConfig(environment: Environment) {
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
     /** Null: mails wait. */
     mail: mailConfigOf(data),
+    /** Null: none is registered. */
+    agentPublicUrl: data.AGENT_PUBLIC_URL ?? null,
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,

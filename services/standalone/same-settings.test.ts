@@ -41,6 +41,7 @@ const everythingSet = {
   EVENT_WEBHOOK_KINDS: 'assistant_message,tool',
   OUTBOUND_ALLOW_HOSTS: 'receiver.internal:8080',
   PUBLIC_BASE_URL: 'https://switchyard.example',
+  AGENT_PUBLIC_URL: 'https://agent.example',
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '13',
   DOCUMENTS: 'elsewhere',
   SECRETS_DIR: 'secrets',

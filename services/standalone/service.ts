@@ -5,6 +5,7 @@ import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
+import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { effectKinds } from '#services/effect-worker/effect-kinds.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
@@ -128,6 +129,13 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     ports.router,
   );
   gateways.push(routerGateway);
+  const { manifest } = bundle.body;
+  const entry = agentEntryOf(manifest, config.agentPublicUrl);
+  if (entry !== null) {
+    const registrar = registrarOf({ manifest, publicBaseUrl: config.publicBaseUrl, environment, database });
+    const registration = startRegistration({ agent: entry, registrar, log });
+    releasers.add('registration', () => registration.stop());
+  }
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
 }
 

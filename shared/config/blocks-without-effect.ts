@@ -9,7 +9,6 @@ export interface BlockWithoutEffect {
 
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
-  { path: 'endpoint', missing: 'no address is provisioned' },
   { path: 'agent_config.runtime.policy_batch_size', missing: 'no policy is matched' },
   { path: 'agent_config.llms.evaluation', missing: 'nothing is evaluated' },
   { path: 'agent_config.llms.evaluation_fallback', missing: 'nothing is evaluated' },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { httpUrl } from '../contracts/manifest/hosts.ts';
 import { eventWebhookKinds, eventWebhookUrl } from './event-webhook-settings.ts';
 import { mailFrom, smtpUrl } from './mail-settings.ts';
 import { tracingSettings } from './tracing-settings.ts';
@@ -108,6 +109,8 @@ const settingTable = {
   /** Folder of the secret bundles that the manifest names; absent: their variables are in the environment. */
   SECRETS_DIR: read([...ofAgent, 'standalone', 'operator'], text),
   PUBLIC_BASE_URL: read([...ofAgent, 'standalone', 'operator'], z.url({ protocol: /^https?$/ }).optional()),
+  /** Where the agent gateway is reached, for a manifest with `endpoint: true`. */
+  AGENT_PUBLIC_URL: read(['agent-gateway', 'standalone'], httpUrl.optional()),
   PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),
   PLATFORM_SECRET_KEY: read(['router-gateway'], text),
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { documentId } from '../documents/document.ts';
 import { refuseRepeats } from '../documents/refuse-repeats.ts';
 import { webhookSignature } from '../documents/webhook-signature.ts';
+import { agentId } from './agent-id.ts';
 import { context } from './context.ts';
 import { bareHost, httpUrl, port, schemeHost, urlPath } from './hosts.ts';
 import { search, sslMode } from './search.ts';
@@ -112,7 +113,7 @@ export const manifest = z.strictObject({
     .regex(/^6\.\d+\.\d+$/, 'must be 6.x.y, the version of the schema that is read here')
     .nullable()
     .default(null),
-  id: z.string().regex(/^[A-Za-z0-9_-]+$/, 'must be letters, digits, hyphens or underscores'),
+  id: agentId,
   name: z.string().min(1),
   /** A label of the revision. */
   version: z.string().min(1),

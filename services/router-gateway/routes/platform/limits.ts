@@ -13,6 +13,13 @@ export const platformLimits = {
   listedProblems: 10,
   /** Largest `int` of PostgreSQL. */
   version: 2_147_483_647,
+  /** Of an agent's id: as of a parameter of an address. */
+  idCharacters: 128,
+  /** Of its name and version. */
+  nameCharacters: 200,
+  urlCharacters: 2_048,
+  /** Registered at once: beyond what a deployment has. */
+  agents: 10_000,
   pageDocuments: 1_000,
   defaultPage: 100,
 } as const;

@@ -1,9 +1,11 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { AgentRows } from '#shared/config/agent-rows.ts';
 import { DocumentRows } from '#shared/config/document-rows.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Admission } from '../../admission.ts';
 import { neededDatabase } from '../../needed-database.ts';
+import { agents } from './agents.ts';
 import { documents } from './documents.ts';
 import { platformLimits } from './limits.ts';
 
@@ -17,12 +19,14 @@ export interface PlatformDeps {
 export function platform({ database, admission }: PlatformDeps): FastifyPluginAsync {
   const { bodyBytes, retryAfterMs } = platformLimits;
   const documentRows = new DocumentRows(neededDatabase(database, 'Documents', retryAfterMs));
+  const agentRows = new AgentRows(neededDatabase(database, 'Agents', retryAfterMs));
   return async (app) => {
     app.addHook('onRequest', (request, reply, done) => {
       admission.enterRequest(request, reply, bodyBytes);
       done();
     });
     parseJsonBodies(app, { limitBytes: bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: false });
+    await app.register(agents({ agentRows, limits: platformLimits }));
     await app.register(documents({ documentRows, limits: platformLimits }));
   };
 }
