@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { agentEntryOf } from '#services/agent-gateway/registration.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
@@ -40,6 +41,8 @@ import { wrapLines } from './wrap-words.ts';
 
 /** After the drain: closing sockets, the last commits, the database. */
 const RELEASE_MARGIN_MS = 10_000;
+/** A failed start has to end within 10 s: what an earlier process has accepted goes on after the next one. */
+const CLOSE_AFTER_FAILED_BOOT_MS = 2_000;
 
 /** Opens the embedded drivers, starts every service on them, and waits for a stop signal. */
 async function main(): Promise<void> {
@@ -51,10 +54,12 @@ async function main(): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, service: 'standalone', onDrop });
   exitOnFault(log);
   const releasers = new Releasers(log);
+  let isStarted = false;
   try {
     const { readiness, facts } = await run(config, { log, metrics, releasers }).catch((error: unknown) => {
       throw explainDamage(error, config.dataFolder);
     });
+    isStarted = true;
     // Registered before readiness is announced: a stop may follow at once.
     const stopped = stopSignal();
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
@@ -62,7 +67,7 @@ async function main(): Promise<void> {
     readiness.drain();
     console.log(`\n${signal}: finishing requests in flight …`);
   } finally {
-    await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
+    await releasers.releaseAll({ timeoutMs: isStarted ? config.drainTimeoutMs + RELEASE_MARGIN_MS : CLOSE_AFTER_FAILED_BOOT_MS });
   }
   console.log('Stopped.');
 }
@@ -89,6 +94,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const load = () => loadConfiguration(config, { environment, given });
   const { router, bundle, living } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
   const routerConfig = router.config;
+  const entry = agentEntryOf(bundle.body.manifest, config.agentPublicUrl);
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
   const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
 
@@ -118,6 +124,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     routerConfig: living,
     environment,
     agent,
+    entry,
     bundle,
     secretNow: secrets.now,
     houseSecret: keys.houseSecret,

@@ -5,7 +5,7 @@ import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
-import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
+import { registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { effectKinds } from '#services/effect-worker/effect-kinds.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
@@ -13,6 +13,7 @@ import { openRouterPort } from '#services/router-gateway/open-router-port.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
 import { startRouterWorker } from '#services/router-worker/service.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { AgentEntry } from '#shared/config/agent-rows.ts';
 import type { Living } from '#shared/config/living.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
@@ -40,6 +41,8 @@ export interface StandaloneDeps {
   routerConfig: Living<LoadedRouterConfig>;
   environment: Environment;
   agent: { id: string; apiKey: string; bundleHash: string };
+  /** What it registers; null: it has no endpoint. */
+  entry: AgentEntry | null;
   bundle: Bundle;
   /** Of webhooks. */
   secretNow: Secrets['now'];
@@ -70,7 +73,7 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, bundle, secretNow, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
+  const { config, routerConfig, environment, agent, entry, bundle, secretNow, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;
   // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
@@ -129,10 +132,8 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     ports.router,
   );
   gateways.push(routerGateway);
-  const { manifest } = bundle.body;
-  const entry = agentEntryOf(manifest, config.agentPublicUrl);
   if (entry !== null) {
-    const registrar = registrarOf({ manifest, publicBaseUrl: config.publicBaseUrl, environment, database });
+    const registrar = registrarOf({ manifest: bundle.body.manifest, publicBaseUrl: config.publicBaseUrl, environment, database });
     const registration = startRegistration({ agent: entry, registrar, log });
     releasers.add('registration', () => registration.stop());
   }

@@ -455,7 +455,6 @@ describe('loadBundle', () => {
     expect(documents.routines.map(({ id, kind }) => `${id} ${kind}`)).toEqual(['return-an-order conversational', 'triage-warranty-claim autonomous']);
     expect(bundle.warnings).toEqual([]);
     expect(bundle.withoutEffect).toEqual([
-      'endpoint (no address is provisioned)',
       'agent_config.runtime.policy_batch_size (no policy is matched)',
       'agent_config.context.policies (no policy is matched)',
       'agent_config.context.glossaries (prompts contain no terms)',
