@@ -6,7 +6,7 @@ import { join } from 'node:path';
 export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
 
 /** The folders that are copied as they are. */
-export const dataFolders = /** @type {const} */ (['catalogue']);
+export const dataFolders = /** @type {const} */ (['catalogue', 'schemas']);
 
 /** Never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
 export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);

@@ -23,6 +23,7 @@ import { listSessions } from './routes/list-sessions.ts';
 import { login } from './routes/login.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
+import { publishedApi } from './routes/published-api.ts';
 import { readEvents } from './routes/read-events.ts';
 import { runs } from './routes/runs.ts';
 import { sessions } from './routes/sessions.ts';
@@ -81,6 +82,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const fanOut = new FanOut({ deliveryRows, acceptance });
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
+    { routes: [publishedApi()] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },

@@ -55,6 +55,8 @@ function jsonSchemaOf(schema: z.ZodType): JsonSchema {
     override({ zodSchema, jsonSchema }) {
       // Its pattern is for the normalised form.
       if (zodSchema === allowListEntry) delete jsonSchema.pattern;
+      // `format` says it.
+      if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
     },
   });
 }

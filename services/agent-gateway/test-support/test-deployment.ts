@@ -9,6 +9,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { buildApp } from '../app.ts';
 import type { AgentGatewayDeps } from '../deps.ts';
 import { BUNDLE_HASH, bundleWith } from './bundle.ts';
+import { checkAnswers } from './check-answers.ts';
 import { OwnerDouble } from './owner-double.ts';
 import { until } from './until.ts';
 
@@ -31,7 +32,7 @@ export interface TestDeployment {
     },
   ): AgentGatewayDeps;
   app(changes?: Parameters<TestDeployment['deps']>[0]): FastifyInstance;
-  /** Between tests: a gateway that stays open would go on querying. */
+  /** Between tests: a gateway that stays open would go on querying. @throws when an answer was not as the API's description says */
   closeApps(): Promise<void>;
   close(): Promise<void>;
 }
@@ -53,6 +54,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     },
   };
   const apps: FastifyInstance[] = [];
+  const problems: string[] = [];
   const runs = { defaultTimeoutMs: 120_000, maxTimeoutMs: 600_000, requireCallbackAllowlist: false };
   const deps: TestDeployment['deps'] = (changes = {}) => ({
     config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000, runs },
@@ -69,6 +71,8 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
   });
   const closeApps = async () => {
     await Promise.all(apps.splice(0).map((app) => app.close()));
+    const found = problems.splice(0);
+    if (found.length > 0) throw new Error(`answers are not as published:\n${[...new Set(found)].join('\n')}`);
   };
   return {
     bus,
@@ -86,6 +90,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     deps,
     app: (changes) => {
       const app = buildApp(deps(changes));
+      checkAnswers(app, problems);
       apps.push(app);
       return app;
     },

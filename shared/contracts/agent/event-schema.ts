@@ -2,6 +2,8 @@ import { z } from 'zod';
 
 const json = z.record(z.string(), z.unknown());
 
+export const eventSource = z.enum(['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
+
 /** Of every event. All but `offset` and `created_at` are this server's additions to the contract, which consumers may ignore. */
 const common = {
   /** Position in the session's log: resume at the last one plus 1, dedupe by session and offset. */
@@ -9,7 +11,7 @@ const common = {
   /** RFC 3339 in UTC, with milliseconds. */
   created_at: z.iso.datetime(),
   id: z.string().optional(),
-  source: z.enum(['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']).optional(),
+  source: eventSource.optional(),
   /** 32 hex digits. */
   trace_id: z.string().optional(),
   metadata: json.optional(),

@@ -1,0 +1,178 @@
+import { z } from 'zod';
+import {
+  customerAnswer,
+  errorAnswer,
+  eventPage,
+  healthAnswer,
+  pageOf,
+  readinessAnswer,
+  runAnswer,
+  runEnvelopeAnswer,
+  runStepAnswer,
+  sessionAnswer,
+  sessionPage,
+  storedEvent,
+  toolEventAnswer,
+  variableValueAnswer,
+} from '#shared/contracts/agent/answers.ts';
+
+/** What a status answers: an object of JSON, a page, or nothing. */
+type Body = { json: z.ZodType } | { media: string } | null;
+
+export interface Operation {
+  summary: string;
+  /** `key`: the bearer or the cookie of a login. `signature`: a webhook's own. `none`: public. */
+  access: 'key' | 'signature' | 'none';
+  answers: Readonly<Record<number, Body>>;
+  /** Statuses of `{error, code}` beside those of `refusalsOf`. */
+  refusals: readonly number[];
+}
+
+const json = (schema: z.ZodType): Body => ({ json: schema });
+const page: Body = { media: 'text/html' };
+const invalid = [400, 408, 413, 415] as const;
+
+const triggerConflict = errorAnswer.extend(runEnvelopeAnswer.shape);
+const fanOutAnswer = z.object({
+  webhook: z.string(),
+  matched: z.array(z.string()),
+  runs: z.array(runEnvelopeAnswer.pick({ routine_id: true, run_id: true, status: true })),
+});
+
+/** Every operation of the agent's API by method and path: what the published description says beside the schemas of its requests. */
+export const operations: Readonly<Record<string, Operation>> = {
+  'GET /health/live': { summary: 'Whether the process runs', access: 'none', answers: { 200: json(healthAnswer) }, refusals: [] },
+  'GET /health/ready': {
+    summary: 'Whether requests can be served',
+    access: 'none',
+    answers: { 200: json(healthAnswer), 503: json(readinessAnswer) },
+    refusals: [],
+  },
+  'GET /health': { summary: 'As /health/ready', access: 'none', answers: { 200: json(healthAnswer), 503: json(readinessAnswer) }, refusals: [] },
+  'GET /auth/login': { summary: 'A form for the key', access: 'none', answers: { 200: page }, refusals: [400, 403] },
+  'POST /auth/login': {
+    summary: 'Sets the cookie of a login; a form gets pages and redirects',
+    access: 'none',
+    answers: { 204: null, 303: null },
+    refusals: [...invalid, 401, 403, 429, 503],
+  },
+  'POST /auth/logout': { summary: 'Clears the cookie', access: 'none', answers: { 204: null, 303: null }, refusals: [...invalid, 403] },
+  'GET /chat': {
+    summary: 'The page of the agent; a browser without a login is sent to /auth/login',
+    access: 'key',
+    answers: { 200: page, 302: null },
+    refusals: [],
+  },
+  'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
+  'GET /docs': { summary: 'This description as a page', access: 'key', answers: { 200: page, 302: null }, refusals: [] },
+
+  'POST /sessions': { summary: 'Creates a session', access: 'key', answers: { 201: json(sessionAnswer) }, refusals: [...invalid, 409] },
+  'GET /sessions': { summary: 'Sessions, of a customer or with a label', access: 'key', answers: { 200: json(sessionPage) }, refusals: [400] },
+  'GET /sessions/{session_id}': { summary: 'A session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [404] },
+  'PATCH /sessions/{session_id}': { summary: 'Changes a session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [...invalid, 404] },
+  'DELETE /sessions/{session_id}': { summary: 'Deletes a session with its events', access: 'key', answers: { 204: null }, refusals: [404] },
+  'GET /sessions/{session_id}/events': {
+    summary: 'Events in the order of their offsets, by long-poll; with Accept: text/event-stream an endless stream',
+    access: 'key',
+    answers: { 200: json(eventPage) },
+    refusals: [400, 404, 504],
+  },
+  'POST /sessions/{session_id}/events': {
+    summary: 'Posts a message; 202: it is durable and has no offset yet',
+    access: 'key',
+    answers: { 200: json(storedEvent), 201: json(storedEvent), 202: json(z.object({ command_id: z.string() })) },
+    refusals: [...invalid, 404],
+  },
+  'POST /sessions/{session_id}/tool_events': {
+    summary: 'Appends the result of a tool that another system called',
+    access: 'key',
+    answers: { 200: json(toolEventAnswer) },
+    refusals: [...invalid, 404],
+  },
+
+  'POST /customers': {
+    summary: 'Registers a customer; 200: the same one again',
+    access: 'key',
+    answers: { 200: json(customerAnswer), 201: json(customerAnswer) },
+    refusals: [...invalid, 409],
+  },
+  'GET /customers': { summary: 'Customers by creation', access: 'key', answers: { 200: json(pageOf(customerAnswer)) }, refusals: [400] },
+  'GET /customers/{customer_id}': { summary: 'A customer', access: 'key', answers: { 200: json(customerAnswer) }, refusals: [404] },
+  'PATCH /customers/{customer_id}': { summary: 'Changes a customer', access: 'key', answers: { 200: json(customerAnswer) }, refusals: [...invalid, 404] },
+  'DELETE /customers/{customer_id}': {
+    summary: 'Deletes a customer; with cascade=true its sessions, too',
+    access: 'key',
+    answers: { 204: null },
+    refusals: [400, 404, 409],
+  },
+
+  'GET /customers/{customer_id}/variables': {
+    summary: 'The values that are set for a customer',
+    access: 'key',
+    answers: { 200: json(z.object({ items: z.array(variableValueAnswer) })) },
+    refusals: [404],
+  },
+  'GET /customers/{customer_id}/variables/{variable_name}': {
+    summary: 'A value of a customer',
+    access: 'key',
+    answers: { 200: json(variableValueAnswer) },
+    refusals: [400, 404],
+  },
+  'PUT /customers/{customer_id}/variables/{variable_name}': {
+    summary: 'Sets a value of a customer',
+    access: 'key',
+    answers: { 200: json(variableValueAnswer) },
+    refusals: [...invalid, 404],
+  },
+  'DELETE /customers/{customer_id}/variables/{variable_name}': {
+    summary: 'Deletes a value of a customer',
+    access: 'key',
+    answers: { 204: null },
+    refusals: [400, 404],
+  },
+  'GET /variables/{variable_name}/values/{key}': {
+    summary: 'A value by a key: the id of a customer, tag:<tag> or DEFAULT',
+    access: 'key',
+    answers: { 200: json(variableValueAnswer) },
+    refusals: [400, 404],
+  },
+  'PUT /variables/{variable_name}/values/{key}': {
+    summary: 'Sets a value by a key: the id of a customer, tag:<tag> or DEFAULT',
+    access: 'key',
+    answers: { 200: json(variableValueAnswer) },
+    refusals: [...invalid, 404],
+  },
+  'DELETE /variables/{variable_name}/values/{key}': {
+    summary: 'Deletes a value by a key: the id of a customer, tag:<tag> or DEFAULT',
+    access: 'key',
+    answers: { 204: null },
+    refusals: [400, 404],
+  },
+
+  'POST /routines/{routine_id}/trigger': {
+    summary: 'Starts a run of an autonomous routine; its result is posted to callback_url',
+    access: 'key',
+    answers: { 202: json(runEnvelopeAnswer), 409: json(triggerConflict) },
+    refusals: [...invalid, 404, 500],
+  },
+  'GET /runs/{run_id}': { summary: 'A run', access: 'key', answers: { 200: json(runAnswer) }, refusals: [404] },
+  'GET /runs/{run_id}/steps': {
+    summary: 'The calls of a run, oldest first',
+    access: 'key',
+    answers: { 200: json(pageOf(runStepAnswer)) },
+    refusals: [400, 404],
+  },
+  'GET /runs': { summary: 'Runs, newest first', access: 'key', answers: { 200: json(pageOf(runAnswer)) }, refusals: [400] },
+  'POST /webhooks/{name}': {
+    summary: 'Takes a signed delivery: starts the run of a routine, or the runs of all routines that it is for',
+    access: 'signature',
+    answers: { 200: json(z.union([runEnvelopeAnswer, fanOutAnswer])), 202: json(runEnvelopeAnswer) },
+    refusals: [...invalid, 401, 404, 502, 503],
+  },
+};
+
+/** What is behind the key also refuses without it, while it is not ready, and what a page of another origin changes with the cookie. */
+export function refusalsOf(method: string, { access, refusals }: Operation): readonly number[] {
+  if (access !== 'key') return refusals;
+  return method === 'GET' ? [...refusals, 401, 503] : [...refusals, 401, 403, 503];
+}

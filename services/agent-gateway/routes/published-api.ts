@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { FastifyPluginAsync } from 'fastify';
+import { plainPageHeaders } from '#shared/http-server/plain-page.ts';
+import { docsPage } from '../openapi/docs-page.ts';
+
+/** The build copies the folder. */
+const FILE = new URL('../../../schemas/agent-server/0.9.0/openapi.json', import.meta.url);
+
+/** GET /openapi.json: the description of this API (OpenAPI 3.1), with an ETag. GET /docs: the same as a page. */
+export function publishedApi(): FastifyPluginAsync {
+  const body = readFileSync(FILE);
+  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
+  let page: string | null = null;
+  return async (app) => {
+    app.get('/openapi.json', async (request, reply) => {
+      reply.header('etag', etag).header('cache-control', 'no-cache');
+      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      return reply.type('application/json; charset=utf-8').send(body);
+    });
+    app.get('/docs', { config: { isPage: true } }, async (_request, reply) => {
+      page ??= docsPage(JSON.parse(body.toString('utf8')));
+      return reply.headers(plainPageHeaders()).send(page);
+    });
+  };
+}
