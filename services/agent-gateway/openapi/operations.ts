@@ -3,6 +3,7 @@ import {
   customerAnswer,
   errorAnswer,
   eventPage,
+  eventWebhookAnswer,
   healthAnswer,
   pageOf,
   readinessAnswer,
@@ -66,7 +67,12 @@ export const operations: Readonly<Record<string, Operation>> = {
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
   'GET /docs': { summary: 'This description as a page', access: 'key', answers: { 200: page, 302: null }, refusals: [] },
 
-  'POST /sessions': { summary: 'Creates a session', access: 'key', answers: { 201: json(sessionAnswer) }, refusals: [...invalid, 409] },
+  'POST /sessions': {
+    summary: 'Creates a session',
+    access: 'key',
+    answers: { 200: json(sessionAnswer), 201: json(sessionAnswer) },
+    refusals: [...invalid, 409],
+  },
   'GET /sessions': { summary: 'Sessions, of a customer or with a label', access: 'key', answers: { 200: json(sessionPage) }, refusals: [400] },
   'GET /sessions/{session_id}': { summary: 'A session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [404] },
   'PATCH /sessions/{session_id}': { summary: 'Changes a session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [...invalid, 404] },
@@ -87,6 +93,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: 'Appends the result of a tool that another system called',
     access: 'key',
     answers: { 200: json(toolEventAnswer) },
+    refusals: [...invalid, 404],
+  },
+  'PUT /sessions/{session_id}/event_webhook': {
+    summary: 'Sets where the events of a session are posted',
+    access: 'key',
+    answers: { 200: json(eventWebhookAnswer) },
     refusals: [...invalid, 404],
   },
 

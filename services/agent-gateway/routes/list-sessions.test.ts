@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { send } from '../test-support/api.ts';
@@ -100,7 +101,7 @@ it('returns records as GET of a session does, and none that is deleted', async (
 
 it('ends a page with the session that exceeds 4 MiB, and goes on behind it', async () => {
   const ids = await stored(...Array.from({ length: 5 }, () => ({ customer: 'ada' })));
-  await deployment.database.query('update sessions set record = $1::json', [JSON.stringify({ text: 'x'.repeat(1_500_000) })]);
+  await deployment.database.query(`update sessions set record = (record::jsonb || jsonb_build_object('title', $1::text))::json`, ['x'.repeat(1_500_000)]);
 
   const sizes: number[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -116,7 +117,8 @@ it('ends a page with the session that exceeds 4 MiB, and goes on behind it', asy
 it('counts no more sessions than its limit, and says so', async () => {
   await deployment.database.query(
     `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, customer_id)
-     select 'many' || n, 0, 0, 1, '{}', '{}', now(), now(), 'many' from generate_series(1, 10001) as n`,
+     select 'many' || n, 0, 0, 1, '{}', $1::json, now(), now(), 'many' from generate_series(1, 10001) as n`,
+    [JSON.stringify(sessionOfRun({ id: 'many', customerId: 'many', agentId: 'agent-1', at: '2030-01-01T00:00:00.000Z' }))],
   );
 
   expect((await send(app(), 'GET', '/sessions?limit=1')).json()).toMatchObject({ total_count: 10_000, total_count_is_exact: false, has_more: true });

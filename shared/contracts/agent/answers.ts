@@ -109,3 +109,6 @@ export const toolEventAnswer = z.object({ event_id: z.string(), offset: z.int().
 export const sessionPage = pageOf(sessionAnswer).extend({ total_count: z.int().min(0), total_count_is_exact: z.boolean() });
 
 export const variableValueAnswer = z.object({ name: z.string(), data: z.unknown(), last_modified: time });
+
+/** `from_offset`: of the next event to post. */
+export const eventWebhookAnswer = z.object({ url: z.string().nullable(), from_offset: z.int().min(0) });
