@@ -183,8 +183,8 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
 };
 
-/** What is behind the key also refuses without it, while it is not ready, and what a page of another origin changes with the cookie. */
+/** What is behind the key also refuses without it, while it is not ready, a malformed idempotency key, and what a page of another origin changes with the cookie. */
 export function refusalsOf(method: string, { access, refusals }: Operation): readonly number[] {
   if (access !== 'key') return refusals;
-  return method === 'GET' ? [...refusals, 401, 503] : [...refusals, 401, 403, 503];
+  return [...new Set([...refusals, ...(method === 'GET' ? [] : [400, 403]), 401, 503])];
 }
