@@ -66,6 +66,13 @@ export const settingGroups = [
       { name: 'MISTRAL_API_KEY', default: 'none', meaning: 'API key of Mistral; likewise' },
       { name: 'DEEPSEEK_API_KEY', default: 'none', meaning: 'API key of DeepSeek; likewise' },
       { name: 'XAI_API_KEY', default: 'none', meaning: 'API key of xAI; likewise' },
+      { name: 'ANTHROPIC_BASE_URL', default: "Anthropic's", meaning: 'address in place of it, such as that of a proxy, without `/v1`' },
+      { name: 'GEMINI_BASE_URL', default: "Google AI Studio's", meaning: 'likewise, without the version of the API' },
+      { name: 'GROQ_BASE_URL', default: "Groq's", meaning: 'likewise' },
+      { name: 'TOGETHER_BASE_URL', default: "Together AI's", meaning: 'likewise' },
+      { name: 'MISTRAL_BASE_URL', default: "Mistral's", meaning: 'likewise' },
+      { name: 'DEEPSEEK_BASE_URL', default: "DeepSeek's", meaning: 'likewise' },
+      { name: 'XAI_BASE_URL', default: "xAI's", meaning: 'likewise' },
       {
         name: 'ROUTER_PRICES',
         default: 'none',

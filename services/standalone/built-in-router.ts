@@ -93,9 +93,9 @@ function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: re
   };
 }
 
-function vendorPart({ slug, dialect, setting }: Vendor, prices: ModelPrices | null): Part {
+function vendorPart({ slug, dialect, setting, baseUrl }: Vendor, prices: ModelPrices | null): Part {
   return {
-    providers: [{ ...factsOf(slug), slug, ...dialect, api_key: `\${${setting}}` }],
+    providers: [{ ...factsOf(slug), slug, ...dialect, ...(baseUrl !== null && { base_url: baseUrl }), api_key: `\${${setting}}` }],
     models: entriesOf(slug).map(({ name, entry }) => catalogued(slug, name, entry, prices)),
   };
 }

@@ -117,6 +117,9 @@ describe('the router without a configuration', () => {
     const kinds = checkRouterConfig(builtInRouter({ openAi: null, vendors: all }), { ...given, GEMINI_API_KEY: 'g' }).providers.map(({ kind }) => kind);
     expect(kinds).toEqual(['anthropic', 'gemini']);
     expect(parseConfig({ ANTHROPIC_API_KEY: '' }).vendors).toEqual([]);
+    const elsewhere = parseConfig({ ANTHROPIC_API_KEY: 'a', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9/proxy' }).vendors;
+    expect(checkRouterConfig(builtInRouter({ openAi: null, vendors: elsewhere }), given).providers).toMatchObject([{ base_url: 'http://127.0.0.1:9/proxy' }]);
+    expect(() => parseConfig({ GROQ_BASE_URL: 'http://127.0.0.1:9' })).toThrow('GROQ_BASE_URL has no effect without GROQ_API_KEY');
     expect(parseConfig({ ANTHROPIC_API_KEY: 'a', ROUTER_CONFIG: 'router.yaml' }).vendors).toEqual([]);
   });
 

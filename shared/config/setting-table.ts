@@ -125,6 +125,14 @@ const settingTable = {
   MISTRAL_API_KEY: read(['standalone'], text),
   DEEPSEEK_API_KEY: read(['standalone'], text),
   XAI_API_KEY: read(['standalone'], text),
+  /** In place of the vendors' own addresses. */
+  ANTHROPIC_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  GEMINI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  GROQ_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  TOGETHER_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  MISTRAL_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  DEEPSEEK_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  XAI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
 

@@ -3,11 +3,14 @@ import { post } from '../../services/router-gateway/test-support/http-client.ts'
 import { nanoOfUsd } from '../../shared/credit/nano-usd.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import type { Step } from '../upstreams/scripted-upstream.ts';
-import type { BillingEnvironment, MadeKey } from './billing-environment.ts';
+import { type BillingEnvironment, HEDGED_MODEL, type MadeKey } from './billing-environment.ts';
 import { headersOf, inTime, isDying, readToEnd, type StreamedCall } from './client-stream.ts';
 
-/** What the provider does: counts its answer, does not, breaks off behind content, or refuses. */
-export type Script = 'counted' | 'uncounted' | 'broken' | 'refused';
+/**
+ * What the provider does: counts its answer, does not, breaks off behind content, or refuses. Of a model whose calls are hedged: answers at once, or is so late
+ * that its other endpoint is asked, too.
+ */
+export type Script = 'counted' | 'uncounted' | 'broken' | 'refused' | 'prompt' | 'late';
 
 export interface BilledCall {
   key: MadeKey;
@@ -40,11 +43,19 @@ const EVERY_MS = 40;
 const WHOLE = Array.from({ length: TIMES }, (_, index) => `word${index} `).join('');
 const SAY: Step = { say: 'word', times: TIMES, everyMs: EVERY_MS };
 const SERVER_ERROR = 500;
-const scripts: Record<Script, Step[]> = {
-  counted: [SAY, 'finish', 'usage', 'done', 'end'],
-  uncounted: [SAY, 'finish', 'done', 'end'],
-  broken: [SAY, 'cut'],
-  refused: [{ refuse: SERVER_ERROR }],
+const COUNTED: Step[] = [SAY, 'finish', 'usage', 'done', 'end'];
+/** Longer than a hedge waits, and shorter than the time for the first token: without a hedge it answers. */
+const LATE: Step = { pauseMs: 10_000 };
+/** So long both are open. */
+const SHORTLY: Step = { pauseMs: 400 };
+/** By model and provider. */
+const scripts: Record<Script, { model: string; steps: Record<string, Step[]> }> = {
+  counted: { model: 'first', steps: { first: COUNTED } },
+  uncounted: { model: 'first', steps: { first: [SAY, 'finish', 'done', 'end'] } },
+  broken: { model: 'first', steps: { first: [SAY, 'cut'] } },
+  refused: { model: 'first', steps: { first: [{ refuse: SERVER_ERROR }] } },
+  prompt: { model: HEDGED_MODEL, steps: { east: COUNTED, west: COUNTED } },
+  late: { model: HEDGED_MODEL, steps: { east: [LATE, ...COUNTED], west: [SHORTLY, ...COUNTED] } },
 };
 /** More than any answer has: little more is reserved than is used. */
 const MAX_TOKENS = 16;
@@ -60,8 +71,9 @@ const answer = z.looseObject({
 
 /** Sends one call to the next gateway and reads its answer to the end. @throws when it hangs */
 export async function sendCall(environment: BillingEnvironment, call: BilledCall): Promise<Outcome> {
-  const plan = plannedCall({ first: scripts[call.script] });
-  const body = { ...requestFor(plan, 'first', call.isStream), user: plan.name, max_tokens: MAX_TOKENS };
+  const { model, steps } = scripts[call.script];
+  const plan = plannedCall(steps);
+  const body = { ...requestFor(plan, model, call.isStream), user: plan.name, max_tokens: MAX_TOKENS };
   const detach = call.isDetached === true ? { headers: { 'x-detach': 'true' } } : {};
   const sent: StreamedCall = { name: plan.name, whole: WHOLE, body, key: call.key.secret, ...detach };
   const outcome = call.isStream ? await streamed(environment, call, sent) : await whole(environment, call, sent);

@@ -53,6 +53,8 @@ export const LIMIT_OF_TEN_NANO = 11_000_000;
 /** Short, so that a call that no worker takes any more ends within a case. */
 export const TOTAL_MS = 30_000;
 const SILENCE_MS = 15_000;
+/** Behind `test/`: its endpoints in the order of its calls, of which a second one is asked when the first is late. */
+export const HEDGED_MODEL = 'east-west';
 const DRAIN_SECONDS = '20';
 /** A process gives up when it has not reached the stores for 10 s, as on a machine that is too busy. */
 const MAX_STARTS = 4;
@@ -63,8 +65,15 @@ const calling = z.object({ data: z.looseObject({ usage: z.number() }) });
 export async function openBillingEnvironment(random: () => number): Promise<BillingEnvironment> {
   const upstream = await openScriptedUpstream();
   const config = {
-    providers: [{ slug: 'first', name: 'first', kind: 'openai-compatible', base_url: upstream.baseUrl('first') }],
-    models: [{ id: 'test/first', endpoints: [{ provider: 'first', upstream_model: 'first', prices: PRICES }] }],
+    providers: ['first', 'east', 'west'].map((slug) => ({ slug, name: slug, kind: 'openai-compatible', base_url: upstream.baseUrl(slug) })),
+    models: [
+      { id: 'test/first', endpoints: [{ provider: 'first', upstream_model: 'first', prices: PRICES }] },
+      {
+        id: `test/${HEDGED_MODEL}`,
+        hedge: true,
+        endpoints: HEDGED_MODEL.split('-').map((provider) => ({ provider, upstream_model: provider, prices: PRICES })),
+      },
+    ],
     keys: [
       { id: 'one', key: '${ROUTER_API_KEY}' },
       { id: 'management', key: '${ROUTER_MANAGEMENT_KEY}', management: true },

@@ -24,7 +24,8 @@ const MAX_IN_FLIGHT = 120;
 const TIMEOUT = { timeoutMs: 60_000 };
 const SCRIPTS: readonly Script[] = ['counted', 'uncounted', 'counted', 'broken', 'counted', 'refused', 'counted'];
 
-export async function beginBillingLoad(environment: BillingEnvironment): Promise<BillingLoad> {
+/** @param scripts what providers do, in turn */
+export async function beginBillingLoad(environment: BillingEnvironment, scripts: readonly Script[] = SCRIPTS): Promise<BillingLoad> {
   const make = (limitNano: number | null) => environment.makeKey(limitNano);
   const forTen = await Promise.all(Array.from({ length: KEYS_FOR_TEN }, () => make(LIMIT_OF_TEN_NANO)));
   const [ample, unlimited] = await Promise.all([make(AMPLE_NANO), make(null)]);
@@ -35,7 +36,7 @@ export async function beginBillingLoad(environment: BillingEnvironment): Promise
   let inFlight = 0;
   let failure: unknown;
   const begin = (key: MadeKey) => {
-    const script = SCRIPTS[begun % SCRIPTS.length] ?? 'counted';
+    const script = scripts[begun % scripts.length] ?? 'counted';
     const call: BilledCall = { key, script, isStream: begun % 2 === 0, isDetached: begun % 5 === 0 };
     begun += 1;
     inFlight += 1;

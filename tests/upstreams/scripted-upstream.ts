@@ -51,6 +51,8 @@ export interface UpstreamCall {
   said: number;
   /** When its client closed the connection before the response was complete; else null. */
   leftAtMs: number | null;
+  /** Whether its connection is in use for it. */
+  isOpen: boolean;
 }
 
 export interface ScriptedUpstream {
@@ -76,7 +78,7 @@ export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const asked = planIn(await readBody(request));
     const provider = request.url?.split('/')[1] ?? '';
-    const call: UpstreamCall = { provider, atMs: performance.now(), said: 0, leftAtMs: null };
+    const call: UpstreamCall = { provider, atMs: performance.now(), said: 0, leftAtMs: null, isOpen: true };
     const calls = book.get(asked.name) ?? [];
     const before = calls.filter((one) => one.provider === provider).length;
     retained += 1;
@@ -91,6 +93,7 @@ export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
       response.socket?.destroy();
     };
     response.on('close', () => {
+      call.isOpen = false;
       if (!response.writableFinished && !isOurs) call.leftAtMs = performance.now();
     });
     await perform(steps, asked, { response, call, opened: gateOf(asked.name).opened, breakOff });
