@@ -2,7 +2,7 @@ import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts'
 import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import { type Catalogue, catalogueOf } from './call/candidates.ts';
 import { type Upstreams, upstreamsOf } from './call-span.ts';
-import { openEngines, type PluginEngines } from './pipeline/engines.ts';
+import { openEngines, type PluginEngines, type SharedEngines } from './pipeline/engines.ts';
 import type { ProviderAdapter, ProviderTimeouts } from './providers/provider.ts';
 import { openProviders, type ProvidersDeps } from './providers/registry.ts';
 
@@ -29,10 +29,11 @@ export interface OpenedSetup extends RouterSetup {
 }
 
 /** @throws `config.invalid`; nothing is open then */
-export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<ProvidersDeps, 'config'>): OpenedSetup {
+export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<ProvidersDeps, 'config'> & { sharedEngines?: SharedEngines }): OpenedSetup {
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const { configured, adapters, close } = openProviders({ ...deps, config });
-  const engines = openedOr(() => openEngines({ settings: config.plugins, environment: deps.environment, connectTimeoutMs: connectMs }), close);
+  const { environment, sharedEngines } = deps;
+  const engines = openedOr(() => openEngines({ settings: config.plugins, environment, connectTimeoutMs: connectMs, shared: sharedEngines }), close);
   return {
     hash,
     catalogue: catalogueOf(config, configured),

@@ -28,10 +28,12 @@ import { CallWatch } from './call-watch.ts';
 import { startLedger } from './ledger/ledger.ts';
 import { startMails } from './mails/mails.ts';
 import { smtpMailer } from './mails/smtp-mailer.ts';
+import { sharedEngines } from './pipeline/engines.ts';
 import { PdfProcesses } from './pipeline/files/pdf-texts.ts';
-import { SharedAdapters } from './providers/shared-adapters.ts';
+import type { OpenedAdapter } from './providers/provider.ts';
 import { openSetup } from './router-setup.ts';
 import { Setups } from './setups.ts';
+import { SharedOpened } from './shared-opened.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
@@ -83,7 +85,15 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     tracing = noTracing,
   } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0, outboundAllowHosts = new Set() } = deps;
-  const opening = { environment, clock, cache, scriptedWordsPerSecond, outboundRules: { allowHosts: outboundAllowHosts }, shared: new SharedAdapters() };
+  const opening = {
+    environment,
+    clock,
+    cache,
+    scriptedWordsPerSecond,
+    outboundRules: { allowHosts: outboundAllowHosts },
+    shared: new SharedOpened<OpenedAdapter>(),
+    sharedEngines: sharedEngines(),
+  };
   const setup = livingRouterConfig(config).derive(
     (loaded) => openSetup(loaded, opening),
     (opened) => void opened.close(),

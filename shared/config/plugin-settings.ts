@@ -78,6 +78,10 @@ const web = z.strictObject({
     .strictObject({
       query: fieldPath.default('query'),
       max_results: fieldPath.default('max_results'),
+      /** Of what limits a search. Absent: the engine has no such field, and a request with that limit is refused. */
+      include_domains: fieldPath.optional(),
+      exclude_domains: fieldPath.optional(),
+      user_location: fieldPath.optional(),
       also: z.record(z.string(), z.unknown()).default({}),
     })
     .prefault({}),

@@ -1,5 +1,6 @@
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { isEnabled } from '../contracts/router/plugins.ts';
+import { limitsOf, type SearchLimits } from '../contracts/router/search-limits.ts';
 
 /** What requests without `max_results` get. */
 const DEFAULT_RESULTS = 5;
@@ -21,6 +22,7 @@ export interface AskedSearch {
   maxResults: number;
   /** In place of ours; null: none. */
   prompt: string | null;
+  limits: SearchLimits;
 }
 
 /** Null: none. */
@@ -28,16 +30,16 @@ export function askedSearch({ plugins = [] }: Pick<ChatRequest, 'plugins'>): Ask
   for (const [at, plugin] of plugins.entries()) {
     if (plugin.id !== 'web' || !isEnabled(plugin)) continue;
     const { engine = null, max_results: maxResults = DEFAULT_RESULTS, search_prompt: prompt = null } = plugin as WebPlugin;
-    return { at, engine, maxResults, prompt };
+    return { at, engine, maxResults, prompt, limits: limitsOf(plugin as WebPlugin) };
   }
   return null;
 }
 
-interface WebPlugin {
+type WebPlugin = Parameters<typeof limitsOf>[0] & {
   engine?: string;
   max_results?: number;
   search_prompt?: string;
-}
+};
 
 /** The most that a search of the web adds to a prompt, in tokens, by an estimate. */
 export function searchTokens(asked: AskedSearch, isNative: boolean): number {

@@ -87,6 +87,8 @@ export interface Surface {
   statedIn?(value: unknown): unknown;
   /** Whether the API states an error as an answer that was cut off for its length. Absent: it does so with none. */
   endsForLength?(error: RouterErrorBody['error']): boolean;
+  /** Whether events are of this API, by their first. Absent: events do not show it. */
+  hasWritten?(sse: Uint8Array): boolean;
   /** Whether events have numbers, which the gateway continues with its own. Absent: no. */
   isNumbered?: boolean;
   /** The number of events up to the first of these, and with it. Of surfaces whose events have numbers. */

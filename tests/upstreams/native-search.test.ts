@@ -19,6 +19,7 @@ function searching(basePath: string, events: object[], endMark: object | null): 
   });
 }
 
+const BERN = { type: 'approximate', city: 'Bern', country: 'CH' };
 const TEXT = 'It is raining.';
 const PAGE = { url: 'https://weather.example/today', title: 'Weather' };
 
@@ -159,6 +160,32 @@ describe('router-facts 6.2: search by the endpoint itself', () => {
     for (const name of ['claude', 'openai', 'google'] as const) {
       await worker.whole({ model: `x/${name}`, messages });
       expect(upstreams[name]().requests.at(-1)?.body).not.toHaveProperty('tools');
+    }
+  });
+
+  it.each<[keyof typeof upstreams, object, object]>([
+    ['claude', { include_domains: ['a.example'], user_location: BERN }, { allowed_domains: ['a.example'], user_location: BERN }],
+    ['claude', { exclude_domains: ['b.example'] }, { blocked_domains: ['b.example'] }],
+    ['openai', { include_domains: ['a.example'], user_location: BERN }, { filters: { allowed_domains: ['a.example'] }, user_location: BERN }],
+  ])('is limited by %s to %j', async (name, limits, sent) => {
+    expect((await worker.whole(asking(`x/${name}`, { engine: 'native', ...limits }))).status).toBe(200);
+    expect(upstreams[name]().requests.at(-1)?.body).toMatchObject({ tools: [sent] });
+  });
+
+  it('is of the endpoint that takes its limits, and refused where none does', async () => {
+    // The engine takes none of them, and neither do two of the three.
+    const limits = { exclude_domains: ['b.example'] };
+    expect((await worker.whole(asking('x/both', limits))).body).toMatchObject({ provider: 'Claude' });
+    for (const [model, opened] of [
+      ['x/google', worker],
+      ['x/openai', worker],
+      ['x/plain', worker],
+      ['x/google', bare],
+    ] as const) {
+      const { status, body } = await opened.whole(asking(model, limits));
+      expect([status, body.error]).toMatchObject([400, { param: 'plugins[0].exclude_domains' }]);
+      const forced = await opened.whole(asking(model, { ...limits, engine: 'native' }));
+      expect(forced.status).toBe(400);
     }
   });
 

@@ -33,7 +33,7 @@ beforeAll(async () => {
         price: '0.005',
         timeout_ms: 5_000,
         max_query_chars: 20,
-        request: { query: 'q', max_results: 'options.limit', also: { options: { safe: true } } },
+        request: { query: 'q', max_results: 'options.limit', include_domains: 'options.only', also: { options: { safe: true } } },
         response: { results: 'web.hits', url: 'link', title: 'name', content: 'text' },
       },
     },
@@ -83,6 +83,21 @@ describe('router-facts 6.2: web search by an engine', () => {
     });
     await worker.whole(asking({ max_results: 2 }));
     expect(engine.requests.at(-1)?.body).toMatchObject({ options: { limit: 2 } });
+  });
+
+  it('limits the search as the configuration says, and not by empty lists', async () => {
+    await worker.whole(asking({ include_domains: ['one.example', 'two.example/a'], exclude_domains: [], user_location: { city: null } }));
+    expect(engine.requests.at(-1)?.body).toEqual({ q: 'What is new in the w', options: { safe: true, limit: 5, only: ['one.example', 'two.example/a'] } });
+  });
+
+  it.each([
+    ['exclude_domains', ['one.example'], {}],
+    ['user_location', { type: 'approximate', country: 'CH' }, {}],
+    ['exclude_domains', ['one.example'], { engine: 'acme' }],
+  ])('refuses %s %j, for which its configuration has no field (%j)', async (name, value, fields) => {
+    const asked = engine.requests.length;
+    const { status, body } = await worker.whole(asking({ [name]: value, ...fields }));
+    expect([status, body.error, engine.requests.length]).toMatchObject([400, { param: `plugins[0].${name}` }, asked]);
   });
 
   it('puts what was found, cleaned, before the last message of the user, behind a dated prompt', async () => {

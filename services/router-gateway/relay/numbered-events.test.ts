@@ -10,7 +10,7 @@ import { responses } from '#shared/surfaces/responses/surface.ts';
 import { readEvents } from '#shared/surfaces/responses/test-support/read-events.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
-import { post } from '../test-support/http-client.ts';
+import { get, post } from '../test-support/http-client.ts';
 import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
@@ -108,10 +108,16 @@ describe('a stream of /responses', () => {
     expect(readEvents(response.text).at(-1)).toMatchObject({ type: 'error', message: 'the worker died', error_type: 'provider_unavailable' });
   });
 
+  const byPost = (lastEventId: string) => ask({ 'last-event-id': lastEventId }).answer;
+  const byId = (lastEventId: string) =>
+    get(`${gateway.url}/api/v1/generations/${lastEventId.split('.')[0]}/stream`, { authorization, 'last-event-id': lastEventId });
+
   it.each([
-    ['a text', (id: string) => `${id}.1.2`, []],
-    ['an event in the middle of a frame', (id: string) => `${id}.1.1.4`, [4, 5]],
-  ])('DESIGN 7: the numbers of events go on behind %s with which a client resumes', async (_, idOf, between) => {
+    ['a text, by POST', (id: string) => `${id}.1.2`, [], byPost],
+    ['an event in the middle of a frame, by POST', (id: string) => `${id}.1.1.4`, [4, 5], byPost],
+    ['a text, by the id of the generation', (id: string) => `${id}.1.2`, [], byId],
+    ['an event in the middle of a frame, by the id of the generation', (id: string) => `${id}.1.1.4`, [4, 5], byId],
+  ])('DESIGN 7: the numbers of events go on behind %s with which a client resumes', async (_, idOf, between, resume) => {
     await openGateway();
     const first = ask({ 'x-detach': 'true' });
     const held = await worker.next();
@@ -120,15 +126,16 @@ describe('a stream of /responses', () => {
     await eventually(() => begun.text).toContain('"is "');
     first.leave();
 
-    const again = await ask({ 'last-event-id': idOf(held.call.callId) });
+    const again = resume(idOf(held.call.callId));
     const { callId } = held.call;
     held.send(sseFrame('m', { callId, attempt: 1, seq: 3 }, 'data: {"type":"response.x","sequence_number":6}\n\n'));
-    const resumed = await again.answer;
+    const resumed = await again;
     await eventually(() => resumed.text).toContain('response.x');
     held.frame('content', 1, '{}', 2);
     await resumed.ended;
 
     expect(numbersIn(resumed.text)).toEqual([...between, 6, 7]);
+    expect(readEvents(resumed.text).at(-1)).toMatchObject({ type: 'error', error: { code: 'server_error' } });
   });
 
   it('ends with response.error where the router is set up so', async () => {

@@ -16,8 +16,8 @@ interface Relay {
 }
 
 export interface RelayedCall extends FedCall {
-  /** For errors of the gateway. */
-  surface: Surface;
+  /** For errors of the gateway. Null: its events say it. */
+  surface: Surface | null;
   /** For errors of the gateway. */
   model: string;
   /** `errors` of the router's file. */

@@ -3,11 +3,14 @@ import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.t
 import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { SseWriter } from '#shared/http-server/sse-writer.ts';
+import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
+import type { Surface } from '#shared/surfaces/surface.ts';
 import { IGNORED_HEADER } from '../ignored-fields.ts';
 import { errorReply } from '../plugins/error-reply.ts';
 import { errorBodyIn, errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink, type OtherFrame } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
+import { surfaceOfEvents } from './surface-of-events.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
@@ -40,6 +43,8 @@ class SseSink implements FrameSink {
   readonly #comment: Deadline;
   #settle: { resolve(response: WholeResponse | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
+  /** Null: no event was seen that says it. */
+  #surface: Surface | null;
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
   /** Counted for surfaces whose events have numbers. */
@@ -51,6 +56,7 @@ class SseSink implements FrameSink {
   constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
+    this.#surface = call.surface;
     this.#startedAtMs = call.resumed === undefined ? performance.now() : null;
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
@@ -66,13 +72,15 @@ class SseSink implements FrameSink {
 
   onContent(sse: Uint8Array, isText: boolean): void {
     if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
+    this.#surface ??= surfaceOfEvents(sse);
     if (isText) this.#writtenEvents += 1;
-    else if (this.#call.surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
+    else if (this.#surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
     this.#write(sse);
   }
 
   onPosition(sse: Uint8Array): void {
-    this.#writtenEvents = this.#call.surface.eventsUpTo?.(sse) ?? 0;
+    this.#surface ??= surfaceOfEvents(sse);
+    this.#writtenEvents = this.#surface.eventsUpTo?.(sse) ?? 0;
   }
 
   onFrame(frame: OtherFrame, isBehindLoss = false): void {
@@ -130,7 +138,7 @@ class SseSink implements FrameSink {
 
   /** Numbers of a worker that does not know what was sent would not follow on those of this stream. */
   #endWithError(frame: ErrorFrame, isBehindLoss: boolean): void {
-    const body = isBehindLoss && this.#call.surface.isNumbered === true ? errorBodyIn(frame.body) : null;
+    const body = isBehindLoss && this.#surface?.isNumbered === true ? errorBodyIn(frame.body) : null;
     if (body !== null) {
       this.#endWith(body);
       return;
@@ -140,7 +148,7 @@ class SseSink implements FrameSink {
   }
 
   #endWith(body: RouterErrorBody): void {
-    this.#write(errorEvent(this.#call, this.#deps.clock.nowMs(), body, this.#writtenEvents));
+    this.#write(errorEvent(this.#call, this.#surface ?? chatCompletions, this.#deps.clock.nowMs(), body, this.#writtenEvents));
     this.#endStream();
   }
 

@@ -4,7 +4,6 @@ import type { EventPosition } from '#bus/messages/ordered-frames.ts';
 import type { Living } from '#shared/config/living.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
-import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import type { Admission } from '../admission.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
@@ -36,8 +35,7 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       const given = lastEventIdOf(request.headers);
       const position = given === null ? { generationId, after: null } : positionOf(given);
       if (position?.generationId !== generationId) throw nothingToResume();
-      // An id does not say its surface.
-      return resumeCall(deps, { position, surface: chatCompletions }, request, reply);
+      return resumeCall(deps, { position, surface: null }, request, reply);
     });
   };
 }
@@ -62,8 +60,8 @@ export interface ResumePosition {
 interface Resumed {
   /** Null when the given id is invalid. */
   position: ResumePosition | null;
-  /** For errors of the gateway. */
-  surface: Surface;
+  /** For errors of the gateway. Null: an id does not say it, and its events do. */
+  surface: Surface | null;
 }
 
 /** @throws `request.not_found`, always with the same message */

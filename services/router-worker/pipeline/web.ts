@@ -1,3 +1,5 @@
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { limitBeyond } from '#shared/contracts/router/search-limits.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { type AskedSearch, askedSearch } from '#shared/credit/web-searches.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -27,14 +29,31 @@ function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, searc
   const { web: engine } = engines;
   if (asked.engine === 'native') {
     if (searchesNatively(request)) return null;
+    refuseLimit(asked, searchesNatively(unlimited(request)), 'that no endpoint of the models takes');
     throw refusal(`${param}.engine`, 'is "native", and no endpoint of the models searches by itself');
   }
-  if (asked.engine !== null && engine !== null) return engine;
-  if (engine === null) {
+  const beyond = limitBeyond(asked.limits, engine?.takes ?? []);
+  if (asked.engine !== null && engine !== null) {
+    refuseLimit(asked, beyond !== null, 'that the search engine does not take', beyond);
+    return engine;
+  }
+  if (engine === null || beyond !== null) {
     if (searchesNatively(request)) return null;
+    refuseLimit(asked, engine !== null || searchesNatively(unlimited(request)), 'that neither the search engine nor an endpoint of the models takes', beyond);
     throw refusal(param, 'asks for a web search, for which this router has no engine, and no endpoint of the models searches by itself');
   }
   return candidatesOf(request)[0]?.searchesNatively === true ? null : engine;
+}
+
+/** @param without whether a search without it is possible @throws `request.invalid` naming a limit of the search */
+function refuseLimit({ at, limits }: AskedSearch, without: boolean, problem: string, limit: string | null = Object.keys(limits)[0] ?? null): void {
+  if (without && limit !== null) throw refusal(`plugins[${at}].${limit}`, `limits the search in a way ${problem}`);
+}
+
+/** The request without what limits its search. */
+function unlimited(request: ChatRequest): ChatRequest {
+  const plugins = (request.plugins ?? []).map((plugin) => ({ ...plugin, include_domains: undefined, exclude_domains: undefined, user_location: undefined }));
+  return { ...request, plugins: plugins as ChatRequest['plugins'] };
 }
 
 async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEngine, { nowMs, signal, report }: StageContext): Promise<StagedCall> {
@@ -43,7 +62,7 @@ async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEn
     report?.({ type: 'plugin', name: 'web', summary: 'nothing to search for' });
     return staged;
   }
-  const results = await engine.search(query, asked.maxResults, signal);
+  const results = await engine.search(query, asked, signal);
   report?.({
     type: 'plugin',
     name: 'web',

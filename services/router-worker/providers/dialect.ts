@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import type { providerIdentity } from '#shared/config/router-config.ts';
+import type { SearchLimit } from '#shared/contracts/router/search-limits.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { OutboundRules } from '#shared/http/outbound-guard.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -33,8 +34,8 @@ export interface ConfiguredProvider {
   reasoningFormat: string | null;
   /** Null: it gives no vectors. */
   vectors: VectorTraits | null;
-  /** Whether it searches the web by itself, and also in requests with tools. Null: it does not. */
-  webSearch: { besideTools: boolean } | null;
+  /** Whether it searches the web by itself, also in requests with tools, and what limits its searches. Null: it does not. */
+  webSearch: { besideTools: boolean; takes: readonly SearchLimit[] } | null;
   /** Whether its models read PDFs, where their endpoints do not say what they take. */
   readsPdf: boolean;
   open(settings: AdapterSettings): OpenedAdapter;

@@ -5,8 +5,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { openProxyDouble } from '#shared/http/test-support/open-proxy-double.ts';
+import { SharedOpened } from '../shared-opened.ts';
+import type { OpenedAdapter } from './provider.ts';
 import { openProviders } from './registry.ts';
-import { SharedAdapters } from './shared-adapters.ts';
 
 const config = routerConfig.parse({
   providers: [
@@ -57,7 +58,7 @@ it('calls a provider through the proxy of the environment', async () => {
 });
 
 it('shares the adapters of blocks that are the same, and closes one with the last configuration that has it', async () => {
-  const shared = new SharedAdapters();
+  const shared = new SharedOpened<OpenedAdapter>();
   const open = (given: Partial<typeof config>) =>
     openProviders({ config: { ...config, ...given }, environment: { OPENAI_API_KEY: 'sk-1' }, clock: systemClock, scriptedWordsPerSecond: 0, shared });
   const first = open({});

@@ -5,14 +5,14 @@ import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
+import { SharedOpened } from '../shared-opened.ts';
 import { anthropicDialect } from './anthropic/dialect.ts';
 import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
 import { geminiDialect } from './gemini/dialect.ts';
 import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
-import type { ProviderAdapter } from './provider.ts';
+import type { OpenedAdapter, ProviderAdapter } from './provider.ts';
 import { responsesDialect } from './responses/dialect.ts';
 import { scriptedDialect } from './scripted/dialect.ts';
-import { SharedAdapters } from './shared-adapters.ts';
 
 /** A new dialect is its folder and a row here. */
 const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, responsesDialect, scriptedDialect];
@@ -48,7 +48,7 @@ export interface ProvidersDeps extends Pick<AdapterSettings, 'clock' | 'scripted
   config: RouterConfig;
   environment: Environment;
   /** Those of the configurations before, of the same process. Absent: none. */
-  shared?: SharedAdapters;
+  shared?: SharedOpened<OpenedAdapter>;
 }
 
 const NO_EXCEPTIONS = { allowHosts: new Set<string>() };
@@ -62,7 +62,7 @@ export function openProviders({ config, environment, cache = null, outboundRules
   const outbound = openOutbound(environment);
   const secret = (reference: string) => secrets.get(reference) ?? '';
   const open = (provider: ConfiguredProvider) => provider.open({ ...settings, cache, outboundRules, secret, connectTimeoutMs, outbound });
-  const all = shared ?? new SharedAdapters();
+  const all = shared ?? new SharedOpened<OpenedAdapter>();
   const acquired: string[] = [];
   const close = async () => {
     await Promise.all(acquired.splice(0).map((key) => all.release(key)));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { cacheControl, message } from './chat-message.ts';
+import { searchLimits } from './search-limits.ts';
 
 const tool = z.looseObject({
   type: z.literal('function'),
@@ -117,14 +118,20 @@ export const providerPreferences = z.looseObject({
 
 const knownPlugin = z.discriminatedUnion('id', [
   z.looseObject({ id: z.literal('moderation') }),
-  z.looseObject({
-    id: z.literal('web'),
-    enabled: z.boolean().optional(),
-    max_results: z.number().int().min(1).max(25).optional(),
-    search_prompt: z.string().max(10_000).optional(),
-    /** `native`, or an external search engine. */
-    engine: z.string().min(1).optional(),
-  }),
+  z
+    .looseObject({
+      id: z.literal('web'),
+      enabled: z.boolean().optional(),
+      max_results: z.number().int().min(1).max(25).optional(),
+      search_prompt: z.string().max(10_000).optional(),
+      /** `native`, or an external search engine. */
+      engine: z.string().min(1).optional(),
+      ...searchLimits,
+    })
+    .refine(({ include_domains: included = [], exclude_domains: excluded = [] }) => included.length === 0 || excluded.length === 0, {
+      path: ['exclude_domains'],
+      error: 'must not be beside include_domains',
+    }),
   z.looseObject({
     id: z.literal('file-parser'),
     enabled: z.boolean().optional(),

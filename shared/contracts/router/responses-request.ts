@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { chatRequest } from './chat-request.ts';
 import { inputItem } from './responses-input.ts';
+import { searchDomains, userLocation } from './search-limits.ts';
 
 const { shape: chat } = chatRequest;
 
@@ -17,7 +18,11 @@ const functionTool = z.looseObject({
   parameters: z.record(z.string(), z.unknown()).nullish(),
   strict: z.boolean().nullish(),
 });
-const webSearchTool = z.looseObject({ type: WEB_SEARCH });
+const webSearchTool = z.looseObject({
+  type: WEB_SEARCH,
+  filters: z.looseObject({ allowed_domains: searchDomains.nullish() }).nullish(),
+  user_location: userLocation.nullish(),
+});
 const tool = z.discriminatedUnion('type', [functionTool, webSearchTool], { error: 'must be a function, or the web search of this router' });
 
 const toolChoice = z.union([

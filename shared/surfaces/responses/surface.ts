@@ -28,10 +28,18 @@ export const responses: Surface = {
   partsIn: partsInEvent,
   statedIn: statedInEvent,
   endsForLength,
+  hasWritten,
   isNumbered: true,
   eventsUpTo,
   errorEvent,
 };
+
+const TYPED = Buffer.from('data: {"type":"response.');
+
+/** Behind an id, which the gateway has added. */
+function hasWritten(sse: Uint8Array): boolean {
+  return Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength).includes(TYPED);
+}
 
 function wholeBody(answer: Answer, head: AnswerHead, usage: Usage, error?: RouterErrorBody['error']): string {
   const items = new OutputItems(head.id, null);

@@ -172,6 +172,10 @@ describe('tools', () => {
 
   it('of web search are the plugin, once', () => {
     expect(modelRequestOf({ tools: [{ type: 'web_search_preview' }] })).toMatchObject({ plugins: [{ id: 'web' }] });
+    const limits = { filters: { allowed_domains: ['a.example'] }, user_location: { type: 'approximate', city: 'Bern' } };
+    expect(modelRequestOf({ tools: [{ type: 'web_search', ...limits }] }).plugins).toEqual([
+      { id: 'web', include_domains: ['a.example'], user_location: limits.user_location },
+    ]);
     expect(modelRequestOf({ tools: [{ type: 'web_search' }], plugins: [{ id: 'web', max_results: 3 }] }).plugins).toEqual([{ id: 'web', max_results: 3 }]);
   });
 });

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../contracts/router/chat-request.ts';
 import { type ResponsesRequest, responsesRequest } from '../../contracts/router/responses-request.ts';
 import { toMessages } from './to-messages.ts';
-import { formatOf, toTools, wantsWebSearch } from './to-tools.ts';
+import { formatOf, toTools, webSearchIn } from './to-tools.ts';
 
 /** Fields that a chat has under the same name. */
 const SAME = [
@@ -39,8 +39,8 @@ export function toModelRequest(body: ResponsesRequest): ChatRequest {
 
 function pluginsOf(body: ResponsesRequest): Pick<ChatRequest, 'plugins'> {
   const plugins = body.plugins ?? [];
-  const isAdded = wantsWebSearch(body) && !plugins.some(({ id }) => id === 'web');
-  return plugins.length === 0 && !isAdded ? {} : { plugins: isAdded ? [...plugins, { id: 'web' }] : plugins };
+  const search = plugins.some(({ id }) => id === 'web') ? null : webSearchIn(body);
+  return plugins.length === 0 && search === null ? {} : { plugins: search === null ? plugins : [...plugins, search] };
 }
 
 /** Beside those that a chat, too, would ignore. */

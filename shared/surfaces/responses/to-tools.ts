@@ -1,4 +1,4 @@
-import type { ChatRequest, ChatTool } from '../../contracts/router/chat-request.ts';
+import type { ChatPlugin, ChatRequest, ChatTool } from '../../contracts/router/chat-request.ts';
 import type { ResponsesRequest, ResponsesTool } from '../../contracts/router/responses-request.ts';
 
 type FunctionTool = Extract<ResponsesTool, { type: 'function' }>;
@@ -16,8 +16,12 @@ export function toTools({ tools, tool_choice: choice }: ResponsesRequest): Pick<
   };
 }
 
-export function wantsWebSearch({ tools }: ResponsesRequest): boolean {
-  return tools?.some((tool) => !isFunction(tool)) ?? false;
+/** The plugin that the tool of the router is; null: it is not among the tools. */
+export function webSearchIn({ tools }: ResponsesRequest): ChatPlugin | null {
+  const tool = tools?.find((one) => !isFunction(one));
+  if (tool === undefined || isFunction(tool)) return null;
+  const { filters, user_location: location } = tool;
+  return { id: 'web', ...(filters?.allowed_domains && { include_domains: filters.allowed_domains }), ...(location && { user_location: location }) };
 }
 
 /** Null: text, as without one. */

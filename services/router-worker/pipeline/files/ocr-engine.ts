@@ -25,7 +25,7 @@ export interface OcrEngine {
   read(pdf: Buffer, signal: CallSignal): Promise<OcrReading>;
 }
 
-interface OpenedOcrEngine extends OcrEngine {
+export interface OpenedOcrEngine extends OcrEngine {
   close(): Promise<void>;
 }
 

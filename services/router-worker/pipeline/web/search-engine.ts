@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { cleanText } from '#shared/clean-text.ts';
 import type { WebSearchSettings } from '#shared/config/plugin-settings.ts';
+import type { SearchLimit } from '#shared/contracts/router/search-limits.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
-import { MAX_RESULT_CHARS } from '#shared/credit/web-searches.ts';
+import { type AskedSearch, MAX_RESULT_CHARS } from '#shared/credit/web-searches.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import { type EngineDeps, engineHeaders, openEngineClient, unavailable } from '../engine-client.ts';
 import { valueAt, withValueAt } from '../field-path.ts';
@@ -23,14 +24,16 @@ export interface SearchEngine {
   readonly name: string;
   /** Of one search, in billionths of a US dollar. */
   readonly priceNano: number;
-  /** @returns at most so many; empty: nothing was found @throws `router.plugin_unavailable`; the signal's reason after an abort */
-  search(query: string, maxResults: number, signal: CallSignal): Promise<SearchResult[]>;
+  readonly takes: readonly SearchLimit[];
+  /** @param asked with limits that it takes @returns at most so many; empty: nothing was found @throws `router.plugin_unavailable`; the signal's reason after an abort */
+  search(query: string, asked: Pick<AskedSearch, 'maxResults' | 'limits'>, signal: CallSignal): Promise<SearchResult[]>;
 }
 
-interface OpenedSearchEngine extends SearchEngine {
+export interface OpenedSearchEngine extends SearchEngine {
   close(): Promise<void>;
 }
 
+const LIMITS: readonly SearchLimit[] = ['include_domains', 'exclude_domains', 'user_location'];
 const found = z.array(z.unknown());
 const text = z.string().catch('');
 
@@ -41,9 +44,15 @@ export function openSearchEngine(settings: WebSearchSettings, deps: EngineDeps):
   return {
     name,
     priceNano: nanoOfUsd(Number(settings.price)),
-    async search(query, maxResults, signal) {
-      const asked = withValueAt(request.also, request.query, query.slice(0, maxQueryChars));
-      const answer = await client.post(withValueAt(asked, request.max_results, maxResults), signal);
+    takes: LIMITS.filter((limit) => request[limit] !== undefined),
+    async search(query, { maxResults, limits }, signal) {
+      let body = withValueAt(request.also, request.query, query.slice(0, maxQueryChars));
+      body = withValueAt(body, request.max_results, maxResults);
+      for (const limit of LIMITS) {
+        const path = request[limit];
+        if (path !== undefined && limits[limit] !== undefined) body = withValueAt(body, path, limits[limit]);
+      }
+      const answer = await client.post(body, signal);
       const { data } = found.safeParse(valueAt(answer, response.results));
       if (data === undefined) throw unavailable(name, `its answer has no list "${response.results}"`);
       return data.flatMap((item) => resultOf(item, response) ?? []).slice(0, maxResults);

@@ -16,7 +16,7 @@ export const anthropicDialect = dialect(
     address: addressOf(baseUrl),
     reasoningFormat: ANTHROPIC_FORMAT,
     vectors: null,
-    webSearch: { besideTools: true },
+    webSearch: { besideTools: true, takes: ['include_domains', 'exclude_domains', 'user_location'] },
     readsPdf: true,
     dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>

@@ -1,5 +1,6 @@
 import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
-import { MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
+import type { UserLocation } from '#shared/contracts/router/search-limits.ts';
+import { askedSearch, MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
 import type { CacheControl, Message } from './blocks.ts';
 import { closedSchema } from './closed-schema.ts';
 import type { ModelTraits } from './model-traits.ts';
@@ -24,10 +25,23 @@ interface SearchTool {
   type: 'web_search_20250305';
   name: 'web_search';
   max_uses: number;
+  allowed_domains?: readonly string[];
+  blocked_domains?: readonly string[];
+  user_location?: UserLocation;
   cache_control?: CacheControl;
 }
 
-const WEB_SEARCH: SearchTool = { type: 'web_search_20250305', name: 'web_search', max_uses: MAX_NATIVE_SEARCHES };
+function searchTool(request: ChatRequest): SearchTool {
+  const { include_domains: included, exclude_domains: excluded, user_location: location } = askedSearch(request)?.limits ?? {};
+  return {
+    type: 'web_search_20250305',
+    name: 'web_search',
+    max_uses: MAX_NATIVE_SEARCHES,
+    ...(included && { allowed_domains: included }),
+    ...(excluded && { blocked_domains: excluded }),
+    ...(location && { user_location: location }),
+  };
+}
 
 export interface ToolOptions {
   traits: ModelTraits;
@@ -51,7 +65,7 @@ export function toTools(request: ChatRequest, options: ToolOptions): Tools {
   if (!options.searchesWeb) return functions;
   // A choice of none for want of functions would also forbid the search.
   const isUncallable = request.tools === undefined || request.tools.length === 0;
-  return { ...functions, tools: [...functions.tools, { ...WEB_SEARCH }], choice: isUncallable && functions.choice === NO_TOOL ? null : functions.choice };
+  return { ...functions, tools: [...functions.tools, searchTool(request)], choice: isUncallable && functions.choice === NO_TOOL ? null : functions.choice };
 }
 
 function functionTools(request: ChatRequest, options: ToolOptions): Tools {

@@ -17,7 +17,7 @@ export const geminiDialect = dialect(geminiConfig, ({ slug, name = slug, base_ur
     address: addressOf(baseUrl),
     reasoningFormat: GEMINI_FORMAT,
     vectors: { maxInputs: vertex === undefined ? STUDIO_INPUTS : VERTEX_INPUTS, takesTokens: false },
-    webSearch: { besideTools: false },
+    webSearch: { besideTools: false, takes: [] },
     readsPdf: true,
     dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
     open: ({ secret, ...settings }) =>

@@ -12,7 +12,7 @@ export const responsesDialect = dialect(responsesConfig, ({ slug, name = slug, b
   address: addressOf(baseUrl),
   reasoningFormat: RESPONSES_FORMAT,
   vectors: null,
-  webSearch: { besideTools: true },
+  webSearch: { besideTools: true, takes: ['include_domains', 'user_location'] },
   readsPdf: true,
   dataPolicy: { ...(policy ?? UNKNOWN_POLICY), isDistillable: false },
   open: ({ secret, ...settings }) => responses({ ...settings, slug, name, baseUrl, apiKey: apiKey === undefined ? null : secret(apiKey) }),

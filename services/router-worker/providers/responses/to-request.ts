@@ -1,5 +1,5 @@
 import type { ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
-import { MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
+import { askedSearch, MAX_NATIVE_SEARCHES } from '#shared/credit/web-searches.ts';
 import type { UpstreamRequest } from '../provider.ts';
 import { requestedReasoning } from '../reasoning.ts';
 import { toInput } from './to-input.ts';
@@ -35,9 +35,14 @@ export function toRequest({ model, request, searchesWeb = false }: UpstreamReque
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== null && value !== undefined && !refused.has(name)));
 }
 
-function toolsOf({ tools = [] }: ChatRequest, searchesWeb: boolean): object[] | null {
-  const all = [...tools.map(toTool), ...(searchesWeb ? [{ type: 'web_search' }] : [])];
+function toolsOf(request: ChatRequest, searchesWeb: boolean): object[] | null {
+  const all = [...(request.tools ?? []).map(toTool), ...(searchesWeb ? [searchTool(request)] : [])];
   return all.length === 0 ? null : all;
+}
+
+function searchTool(request: ChatRequest): object {
+  const { include_domains: included, user_location: location } = askedSearch(request)?.limits ?? {};
+  return { type: 'web_search', ...(included && { filters: { allowed_domains: included } }), ...(location && { user_location: location }) };
 }
 
 /** Without `strict` the API takes a schema for a strict one. */
