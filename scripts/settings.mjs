@@ -17,7 +17,11 @@ export const settingGroups = [
     title: 'What it runs',
     settings: [
       { name: 'MANIFEST', default: 'examples/acme-support/manifest.yaml', meaning: 'the agent to host' },
-      { name: 'DOCUMENTS', default: '`documents` beside the manifest', meaning: 'folder of the documents that the manifest names' },
+      {
+        name: 'DOCUMENTS',
+        default: '`documents` beside the manifest',
+        meaning: 'folder of the documents that the manifest names; without one they are those of its platform',
+      },
       {
         name: 'SECRETS_DIR',
         default: 'none',
@@ -148,7 +152,7 @@ export const settingGroups = [
       {
         name: 'PUBLIC_BASE_URL',
         default: 'none',
-        meaning: 'address at which clients reach this deployment; a manifest with another `platform.base_url` is refused',
+        meaning: 'address at which clients reach this deployment; a manifest with another `platform.base_url` has its documents and model calls there',
       },
     ],
   },

@@ -2,16 +2,17 @@ import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { databaseUrl } from '#shared/config/database-url.ts';
-import { folderSource } from '#shared/config/folder-source.ts';
-import { loadBundle } from '#shared/config/load-bundle.ts';
+import { loadBundle, readManifest } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { once } from '#shared/once.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
@@ -25,13 +26,23 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
+    // Before the documents where these are in it, else behind them.
+    const openDatabase = once(async () => {
+      const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: await readManifest(config.manifestPath), environment });
+      for (const warning of warnings) log.warn({}, warning);
+      const postgres = `PostgreSQL at ${addressOf(url)}`;
+      const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'effect-worker', log }));
+      releasers.add('database', () => database.close());
+      await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+      return { database, postgres };
+    });
+    const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
-      documents: folderSource(config.documentsPath),
+      documents,
       environment,
       credentials,
-      publicBaseUrl: config.publicBaseUrl,
     });
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     for (const warning of bundle.warnings) log.warn({}, warning);
@@ -44,12 +55,7 @@ await runProcess({
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
     });
     releasers.add('tracing', () => tracing.stop());
-    const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: bundle.body.manifest, environment });
-    for (const warning of warnings) log.warn({}, warning);
-    const postgres = `PostgreSQL at ${addressOf(url)}`;
-    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'effect-worker', log }));
-    releasers.add('database', () => database.close());
-    await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    const { database, postgres } = await openDatabase();
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));

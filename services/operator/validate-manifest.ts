@@ -1,5 +1,5 @@
 import { agentConfigOf } from '#shared/config/agent-config.ts';
-import { folderSource } from '#shared/config/folder-source.ts';
+import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { problemLines } from '#shared/config/problems.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
@@ -33,11 +33,12 @@ interface ValidateDeps {
  */
 export async function validateManifest({ manifest, documents, dump }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
   const settings = readSettings({ SECRETS_DIR, PUBLIC_BASE_URL }, environment);
-  const { manifestPath, documentsPath, secretsPath, publicBaseUrl } = agentConfigOf({
+  const config = agentConfigOf({
     ...settings,
     MANIFEST: manifest,
     ...(documents !== null && { DOCUMENTS: documents }),
   });
+  const { manifestPath, secretsPath } = config;
   const problems: string[] = [];
   const collect = (error: unknown): null => {
     if (!(error instanceof SwitchyardError)) throw error;
@@ -45,8 +46,9 @@ export async function validateManifest({ manifest, documents, dump }: ValidateOp
     return null;
   };
   const secrets = await readSecrets({ manifestPath, secretsPath, environment }).catch(collect);
-  const source = folderSource(documentsPath);
-  const bundle = await loadBundle({ manifestPath, documents: source, environment: secrets?.atStart ?? environment, publicBaseUrl }).catch(collect);
+  const ofAgent = secrets?.atStart ?? environment;
+  const source = agentDocuments({ ...config, environment: ofAgent, database: null });
+  const bundle = await loadBundle({ manifestPath, documents: source, environment: ofAgent }).catch(collect);
   if (bundle === null || problems.length > 0) {
     for (const line of problems) print(line);
     throw new SwitchyardError(

@@ -33,6 +33,7 @@ import { CallRecord } from './call-record.ts';
 import { enterSetup, setupOf } from './call-setup.ts';
 import { CallSpan, callTrace } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
+import type { PlatformCalls } from './platform/platform-calls.ts';
 import { type Published, publishedOf } from './published-frames.ts';
 import type { RouterSetup } from './router-setup.ts';
 import type { Setups } from './setups.ts';
@@ -41,6 +42,8 @@ import type { Setups } from './setups.ts';
 const FIRST_SURFACE = 'chat-completions';
 /** How long a client may wait before it sends a large request again. */
 const OVERLOADED_RETRY_MS = 1_000;
+/** In logs: the key is known to the platform alone. */
+const PLATFORM_KEY = 'platform';
 const NOTHING: Published = { kind: 'nothing' };
 
 const callEndReasons: EndReasons = {
@@ -52,6 +55,8 @@ const callEndReasons: EndReasons = {
 /** What is the same for all calls of this worker. */
 export interface CallItemsDeps extends Omit<ExecuteDeps, keyof RouterSetup> {
   setups: Setups;
+  /** For calls of agents whose platform is another deployment; null or absent: there are none. */
+  platformCalls?: PlatformCalls | null;
   bus: Bus;
   /** Null: there is none. */
   cache: Cache | null;
@@ -122,6 +127,8 @@ function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal:
   const { call } = addressed;
   const hash = hashInReference(call.keyId);
   if (hash === null) return settleCall(addressed, running, refusal, deps);
+  const { platformCalls: elsewhere } = deps;
+  if (elsewhere?.has(hash)) return settleCall(named(addressed, PLATFORM_KEY), running, refusal, { ...deps, elsewhere });
   const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
   // no fail point: reads
   if (refusal !== null) return keyOfRefused(hash, keyDeps).then(({ keyId }) => settleCall(named(addressed, keyId), running, refusal, deps));
@@ -156,7 +163,7 @@ async function settleCall(
   // no fail point: reads
   const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : NOTHING;
   const attempts: Attempted[] = [];
-  const record = new CallRecord({ call, attempts, running, rated }, deps);
+  const record = new CallRecord({ call, attempts, running, rated, isBilledElsewhere: deps.elsewhere !== undefined }, deps);
   if (published.kind === 'end') {
     await record.storeEnded(published.shown); // no fail point: inside
     return null;

@@ -41,6 +41,8 @@ interface OpenCall {
   running: RunningItem;
   /** What this worker has counted for its key; null: nothing. */
   rated: RatedCall | null;
+  /** By the platform that executes it: nothing is recorded here. */
+  isBilledElsewhere: boolean;
 }
 
 /**
@@ -78,9 +80,10 @@ export class CallRecord {
 
   /** Sends the record. @returns what the terminal frame waits for; null: it may leave at once */
   store(ending: Ending): Promise<void> | null {
-    const { call, attempts, running, rated } = this.#open;
+    const { call, attempts, running, rated, isBilledElsewhere } = this.#open;
     const isReserved = call.reserved === true;
     this.#bill = ending.bill;
+    if (isBilledElsewhere) return null;
     const record = usageRecordOf({
       call,
       keyId: call.keyId,

@@ -19,6 +19,9 @@ export function parseConfig(environment: Environment) {
     /** Null: no cache. */
     redisUrl: data.REDIS_URL ?? null,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
+    /** Of the agent whose model calls may go to another platform; null: all calls are executed here. */
+    manifestPath: data.MANIFEST === undefined ? null : resolve(data.MANIFEST),
+    publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
     /** Null: mails wait. */
     mail: mailConfigOf(data),

@@ -2,8 +2,10 @@ import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { readManifest } from '#shared/config/load-bundle.ts';
 import { openRouterConfig } from '#shared/config/open-router-config.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
+import { platformRouterOf } from '#shared/keys/platform-router.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { onHangUp } from '#shared/lifecycle/hang-up.ts';
@@ -27,6 +29,8 @@ await runProcess({
     const { living: routerConfig, reload, stop } = await openRouterConfig(file, { clock: systemClock, log, metrics });
     releasers.add('router configuration', stop);
     releasers.add('reload on SIGHUP', onHangUp(reload));
+    const manifest = config.manifestPath === null ? null : await readManifest(config.manifestPath);
+    const platform = manifest === null ? null : platformRouterOf(manifest, config.publicBaseUrl, environment);
     const tracing = await openTracing({
       config: config.tracing,
       service: 'router-worker',
@@ -59,6 +63,7 @@ await runProcess({
       actorClock: databaseClock,
       mail,
       outboundAllowHosts,
+      platform,
       scriptedWordsPerSecond,
       drainTimeoutMs,
     };

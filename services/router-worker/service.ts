@@ -11,6 +11,7 @@ import { Reservations } from '#shared/credit/reservations.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
+import type { PlatformRouter } from '#shared/keys/platform-router.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import { RateLimits } from '#shared/rates/rate-limits.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -30,6 +31,7 @@ import { startMails } from './mails/mails.ts';
 import { smtpMailer } from './mails/smtp-mailer.ts';
 import { sharedEngines } from './pipeline/engines.ts';
 import { PdfProcesses } from './pipeline/files/pdf-texts.ts';
+import { PlatformCalls } from './platform/platform-calls.ts';
 import type { OpenedAdapter } from './providers/provider.ts';
 import { openSetup } from './router-setup.ts';
 import { Setups } from './setups.ts';
@@ -63,6 +65,8 @@ export interface RouterWorkerDeps {
   scriptedWordsPerSecond?: number;
   /** Exact host:port pairs at which pictures may be fetched by http and from private addresses; absent: none. */
   outboundAllowHosts?: ReadonlySet<string>;
+  /** Where the agent's model calls are executed; null or absent: here. */
+  platform?: PlatformRouter | null;
   /** How long a stop waits for calls in flight before it nacks them. */
   drainTimeoutMs?: number;
   metrics?: Metrics;
@@ -99,6 +103,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     (opened) => void opened.close(),
   );
   const setups = new Setups({ setup, log });
+  const platformCalls = deps.platform ? new PlatformCalls({ router: deps.platform, environment, clock }) : null;
   const running = new RunningItems();
   const watch = new CallWatch({ bus, clock });
   const keys = openKeyDirectory({ fileKeys: livingOf(deps.fileKeys ?? new Map()), database, log });
@@ -123,6 +128,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     keys,
     watch,
     setups,
+    platformCalls,
     vectorBudget: new VectorBudget(),
     files: { texts, getter },
     health,
@@ -138,6 +144,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
+      await platformCalls?.close();
       rates.stop();
       exchange?.stop();
       health.stop();

@@ -28,7 +28,7 @@ export async function clusterComponents(settings: Environment, { isTerminal }: {
   const { atStart: given } = await readSecrets({ ...config, environment: settings });
   const keys = newKeys(given);
   const environment = withKeys(given, keys);
-  const { router, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given });
+  const { router, builtInRouterConfig, bundle } = await loadConfiguration(config, { environment, given, database: null });
   const routerConfig = router.config;
   const toolServers = probeToolServers(bundle, { environment, clock: systemClock });
   const routerKeys = routerKeyLocations(routerConfig, given);

@@ -31,6 +31,7 @@ export function parseConfig(environment: Environment) {
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     /** Null: the variables of secret bundles are in the environment. */
     secretsPath: data.SECRETS_DIR === undefined ? null : resolve(data.SECRETS_DIR),
+    isFolderGiven: data.DOCUMENTS !== undefined,
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
     /** Null: no prices. */
     routerPricesPath: pricesPathOf(data),

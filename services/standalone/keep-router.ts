@@ -34,7 +34,7 @@ export async function keepRouter(
 ): Promise<Configuration & { living: Living<LoadedRouterConfig> }> {
   const signature = path === null ? '' : await signatureOf(path);
   const configuration = await load();
-  const { router, bundle } = configuration;
+  const { router, bundle, platform } = configuration;
   if (path === null) {
     reloadOnHangUp(releasers, () => log.warn({}, 'SIGHUP: nothing is read again, since ROUTER_CONFIG names no file'));
     return { ...configuration, living: fixed(router) };
@@ -43,8 +43,10 @@ export async function keepRouter(
   const kept = keepRouterConfig(file, { loaded: router, signature }, { clock: systemClock, log, metrics });
   releasers.add('router configuration', kept.stop);
   reloadOnHangUp(releasers, kept.reload);
-  kept.living.derive(({ config }) => refuseMissing(bundle, config));
+  // Those of another platform are not in this file.
+  if (platform === null) kept.living.derive(({ config }) => refuseMissing(bundle, config));
   kept.living.onChange(({ config }) => {
+    if (platform !== null) return;
     for (const warning of unknownModelKey(bundle, config, environment)) log.warn({}, warning);
   });
   return { ...configuration, living: kept.living };

@@ -19,6 +19,7 @@ import { Readiness } from '#shared/lifecycle/readiness.ts';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import { Releasers } from '#shared/lifecycle/releasers.ts';
 import { stopSignal } from '#shared/lifecycle/stop-signal.ts';
+import { once } from '#shared/once.ts';
 import { lockDataFolder } from '#shared/storage/data-folder.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -91,8 +92,15 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const given = secrets.atStart;
   const keys = await loadKeys(config.dataFolder, given, await requestedKeys(config));
   const environment = withKeys(given, keys);
-  const load = () => loadConfiguration(config, { environment, given });
-  const { router, bundle, living } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
+  const isNewFolder = !existsSync(join(config.dataFolder, 'database'));
+  const openDatabase = once(async () => {
+    const opened = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => exitOnPanic(error, log, config.dataFolder) });
+    releasers.add('database', () => opened.close());
+    await migrate(opened);
+    return opened;
+  });
+  const load = () => loadConfiguration(config, { environment, given, database: openDatabase });
+  const { router, bundle, living, platform } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
   const routerConfig = router.config;
   const entry = agentEntryOf(bundle.body.manifest, config.agentPublicUrl);
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
@@ -106,10 +114,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
   });
   releasers.add('tracing', () => tracing.stop());
-  const isNewFolder = !existsSync(join(config.dataFolder, 'database'));
-  const database = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => exitOnPanic(error, log, config.dataFolder) });
-  releasers.add('database', () => database.close());
-  await migrate(database);
+  const database = await openDatabase();
   await storeBundle(database, bundle);
   const bus = await openMemoryBus({ database, clock: systemClock, log });
   releasers.add('bus', () => bus.close());
@@ -126,6 +131,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     agent,
     entry,
     bundle,
+    platform,
     secretNow: secrets.now,
     houseSecret: keys.houseSecret,
     database,

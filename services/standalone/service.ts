@@ -24,6 +24,7 @@ import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
+import type { PlatformRouter } from '#shared/keys/platform-router.ts';
 import { countdown } from '#shared/lifecycle/countdown.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -44,6 +45,8 @@ export interface StandaloneDeps {
   /** What it registers; null: it has no endpoint. */
   entry: AgentEntry | null;
   bundle: Bundle;
+  /** Null: the agent's model calls are executed here. */
+  platform: PlatformRouter | null;
   /** Of webhooks. */
   secretNow: Secrets['now'];
   houseSecret: string;
@@ -73,7 +76,25 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, entry, bundle, secretNow, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
+  const {
+    config,
+    routerConfig,
+    environment,
+    agent,
+    entry,
+    bundle,
+    platform,
+    secretNow,
+    houseSecret,
+    bus,
+    database,
+    cache,
+    poster,
+    clock,
+    log,
+    metrics,
+    tracing,
+  } = deps;
   const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;
   // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
@@ -91,6 +112,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     clock,
     mail,
     outboundAllowHosts,
+    platform,
     scriptedWordsPerSecond,
     drainTimeoutMs,
   });

@@ -29,3 +29,5 @@ export interface DocumentSource {
    */
   read(outline: ManifestOutline | null): Promise<DocumentsRead>;
 }
+
+export const noDocuments: RawDocuments = { prompts: [], routines: [], policies: [], glossaries: [], macros: [], variable_sets: [] };

@@ -184,19 +184,6 @@ describe('loadBundle', () => {
       ]);
     });
 
-    it('a platform of another deployment, and accepts the address of this one with or without a slash', async () => {
-      const folder = await lay({
-        'documents/prompts/acme.yaml': prompt,
-        'manifest.yaml': manifestWith({}, { platform: { ...manifest.agent_config.platform, base_url: 'https://platform.example/' } }),
-      });
-      const paths = { manifestPath: join(folder, 'manifest.yaml'), documents: folderSource(join(folder, 'documents')), environment };
-      const refusal = /1 error:\n.*agent_config\.platform\.base_url: must be the address of this deployment.*remove it, or set PUBLIC_BASE_URL/;
-
-      await expect(loadBundle(paths)).rejects.toThrow(refusal);
-      await expect(loadBundle({ ...paths, publicBaseUrl: 'https://elsewhere.example' })).rejects.toThrow(refusal);
-      await expect(loadBundle({ ...paths, publicBaseUrl: 'https://platform.example' })).resolves.toBeDefined();
-    });
-
     it('references to undefined names', async () => {
       const lines = await problemsOf({
         'manifest.yaml': manifestWith(

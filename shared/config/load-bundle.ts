@@ -1,4 +1,4 @@
-import { manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
+import { type Manifest, manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { blocksWithoutEffect } from './blocks-without-effect.ts';
@@ -36,35 +36,25 @@ interface LoadBundleOptions {
   environment: Environment;
   /** The credentials that this process needs; absent: all, and the secrets of routines' webhooks. */
   credentials?: readonly Credential[];
-  /** Null or absent: not known. */
-  publicBaseUrl?: string | null;
 }
 
 /**
  * Reads the manifest and its documents, and checks them against each other and the environment.
  * @throws `config.invalid` listing every error, one line each, in the manifest and in every document that the source has read
  */
-export async function loadBundle({
-  manifestPath,
-  documents: source,
-  environment,
-  credentials: used,
-  publicBaseUrl = null,
-}: LoadBundleOptions): Promise<LoadedBundle> {
+export async function loadBundle({ manifestPath, documents: source, environment, credentials: used }: LoadBundleOptions): Promise<LoadedBundle> {
   const { value, problems: unreadable } = await readDocumentFile(manifestPath);
   const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
   const credentials = checkCredentials(value, environment, used);
+  const inManifest = (line: string) => `${manifestPath}: ${line}`;
+  const ofManifest = [...unreadable, ...wrong.map(sentenceOf), ...credentials.problems].map(inManifest);
   // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
-  const read = await source.read(outline);
+  const read = await source.read(outline).catch((error: unknown) => {
+    throw ofManifest.length === 0 ? error : configInvalid("the agent's configuration", [...ofManifest, messageOf(error)]);
+  });
   const { found, problems: inDocuments } = checkDocuments(read.documents);
-  const inManifest = (line: string) => `${manifestPath}: ${line}`;
-  const platformProblems = manifest === null ? [] : foreignPlatformProblems(manifest.agent_config.platform.base_url, publicBaseUrl);
-  const problems = [
-    ...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...platformProblems].map(inManifest),
-    ...read.problems,
-    ...inDocuments,
-  ];
+  const problems = [...ofManifest, ...read.problems, ...inDocuments];
 
   const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, expected: message })}`);
   const named = outline === null ? null : namedDocuments(outline, found, manifestPath, report);
@@ -89,6 +79,14 @@ function otherVersion(version: string | null): string[] {
   return version === null || version === SCHEMA_VERSION ? [] : [`schema_version: ${version} is read as ${SCHEMA_VERSION}, the version of this release`];
 }
 
+/** The manifest by itself. @throws `config.invalid` listing its errors */
+export async function readManifest(path: string): Promise<Manifest> {
+  const { value, problems: unreadable } = await readDocumentFile(path);
+  const { value: manifest, problems } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
+  if (manifest === null) throw configInvalid(path, [...unreadable, ...problems.map(sentenceOf)]);
+  return manifest;
+}
+
 /** The bearer token of the agent's API. @throws `config.invalid` naming the variable when it is not set */
 export function agentApiKey(bundle: Bundle, environment: Environment): string {
   const reference = bundle.body.manifest.agent_config.runtime.api_key;
@@ -97,15 +95,8 @@ export function agentApiKey(bundle: Bundle, environment: Environment): string {
   return key;
 }
 
-/** Documents and model calls stay in this deployment: another platform's address would have no effect. */
-function foreignPlatformProblems(baseUrl: string | null, publicBaseUrl: string | null): string[] {
-  if (baseUrl === null || (publicBaseUrl !== null && withoutSlash(baseUrl) === withoutSlash(publicBaseUrl))) return [];
-  const remedy = 'remove it, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
-  return [`agent_config.platform.base_url: must be the address of this deployment: documents and model calls can't be sent to another one yet; ${remedy}`];
-}
-
-function withoutSlash(url: string): string {
-  return new URL(url).href.replace(/\/+$/, '');
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function documentsOf(named: NamedDocuments): Documents {

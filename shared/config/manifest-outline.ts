@@ -21,6 +21,7 @@ const manifestOutline = z.object({
     }),
     mcps: tolerantList(tolerantObject({ id: tolerantText })),
     search: tolerantObject({ prompt: reference }),
+    platform: tolerantObject({ base_url: tolerantText, public_key: tolerantText, secret_key: tolerantText }),
     webhooks: tolerantList(tolerantObject({ name: tolerantText, routines: tolerantList(tolerantText) })),
   }),
 });

@@ -104,11 +104,12 @@ const settingTable = {
   ROUTER_CONFIG: { ...read(withRouterConfig, z.string()), ...read(['standalone'], text) },
   /** Of the models that are served without ROUTER_CONFIG. */
   ROUTER_PRICES: read(['standalone'], text),
-  MANIFEST: { ...read(ofAgent, z.string()), ...read(['standalone'], text) },
+  /** In the router worker: of an agent whose model calls may go to another platform; absent: none. */
+  MANIFEST: { ...read(ofAgent, z.string()), ...read(['router-worker', 'standalone'], text) },
   DOCUMENTS: read([...ofAgent, 'standalone'], text),
   /** Folder of the secret bundles that the manifest names; absent: their variables are in the environment. */
   SECRETS_DIR: read([...ofAgent, 'standalone', 'operator'], text),
-  PUBLIC_BASE_URL: read([...ofAgent, 'standalone', 'operator'], z.url({ protocol: /^https?$/ }).optional()),
+  PUBLIC_BASE_URL: read([...ofAgent, 'router-worker', 'standalone', 'operator'], z.url({ protocol: /^https?$/ }).optional()),
   /** Where the agent gateway is reached, for a manifest with `endpoint: true`. */
   AGENT_PUBLIC_URL: read(['agent-gateway', 'standalone'], httpUrl.optional()),
   PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),

@@ -1,6 +1,7 @@
 import { type AccountRules, accountRulesOf } from '#shared/config/account-rules.ts';
 import { dataPolicyOf, UNKNOWN_POLICY } from '#shared/config/data-policy.ts';
 import { serves } from '#shared/config/model-kinds.ts';
+import { modelNamesOf } from '#shared/config/model-names.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { EndpointList, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
 import type { ModelAnswer, ModelEntry, ProviderList } from '#shared/contracts/router/model-list.ts';
@@ -24,7 +25,7 @@ export interface ModelLists {
   readonly ofVectors: readonly ListedModel[];
   /** Those that a key's requests may reach, with the endpoints that they may reach. */
   ofKey(keyId: string): readonly ListedModel[];
-  /** Null: there is no such model. */
+  /** By any of its names. Null: there is no such model. */
   one(id: string): ModelAnswer | null;
   endpoints(id: string, measured: MeasuredEndpoints): ModelEndpoints | null;
   zeroRetention(measured: MeasuredEndpoints): EndpointList;
@@ -50,6 +51,7 @@ export function modelListsOf({ models, providers, account, keys }: Listable): Mo
   const rules = accountRulesOf({ ...(account && { account }), ...(keys && { keys }) });
   const permitted = new Map<AccountRules, readonly ListedModel[]>();
   const byId = new Map(all.map((one) => [one.model.id, one]));
+  const { resolve } = modelNamesOf({ models });
   const entryOf = (model: ModelConfig, endpoint: EndpointConfig, measured: MeasuredEndpoints) =>
     endpointEntry(model, endpoint, nameOf.get(endpoint.provider) ?? endpoint.provider, measured.of(endpoint));
   return {
@@ -67,7 +69,7 @@ export function modelListsOf({ models, providers, account, keys }: Listable): Mo
     },
     ofVectors: all.filter(({ model }) => serves(model, 'vectors')),
     one(id) {
-      const entry = byId.get(id)?.entry;
+      const entry = (byId.get(id) ?? byId.get(resolve(id)?.model.id ?? ''))?.entry;
       return entry === undefined ? null : { ...entry, data: entry };
     },
     endpoints(id, measured) {

@@ -12,6 +12,7 @@ import { reportIgnored } from '../pipeline/ignored-plugins.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
 import type { FileTools, Stage, StagedCall } from '../pipeline/stage.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
+import type { PlatformCalls } from '../platform/platform-calls.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
 import type { Catalogue, Choice } from './candidates.ts';
 import { askedOf, choiceOf, type Decided } from './choice.ts';
@@ -39,6 +40,8 @@ export interface ExecuteDeps extends RunDeps {
   files?: FileTools;
   /** Absent: conversations are not bound to endpoints. */
   sticky?: Pick<StickyEndpoints, 'of' | 'served'>;
+  /** Executes the call in place of this worker, with its stages: at another deployment. Absent: it is executed here. */
+  elsewhere?: Pick<PlatformCalls, 'run'>;
   /** Absent: those of pipeline/stages.ts. */
   stages?: readonly Stage[];
 }
@@ -58,7 +61,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   let outcome: StagedOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runPipeline(routing === null ? execution : reporting(execution, routing, deps.catalogue), files, responseWriter.observer, deps);
+    outcome = await run(routing === null ? execution : reporting(execution, routing, deps.catalogue), files, responseWriter.observer, deps);
   } catch (error) {
     report(error, deps.log);
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
@@ -78,6 +81,11 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     case 'aborted':
       return responseWriter.fail(signal.reason, { ...outcome, files }, ending.bill);
   }
+}
+
+function run(execution: Execution, files: FileAnnotation[], observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
+  if (deps.elsewhere === undefined) return runPipeline(execution, files, observer, deps);
+  return deps.elsewhere.run(execution.call, observer, execution.signal, deps);
 }
 
 /** Null: the caller does not want to know where it went. */

@@ -1,0 +1,191 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Dispatcher, fetch, type Response } from 'undici';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { Outbound } from '../http/outbound.ts';
+import type { Queryable } from '../storage/database.ts';
+import type { DocumentAddress } from './document-rows.ts';
+import { type DocumentSource, noDocuments, type RawDocument } from './document-source.ts';
+import { type KeptDocument, PlatformRows } from './platform-rows.ts';
+import { readReferenced } from './referenced-documents.ts';
+
+/** Of all documents. A start that fails ends within 10 s. */
+const FETCH_MS = 8_000;
+/** Beside the start of the process and the end of it. */
+const PROCESS_MS = 9_000;
+/** Also where the process took long to get here. */
+const LEAST_FETCH_MS = 4_000;
+/** For a platform that does not answer while its documents are kept here. */
+const KEPT_WAIT_MS = 2_000;
+const FIRST_RETRY_MS = 100;
+const LONGEST_RETRY_MS = 1_000;
+const CONNECTIONS = 16;
+/** As of a file in a folder of documents. */
+const MAX_BYTES = 1_048_576;
+
+export interface PlatformSourceOptions {
+  /** Without a slash at its end. */
+  baseUrl: string;
+  publicKey: string;
+  secretKey: string;
+  /** Where documents are kept; null: nowhere. */
+  database: (() => Promise<Queryable>) | null;
+  outbound: Outbound;
+  /** Of all documents; absent: 8 s, and less where the process has taken longer to start. */
+  limitMs?: number;
+  keptWaitMs?: number;
+}
+
+const LATE = 'no answer in time';
+
+type Answer = { status: 200; kept: KeptDocument } | { status: 304 | 404 } | { status: 'again'; why: string };
+
+/**
+ * The documents of another platform, kept here as they are fetched: a start that finds all of them here does without the platform. It is asked first, with the
+ * tags of what is kept.
+ */
+export function platformSource(options: PlatformSourceOptions): DocumentSource {
+  const { baseUrl, database, outbound, limitMs, keptWaitMs = KEPT_WAIT_MS } = options;
+  return {
+    async read(outline) {
+      if (outline === null) return { documents: noDocuments, problems: [], warnings: [] };
+      // The database's own start is not the platform's.
+      const rows = database === null ? null : new PlatformRows(await database(), baseUrl);
+      const startedAtMs = performance.now();
+      const allMs = limitMs ?? Math.min(FETCH_MS, Math.max(LEAST_FETCH_MS, PROCESS_MS - startedAtMs));
+      const dispatcher = outbound.openDispatcher({ connectTimeoutMs: allMs, maxConnections: CONNECTIONS });
+      const fetching = new Fetching({ options, rows, dispatcher, untilMs: startedAtMs + allMs, keptUntilMs: startedAtMs + Math.min(keptWaitMs, allMs), allMs });
+      try {
+        const documents = await readReferenced(outline, (address) => fetching.read(address));
+        return { documents, problems: [], warnings: fetching.warnings() };
+      } finally {
+        fetching.stop();
+        await dispatcher.destroy();
+      }
+    },
+  };
+}
+
+interface FetchingDeps {
+  options: PlatformSourceOptions;
+  /** Null: nothing is kept. */
+  rows: PlatformRows | null;
+  dispatcher: Dispatcher;
+  /** By `performance.now()`. */
+  untilMs: number;
+  keptUntilMs: number;
+  allMs: number;
+}
+
+/** The documents of one start. */
+class Fetching {
+  readonly #deps: FetchingDeps;
+  readonly #stopped = new AbortController();
+  /** Of a platform that was not waited for. */
+  #away: string | null = null;
+
+  constructor(deps: FetchingDeps) {
+    this.#deps = deps;
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  warnings(): string[] {
+    if (this.#away === null) return [];
+    return [`the platform at ${this.#deps.options.baseUrl} does not answer (${this.#away}): documents that were fetched before are used`];
+  }
+
+  /** @throws `config.invalid` where the platform refuses or has no such document, `service.unreachable` where it does not answer and none is kept */
+  async read(address: DocumentAddress): Promise<RawDocument> {
+    const url = this.#urlOf(address);
+    const kept = (await this.#deps.rows?.read(address)) ?? null;
+    if (kept !== null && this.#away !== null) return rawOf(url, kept.body);
+    const untilMs = kept === null ? this.#deps.untilMs : this.#deps.keptUntilMs;
+    let why = '';
+    for (let retryMs = FIRST_RETRY_MS; performance.now() < untilMs && !this.#stopped.signal.aborted; retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS)) {
+      const answer = await this.#ask(url, kept, untilMs);
+      if (answer.status === 404) throw new SwitchyardError('config.invalid', `${url}: the platform has no such document (404)`);
+      if (answer.status === 304 && kept !== null) return rawOf(url, kept.body);
+      if (answer.status === 200) {
+        await this.#keep(address, answer.kept, kept);
+        return rawOf(url, answer.kept.body);
+      }
+      // The last try is cut off: what the platform said before says more.
+      if (answer.status === 'again' && (answer.why !== LATE || why === '')) why = answer.why;
+      await pause(Math.max(0, Math.min(retryMs, untilMs - performance.now())));
+    }
+    if (kept === null) {
+      const seconds = Math.round(this.#deps.allMs / 1_000);
+      throw new SwitchyardError(
+        'service.unreachable',
+        `${url}: the platform does not answer within ${seconds} s (${why || LATE}), and the document was not fetched before`,
+      );
+    }
+    this.#away = why || LATE;
+    return rawOf(url, kept.body);
+  }
+
+  #urlOf({ kind, id, version }: DocumentAddress): string {
+    return `${this.#deps.options.baseUrl}/api/v1/platform/${kind}/${id}/versions/${version}`;
+  }
+
+  async #keep(address: DocumentAddress, fetched: KeptDocument, before: KeptDocument | null): Promise<void> {
+    if (before?.body === fetched.body && before.etag === fetched.etag) return;
+    await this.#deps.rows?.keep(address, fetched);
+  }
+
+  async #ask(url: string, kept: KeptDocument | null, untilMs: number): Promise<Answer> {
+    const { dispatcher, options } = this.#deps;
+    const credential = Buffer.from(`${options.publicKey}:${options.secretKey}`).toString('base64');
+    const headers: Record<string, string> = { authorization: `Basic ${credential}`, accept: 'application/json' };
+    if (kept?.etag != null) headers['if-none-match'] = kept.etag;
+    const late = AbortSignal.timeout(Math.max(1, Math.ceil(untilMs - performance.now())));
+    const signal = AbortSignal.any([this.#stopped.signal, late]);
+    try {
+      const response = await fetch(url, { headers, signal, redirect: 'manual', dispatcher });
+      const { status } = response;
+      if (status === 200) return { status, kept: { body: await boundedText(url, response), etag: response.headers.get('etag') } };
+      await response.body?.cancel();
+      if (status === 304 || status === 404) return { status };
+      if (status >= 500 || status === 429) return { status: 'again', why: `it answers ${status}` };
+      throw refusal(url, status);
+    } catch (error) {
+      if (error instanceof SwitchyardError) throw error;
+      return { status: 'again', why: late.aborted ? LATE : reasonOf(error) };
+    }
+  }
+}
+
+function refusal(url: string, status: number): SwitchyardError {
+  const why =
+    status === 401 || status === 403 ? 'the platform does not accept platform.public_key and platform.secret_key' : 'the platform refuses the request';
+  return new SwitchyardError('config.invalid', `${url}: ${why} (${status})`);
+}
+
+/** The text as it came: it is checked as a document like any other. */
+function rawOf(file: string, body: string): RawDocument {
+  try {
+    return { file, value: JSON.parse(body), problems: [] };
+  } catch {
+    return { file, value: null, problems: ['is not JSON'] };
+  }
+}
+
+async function boundedText(url: string, { body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) throw new SwitchyardError('config.invalid', `${url}: the document is larger than ${MAX_BYTES / 1_048_576} MiB`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** fetch's own message is generic; its cause has the reason. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : null;
+  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
+  return error instanceof Error ? error.message : String(error);
+}
