@@ -122,7 +122,7 @@ const cases: Case[] = [
   ['an answer', 'What is a warranty?', {}, completed],
   ['an answer of the model behind an alias', 'What is it?', { model: 'assistant' }, completed],
   ['a tool call', 'call get_weather {"city":"Rome"}', { tools }, completed],
-  ['an answer that ends for length', 'Tell me a long story, please', { max_tokens: 3 }, completed],
+  ['an answer that ends for length', 'Explain at length, please', { max_tokens: 3 }, completed],
   ['an answer that is refused', '!fail refuse Hello', {}, completed],
   ['an answer of the next model', '!fail 500 on=first How are you?', { models: ['acme/second'] }, completed],
   ['a failed connection', '!fail connect', {}, failed],
@@ -137,7 +137,7 @@ const cases: Case[] = [
   ['an unknown model', 'Hello', { model: 'acme/none' }, failed],
 ];
 
-/** Of two callers: ids of tool calls are random, messages name who was asked, and a cost is the platform's matter. */
+/** Of two callers: ids of tool calls are random, messages name the provider that was asked, and a cost is the platform's matter. */
 function comparable({ command, toolCalls, last }: Awaited<ReturnType<typeof callAt>>) {
   const { failure, callId: _, commandId: __, sentAtMs: ___, ...rest } = command;
   return { ...rest, toolCalls, last, code: failure?.code ?? null };

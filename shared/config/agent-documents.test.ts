@@ -134,8 +134,8 @@ describe('documents of another platform', () => {
   });
 
   it.each<[string, Respond, RegExp]>([
-    ['accepts and says nothing', () => {}, /the platform does not answer within \d+ s \(no answer in time\)/],
-    ['begins a body and says no more', (_, response) => void response.writeHead(200).write('{'), /does not answer within \d+ s \(no answer in time\)/],
+    ['accepts and sends nothing', () => {}, /the platform does not answer within \d+ s \(no answer in time\)/],
+    ['begins a body and sends no more', (_, response) => void response.writeHead(200).write('{'), /does not answer within \d+ s \(no answer in time\)/],
     ['fails', (_, response) => void response.writeHead(500).end(), /does not answer within \d+ s \(it answers 500\)/],
   ])('end the start in time when the platform %s and they are not kept', async (_, how, message) => {
     respond = how;
