@@ -28,6 +28,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   for (const run of accepted.runs) await checkRun(environment, run);
   checkStreams(environment, accepted.streams, allowed);
   await checkLedger(environment, accepted, allowed);
+  await checkCustomers(environment);
   const repeats = environment.model.repeats(accepted.modelAskedBefore);
   expect(repeats.most - 1, 'a model call was made again too often').toBeLessThanOrEqual(allowed.extraCalls);
   environment.figures.extraModelCalls += repeats.extra;
@@ -35,6 +36,18 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   expect(rows, 'there are dead letters').toEqual([]);
   await checkAuditor(environment);
 }
+
+/** Each session has its customer, and the customer of a run ends with its session. */
+async function checkCustomers({ database }: Environment): Promise<void> {
+  const { rows } = await database.query(CUSTOMERS_ASTRAY);
+  expect(rows, 'sessions have no customer, or customers of runs have no session').toEqual([]);
+}
+
+const CUSTOMERS_ASTRAY = `
+  select id from sessions where deleted_at is null and not exists (select 1 from customers where customers.id = sessions.customer_id)
+  union all
+  select id from customers where ephemeral
+    and not exists (select 1 from sessions where sessions.customer_id = customers.id and sessions.deleted_at is null)`;
 
 /** Only its owner commits to a partition. */
 export async function checkAuditor({ auditor, figures }: Environment): Promise<void> {
