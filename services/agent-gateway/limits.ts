@@ -36,7 +36,7 @@ export const limits = {
   /** A page ends with the event that reaches this. */
   pageBytes: 4 * 1_024 * 1_024,
   /** For `total_count`; more are not counted. */
-  countedSessions: 10_000,
+  countedSessions: 1_000,
   /** For an SSE reader that catches up. */
   streamPageEvents: 200,
   /** Feeds without readers; past it the longest idle one is evicted. */

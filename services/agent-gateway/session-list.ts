@@ -69,40 +69,51 @@ function statementsFor({ customerId, label }: SessionFilter): Statements & { val
 }
 
 interface Source {
-  /** The table with the list's order and conditions. */
+  /** The table with the list's order. */
   table: 'sessions' | 'session_labels';
   id: 'id' | 'session_id';
   /** Joins the record where it is in another table. */
   join: string;
+  /** Columns by which it is filtered, the first of an index of which creation and id are the last. */
+  keys: readonly string[];
+  /** That of the index. */
+  condition: string;
 }
 
-/** @param conditions on the table; `first` is the number of their first parameter */
-function statements(name: string, { table, id, join }: Source, conditions: (first: number) => string): Statements {
-  const page = (sort: 'asc' | 'desc', beyond: '<' | '>'): NamedStatement => {
-    const [at, key] = ['listed.created_at', `listed.${id}`];
+/**
+ * Filters are written as bounds of the index, and are part of the order. With equality, the planner may walk the index over all sessions instead, and skip those
+ * of others: a million of them, if a customer has only old ones.
+ */
+function statements(name: string, { table, id, join, keys, condition }: Source): Statements {
+  const columns = [...keys, 'created_at', id].map((column) => `listed.${column}`);
+  const filters = (first: number) => keys.map((_, index) => `$${first + index}`);
+  const list = (texts: readonly string[]) => texts.join(', ');
+  const order = (sort: 'asc' | 'desc') => list(columns.map((column) => `${column} ${sort}`));
+  const within = (first: number, inclusive: '<=' | '>=') =>
+    keys.length === 0 ? condition : `${condition} and (${list(columns.slice(0, keys.length))}) ${inclusive} (${list(filters(first))})`;
+  const page = (sort: 'asc' | 'desc', beyond: '<' | '>'): NamedStatement => ({
+    name: `agent-gateway-sessions${name}-${sort}`,
     // The first session is always returned, however large.
-    return {
-      name: `agent-gateway-sessions${name}-${sort}`,
-      text: `select id, created_at, record, matched from (
-          select *, count(*) over ()::int as matched,
-            sum(octet_length(record)) over (order by created_at ${sort}, id ${sort}) - octet_length(record) as bytes_before
-          from (
-            select ${key} as id, ${at} as created_at, record::text as record from ${table} as listed ${join}
-            where ${conditions(5)} and (${at}, ${key}) ${beyond} ($1::timestamptz, $2::text)
-            order by ${at} ${sort}, ${key} ${sort} limit $3::int) wanted) sized
-        where bytes_before < $4::bigint order by created_at ${sort}, id ${sort}`,
-    };
-  };
-  const counted = `select 1 from ${table} as listed where ${conditions(2)} limit $1::int`;
+    text: `select id, created_at, record, matched from (
+        select *, count(*) over ()::int as matched,
+          sum(octet_length(record)) over (order by created_at ${sort}, id ${sort}) - octet_length(record) as bytes_before
+        from (
+          select listed.${id} as id, listed.created_at, record::text as record from ${table} as listed ${join}
+          where ${within(5, sort === 'asc' ? '<=' : '>=')} and (${list(columns)}) ${beyond} (${list([...filters(5), '$1::timestamptz', '$2::text'])})
+          order by ${order(sort)} limit $3::int) wanted) sized
+      where bytes_before < $4::bigint order by created_at ${sort}, id ${sort}`,
+  });
+  const lowest = list([...filters(2), `'-infinity'::timestamptz`, `''`]);
+  const counted = `select 1 from ${table} as listed where ${within(2, '<=')} and (${list(columns)}) > (${lowest}) order by ${order('asc')} limit $1::int`;
   const count = { name: `agent-gateway-sessions${name}-count`, text: `select count(*)::int as count from (${counted}) counted` };
   return { pages: { asc: page('asc', '>'), desc: page('desc', '<') }, count };
 }
 
-const OWN: Source = { table: 'sessions', id: 'id', join: '' };
+const OWN = { table: 'sessions', id: 'id', join: '', condition: 'listed.deleted_at is null' } as const;
 /** A deleted session has no labels. */
-const LABELLED: Source = { table: 'session_labels', id: 'session_id', join: 'join sessions on sessions.id = listed.session_id' };
+const LABELLED = { table: 'session_labels', id: 'session_id', join: 'join sessions on sessions.id = listed.session_id', condition: 'true' } as const;
 
-const ALL = statements('', OWN, () => 'listed.deleted_at is null');
-const OF_CUSTOMER = statements('-of-customer', OWN, (first) => `listed.customer_id = $${first} and listed.deleted_at is null`);
-const OF_LABEL = statements('-of-label', LABELLED, (first) => `listed.label = $${first}`);
-const OF_BOTH = statements('-of-both', LABELLED, (first) => `listed.customer_id = $${first} and listed.label = $${first + 1}`);
+const ALL = statements('', { ...OWN, keys: [] });
+const OF_CUSTOMER = statements('-of-customer', { ...OWN, keys: ['customer_id'] });
+const OF_LABEL = statements('-of-label', { ...LABELLED, keys: ['label'] });
+const OF_BOTH = statements('-of-both', { ...LABELLED, keys: ['customer_id', 'label'] });

@@ -115,14 +115,17 @@ const SELECT_SESSIONS: NamedStatement = {
   text: 'select id from sessions where customer_id = $1 and deleted_at is null order by created_at, id limit $2',
 };
 
-const ALL = listed('customers', 'true');
-const BY_EXTERNAL_ID = listed('customers-by-external-id', 'external_id = $4');
+const ALL = listed('customers', '');
+// Bounds of the index, and part of the order: with equality, the planner may walk the index over all customers.
+const BY_EXTERNAL_ID = listed('customers-by-external-id', 'external_id, ');
 
-function listed(name: string, condition: string): Record<'asc' | 'desc', NamedStatement> {
+function listed(name: string, key: 'external_id, ' | ''): Record<'asc' | 'desc', NamedStatement> {
+  const given = key === '' ? '' : '$4, ';
   const page = (sort: 'asc' | 'desc', beyond: '<' | '>') => ({
     name: `agent-gateway-${name}-${sort}`,
-    text: `select ${RECORD} from customers where ${condition} and (created_at, id) ${beyond} ($1::timestamptz, $2::text)
-      order by created_at ${sort}, id ${sort} limit $3::int`,
+    text: `select ${RECORD} from customers where (${key}created_at, id) ${beyond} (${given}$1::timestamptz, $2::text)
+        ${key === '' ? '' : `and external_id ${beyond === '<' ? '>=' : '<='} $4`}
+      order by ${key === '' ? '' : `external_id ${sort}, `}created_at ${sort}, id ${sort} limit $3::int`,
   });
   return { asc: page('asc', '>'), desc: page('desc', '<') };
 }

@@ -44,6 +44,8 @@ async function pages(query: string): Promise<string[][]> {
     expect(reply.statusCode).toBe(200);
     const { items, has_more: hasMore, next_cursor: next } = reply.json();
     expect(hasMore).toBe(next !== null);
+    // A cursor that does not advance would never end.
+    expect(found.length).toBeLessThan(300);
     found.push(items.map(({ id }: { id: string }) => id));
     cursor = next;
   }
@@ -117,13 +119,13 @@ it('ends a page with the session that exceeds 4 MiB, and goes on behind it', asy
 it('counts no more sessions than its limit, and says so', async () => {
   await deployment.database.query(
     `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, customer_id)
-     select 'many' || n, 0, 0, 1, '{}', $1::json, now(), now(), 'many' from generate_series(1, 10001) as n`,
+     select 'many' || n, 0, 0, 1, '{}', $1::json, now(), now(), 'many' from generate_series(1, 1001) as n`,
     [JSON.stringify(sessionOfRun({ id: 'many', customerId: 'many', agentId: 'agent-1', at: '2030-01-01T00:00:00.000Z' }))],
   );
 
-  expect((await send(app(), 'GET', '/sessions?limit=1')).json()).toMatchObject({ total_count: 10_000, total_count_is_exact: false, has_more: true });
+  expect((await send(app(), 'GET', '/sessions?limit=1')).json()).toMatchObject({ total_count: 1_000, total_count_is_exact: false, has_more: true });
   await deployment.database.query(`delete from sessions where id in ('many1', 'many2')`);
-  expect((await send(app(), 'GET', '/sessions?limit=1')).json()).toMatchObject({ total_count: 9_999, total_count_is_exact: true });
+  expect((await send(app(), 'GET', '/sessions?limit=1')).json()).toMatchObject({ total_count: 999, total_count_is_exact: true });
 });
 
 const corpus = new URL('../../../tests/corpus/agent/invalid/list-sessions.json', import.meta.url);

@@ -60,7 +60,7 @@ describe('the customer of a new session', () => {
 });
 
 describe('an idempotency key', () => {
-  it('creates one session with one guest, of many requests at once', async () => {
+  it('DESIGN 9: creates one session with one guest, of many requests at once', async () => {
     const before = (await deployment.database.query('select 1 from customers')).rowCount;
 
     const replies = await Promise.all(Array.from({ length: 10 }, () => send(app(), 'POST', '/sessions', { title: 'T' }, 'create')));
@@ -73,7 +73,7 @@ describe('an idempotency key', () => {
     expect((await send(app(), 'POST', '/sessions', {}, 'another key')).statusCode).toBe(201);
   });
 
-  it('repeats the reply of a deletion, and of none that did not happen', async () => {
+  it('DESIGN 9: repeats the reply of a deletion, and of none that did not happen', async () => {
     const { id } = (await send(app(), 'POST', '/sessions')).json();
 
     expect((await send(app(), 'DELETE', `/sessions/${id}`, undefined, 'delete')).statusCode).toBe(204);
