@@ -65,6 +65,21 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       expect(JSON.parse(letters[0]?.body ?? '')).toMatchObject({ sessionId: 'ses_1', offset: 0, url: URL });
     });
 
+    it('the failed replay of a dead event is a dead letter again', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      await cluster.send(create('ses_1'));
+      const first = nextRound(cluster);
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      const replayed = { ...(await first), effectId: 'ses_1-event-0-replay-1' };
+      await cluster.send(reported(replayed, 'failed', 0));
+      await cluster.send(reported({ ...replayed, effectId: 'ses_1-event-0-replay-2' }, 'posted', 1));
+      await eventually(async () => (await cluster.count('seen')) === 4);
+
+      expect(await cluster.rows('select id, source from dead_letters')).toEqual([{ id: 'ses_1-event-0', source: 'event' }]);
+      expect(await cursorOf(cluster, 'ses_1')).toBe(0);
+    });
+
     it('DESIGN 5: a report of events that is repeated, late or of no round moves nothing', async () => {
       const cluster = await open();
       await cluster.host();
