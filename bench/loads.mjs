@@ -1,6 +1,7 @@
 import { completionsOf } from './completions.mjs';
 import { addressOf, requestBytes } from './http/request.mjs';
 import { admissions } from './load/admissions.mjs';
+import { eventWebhooks } from './load/event-webhooks.mjs';
 import { idlePolls } from './load/idle-polls.mjs';
 import { leavingClients } from './load/leaving-clients.mjs';
 import { LedgerLag } from './load/ledger-lag.mjs';
@@ -36,6 +37,7 @@ export const loads = {
   turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
   turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
   polls,
+  events,
   slowReaders: slow,
   steady,
   admission64: (setting) => admitted(setting, { inFlight: 64, times: setting.settings.whole }),
@@ -125,6 +127,16 @@ async function polls({ target, settings: { polls: settings } }) {
     queries: async () => Number(await target.call('queries')),
   });
   return { figures: { queries, memoryMb: memoryBytes / MIB }, cpuByProcess: {}, count: settings.polls, failures };
+}
+
+/** Events of sessions at a rate, posted to a receiver. @param {Setting} setting @returns {Promise<Result>} */
+async function events({ target, settings: { events: settings } }) {
+  const { agentUrl = '', keys, roots } = target.facts;
+  const { sessions, perSecond, ...times } = settings;
+  const worker = roots.filter(({ name }) => name === 'effect-worker');
+  const server = { address: addressOf(agentUrl), key: keys?.agentKey ?? '' };
+  const { count, cpuByProcess, failures, grownBytes, ...figures } = await eventWebhooks({ server, sessions, perSecond, times, roots, worker });
+  return { figures: { ...figures, workerGrownMb: grownBytes / MIB }, cpuByProcess, count, failures };
 }
 
 /** Streams whose clients stop reading. @param {Setting} setting @returns {Promise<Result>} */

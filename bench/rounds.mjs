@@ -1,3 +1,4 @@
+import { EVENT_RECEIVER } from './load/event-webhooks.mjs';
 import { loads } from './loads.mjs';
 import { shapesOf } from './settings.mjs';
 import { startTarget } from './targets/start-target.mjs';
@@ -31,6 +32,7 @@ const stages = [
   { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
+  { target: 'switchyard', loads: ['events'], options: { allowHosts: EVENT_RECEIVER } },
   { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
 ];
 

@@ -1,7 +1,7 @@
 import { billedRows } from './billed-rows.mjs';
 import { minus, plain } from './comparison.mjs';
 import { median } from './figures.mjs';
-import { TURN_DELAY_MS } from './settings.mjs';
+import { EVENTS_PER_SECOND, TURN_DELAY_MS } from './settings.mjs';
 
 /** @typedef {import('./rounds.mjs').Measured} Measured */
 /** @typedef {import('./rounds.mjs').Need} Need */
@@ -170,6 +170,17 @@ export const rows = [
     compare: (figures) => [
       plain("the gateway's own queries in 30 s", '', figures.median('switchyard', 'polls', 'queries'), { bar: 2, aim: null }),
       plain('memory', 'MB', figures.median('switchyard', 'polls', 'memoryMb'), { bar: 400, aim: 300 }),
+    ],
+  },
+  {
+    name: 'event-webhooks',
+    title: `${EVENTS_PER_SECOND} events/s of 100 sessions to event webhooks, by one worker`,
+    needs: need('events', ['switchyard']),
+    compare: (figures) => [
+      plain('posted per second', '/s', figures.least('switchyard', 'events', 'perSecond'), { bar: EVENTS_PER_SECOND * 0.98, aim: null, sense: 'at least' }),
+      plain('lag p99', 'ms', figures.most('switchyard', 'events', 'lagP99Ms'), { bar: 1_000, aim: 100 }),
+      plain('out of order', '', figures.sum('switchyard', 'events', 'unordered'), { bar: 0, aim: null }),
+      plain('memory growth of the worker', 'MB', figures.median('switchyard', 'events', 'workerGrownMb'), { bar: 32, aim: null }),
     ],
   },
   ...billedRows,

@@ -12,6 +12,7 @@
  * @property {{ shape: Shape, clients: number }} leaving
  * @property {Times & { sessions: number }} turns
  * @property {{ polls: number, measureMs: number }} polls
+ * @property {Times & { sessions: number, perSecond: number }} events of event webhooks
  * @property {Times & { shape: Shape, readers: number }} slow clients that stop reading: opened within the warm-up
  * @property {Times & { perSecond: number }} steady requests at a rate
  * @property {{ whole: Shape, turn: Shape, long: Shape }} shapes
@@ -19,6 +20,9 @@
 
 /** The model call of a durable turn takes so long. */
 export const TURN_DELAY_MS = 20;
+
+/** Of event webhooks, by one worker. */
+export const EVENTS_PER_SECOND = 500;
 
 /** At which the ledger must keep up. */
 export const STEADY_PER_SECOND = 500;
@@ -47,6 +51,7 @@ export function fullSettings(traffic) {
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
     turns: { sessions: 2_000, warmMs: 20_000, measureMs: 12_000 },
     polls: { polls: 10_000, measureMs: 30_000 },
+    events: { sessions: 100, perSecond: EVENTS_PER_SECOND, warmMs: 8_000, measureMs: 20_000 },
     // More than the system's buffers and the gateway's limit for unread bytes take together.
     slow: { shape: { tokens: 4_000, perSecond: 0, delayMs: 0, traffic }, readers: 1_000, warmMs: 60_000, measureMs: 10_000 },
     steady: { perSecond: STEADY_PER_SECOND, warmMs: 5_000, measureMs: 30_000 },
@@ -65,6 +70,7 @@ export function quickSettings(traffic) {
     leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
     polls: { polls: 1_000, measureMs: 30_000 },
+    events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 4_000 },
     slow: { shape: { tokens: 1_000, perSecond: 0, delayMs: 0, traffic }, readers: 100, warmMs: 4_000, measureMs: 2_000 },
     steady: { perSecond: 50, warmMs: 2_000, measureMs: 6_000 },
     shapes: shapesIn(traffic),

@@ -26,8 +26,13 @@ export function agentClient({ address, key }) {
   };
   return {
     leave: lasting.leave,
-    /** @returns {Promise<string>} its id */
-    createSession: async () => JSON.parse((await request({ path: '/sessions', body: '{}' }, [201])).text).id,
+    /** @param {object} fields @returns {Promise<string>} its id */
+    createSession: async (fields = {}) => JSON.parse((await request({ path: '/sessions', body: JSON.stringify(fields) }, [201])).text).id,
+    /** Posts a message that begins no turn. @param {string} sessionId @param {string} text */
+    say: async (sessionId, text) => {
+      const body = JSON.stringify({ kind: 'user_message', text, trigger_processing: false });
+      await request({ path: `/sessions/${sessionId}/events`, body }, [201]);
+    },
     /**
      * Posts a message and waits for the end of its turn.
      *

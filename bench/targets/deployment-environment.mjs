@@ -1,6 +1,6 @@
 import { writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, collectorUrl?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, collectorUrl?: string, allowHosts?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 
@@ -10,7 +10,7 @@ const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).hr
  * @param {string} folder for its files
  * @param {DeploymentOptions} deployment
  */
-export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, ...deployment }) {
+export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, allowHosts, ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
   /** @type {typeof import('../../services/standalone/keys.ts')} */
   const { newKeys, withKeys } = await import(keysModule);
@@ -21,6 +21,7 @@ export async function deploymentEnvironment(folder, { profileFolder, collectorUr
     ...writeDeploymentFiles(folder, deployment),
     ...profiling,
     ...(collectorUrl === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }),
+    ...(allowHosts === undefined ? {} : { OUTBOUND_ALLOW_HOSTS: allowHosts }),
     HOUSE_SECRET: keys.houseSecret,
     NODE_ENV: 'production',
     LOG_LEVEL: 'warn',
