@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
 /**
@@ -7,6 +8,11 @@ import { Worker } from 'node:worker_threads';
 const WATCH_EVERY_MS = 20;
 const YOUNG_HEAP_MIB = 16;
 const STACK_MIB = 4;
+
+// Where memory is short, the system's first choice; not where there is no such file.
+try {
+  writeFileSync('/proc/self/oom_score_adj', '1000');
+} catch {}
 
 /** @param {import('./pdf-messages.ts').FromReader} message */
 const report = (message) => process.send?.(message);

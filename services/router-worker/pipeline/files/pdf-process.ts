@@ -28,8 +28,7 @@ export class PdfProcess {
     this.#limits = limits;
     // No secret is within the reach of a file.
     this.#child = fork(PROGRAM, [String(limits.heapMib)], { execArgv: [], env: {}, serialization: 'advanced', stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
-    this.#child.unref();
-    this.#child.channel?.unref();
+    this.#holdsLoop(false);
     this.#child.on('message', (reported) => this.#onReported(reported as FromReader));
     this.#child.on('error', () => this.#onExit());
     this.#child.on('exit', () => this.#onExit());
@@ -48,6 +47,7 @@ export class PdfProcess {
   async read(bytes: Uint8Array, signal: CallSignal, onText: (text: string) => void): Promise<PdfEnd> {
     clearTimeout(this.#timer);
     this.#files += 1;
+    this.#holdsLoop(true);
     let onAbort = () => {};
     let timer: NodeJS.Timeout | undefined;
     try {
@@ -69,6 +69,7 @@ export class PdfProcess {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       this.#reading = null;
+      this.#holdsLoop(false);
     }
   }
 
@@ -89,7 +90,14 @@ export class PdfProcess {
   }
 
   async ended(): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined) await once(this.#child, 'exit');
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null || this.#child.pid === undefined) return;
+    this.#holdsLoop(true);
+    await once(this.#child, 'exit');
+  }
+
+  /** Whether this process waits for it before it ends. */
+  #holdsLoop(holds: boolean): void {
+    for (const handle of [this.#child, this.#child.channel]) holds ? handle?.ref() : handle?.unref();
   }
 
   #onReported(reported: FromReader): void {

@@ -29,8 +29,8 @@ export const pdfLimits: PdfLimits = {
   timeMs: 30_000,
   heapMib: 192,
   memoryBytes: 256 * MIB,
-  // One core is left to the event loop.
-  processes: Math.min(4, Math.max(1, availableParallelism() - 1)),
+  // One core is left to the event loop, and a container's memory holds both.
+  processes: Math.min(2, Math.max(1, availableParallelism() - 1)),
   filesPerProcess: 50,
   waiting: 64,
   waitingBytes: 128 * MIB,
