@@ -162,7 +162,7 @@ describe('the cookie', () => {
     ['of a page of another port', { host: 'agent.example:8080', origin: 'http://agent.example:3000' }, 403],
     ['of a sandboxed page', { ...HOST, origin: 'null' }, 403],
     ['of no known page', HOST, 403],
-  ])('admits a change %s: %j → %i', async (_, headers, status) => {
+  ])('DESIGN 11: admits a change %s: %j → %i', async (_, headers, status) => {
     const reply = await open().inject({ method: 'POST', url: '/sessions', headers: { ...COOKIE, ...headers } });
 
     expect(reply.statusCode).toBe(status);

@@ -1,0 +1,133 @@
+import { createHmac } from 'node:crypto';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { root, runProgram } from '../helpers/run-program.ts';
+import { builtProgram, type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+
+/** A multiple of the contract's ten seconds, for a busy machine. */
+const FAILED_START = { timeoutMs: 90_000 };
+const SECRETS = {
+  BOOT_AGENT_KEY: 'sk-agent-of-a-bundle',
+  BOOT_PUBLIC_KEY: 'pk-of-a-bundle',
+  BOOT_SECRET_KEY: 'sk-of-a-bundle',
+  ROUTER_API_KEY: 'sk-router-of-a-bundle',
+};
+const HOOK = 'the secret of a webhook';
+
+interface AgentFiles {
+  MANIFEST: string;
+  SECRETS_DIR: string;
+}
+
+/** The sample agent with credentials from two bundles, an endpoint and a webhook. */
+async function agentFiles(): Promise<AgentFiles> {
+  const folder = await freeFolder('agent');
+  await cp(join(root, 'examples/acme-support'), folder, { recursive: true });
+  const text = await readFile(join(folder, 'manifest.yaml'), 'utf8');
+  const changed = text
+    .replace('endpoint: false', 'endpoint: true\nsecrets:\n  - secret_name: agent\n  - secret_name: hooks')
+    .replaceAll('${AGENT_API_KEY}', '${BOOT_AGENT_KEY}')
+    .replaceAll('${PLATFORM_PUBLIC_KEY}', '${BOOT_PUBLIC_KEY}')
+    .replaceAll('${PLATFORM_SECRET_KEY}', '${BOOT_SECRET_KEY}')
+    .concat('\n  webhooks:\n    - { name: orders, secret_env: "${BOOT_HOOK}", header: x-signature, routines: [triage-warranty-claim] }\n');
+  await writeFile(join(folder, 'manifest.yaml'), changed);
+  await mkdir(join(folder, 'secrets', 'hooks'), { recursive: true });
+  await writeFile(
+    join(folder, 'secrets', 'agent.env'),
+    Object.entries(SECRETS)
+      .map((pair) => pair.join('='))
+      .join('\n'),
+  );
+  await writeFile(join(folder, 'secrets', 'hooks', 'BOOT_HOOK'), HOOK);
+  return { MANIFEST: join(folder, 'manifest.yaml'), SECRETS_DIR: join(folder, 'secrets') };
+}
+
+describe('an agent with secret bundles and an endpoint', () => {
+  let files: AgentFiles;
+  let standalone: Standalone;
+  beforeAll(async () => {
+    files = await agentFiles();
+    const platform = { PLATFORM_PUBLIC_KEY: SECRETS.BOOT_PUBLIC_KEY, PLATFORM_SECRET_KEY: SECRETS.BOOT_SECRET_KEY };
+    standalone = await startStandalone({ env: { ...files, ...platform, AGENT_PUBLIC_URL: 'https://acme.example/agent', LOG_LEVEL: 'trace' } });
+  });
+  afterAll(() => standalone?.stop());
+
+  it('has the key of its bundle, as a bearer token and for a login', async () => {
+    const key = SECRETS.BOOT_AGENT_KEY;
+    const withKey = await fetch(`${standalone.agentUrl}/runs`, { headers: { authorization: `Bearer ${key}` } });
+    const login = await fetch(`${standalone.agentUrl}/auth/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ key }),
+    });
+    const [cookie = ''] = login.headers.get('set-cookie')?.split(';') ?? [];
+    const chat = await fetch(`${standalone.agentUrl}/chat`, { headers: { cookie } });
+
+    expect([withKey.status, login.status, chat.status]).toEqual([200, 204, 200]);
+    expect((await fetch(`${standalone.agentUrl}/chat`, { headers: { accept: 'text/html' }, redirect: 'manual' })).headers.get('location')).toBe(
+      '/auth/login?next=%2Fchat',
+    );
+  });
+
+  it('is listed by the platform with its address', async () => {
+    const headers = { authorization: `Basic ${Buffer.from(`${SECRETS.BOOT_PUBLIC_KEY}:${SECRETS.BOOT_SECRET_KEY}`).toString('base64')}` };
+    const listed = await eventually(async () => {
+      const { items } = (await (await fetch(`${standalone.routerUrl}/api/v1/platform/agents`, { headers })).json()) as { items: unknown[] };
+      if (items.length === 0) throw new Error('no agent is registered yet');
+      return items;
+    });
+
+    expect(listed).toMatchObject([{ id: 'acme-support', url: 'https://acme.example/agent', is_live: true }]);
+  });
+
+  it('takes a rotated secret of a webhook without a restart', async () => {
+    const body = JSON.stringify({ sender: 'a@b.example', subject: 'Late', body: 'Where is it?' });
+    const deliver = async (secret: string) => {
+      const signature = createHmac('sha256', secret).update(body).digest('hex');
+      return (await fetch(`${standalone.agentUrl}/webhooks/orders`, { method: 'POST', headers: { 'x-signature': signature }, body })).status;
+    };
+    expect(await deliver('another secret')).toBe(401);
+    expect(await deliver(HOOK)).not.toBe(401);
+
+    await writeFile(join(files.SECRETS_DIR, 'hooks', 'BOOT_HOOK'), 'a rotated secret');
+
+    expect(await deliver(HOOK)).toBe(401);
+    expect(await deliver('a rotated secret')).not.toBe(401);
+  });
+
+  it('DESIGN 11: keeps the values of bundles out of its log and of its files', async () => {
+    const keys = await readFile(join(standalone.dataDir, 'keys.json'), 'utf8');
+    for (const secret of [...Object.values(SECRETS), HOOK]) {
+      expect(standalone.output()).not.toContain(secret);
+      expect(keys).not.toContain(secret);
+    }
+  });
+});
+
+describe('a start that can not succeed', () => {
+  it('ends within 10 s with the bundle, or the setting, that is missing', async () => {
+    const files = await agentFiles();
+    const cases: [Record<string, string>, RegExp][] = [
+      [
+        { MANIFEST: files.MANIFEST, SECRETS_DIR: join(files.SECRETS_DIR, 'hooks'), AGENT_PUBLIC_URL: 'https://acme.example' },
+        /there is no secret bundle "agent"/,
+      ],
+      [{ ...files }, /endpoint: AGENT_PUBLIC_URL is not set/],
+      [{ MANIFEST: files.MANIFEST, AGENT_PUBLIC_URL: 'https://acme.example' }, /the environment variable BOOT_AGENT_KEY is not set/],
+      [{ LLM_PROVIDER_ORDER: 'a,,b' }, /LLM_PROVIDER_ORDER/],
+    ];
+    await Promise.all(
+      cases.map(async ([env, reason]) => {
+        const program = runProgram(builtProgram, { env: { ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: join(await freeFolder('data'), 'data'), ...env } });
+        await eventually(() => program.hasExited(), FAILED_START);
+
+        expect(await program.exited, program.output()).toEqual({ code: 1, signal: null });
+        expect(program.output()).toMatch(reason);
+        for (const secret of Object.values(SECRETS)) expect(program.output()).not.toContain(secret);
+      }),
+    );
+  });
+});
