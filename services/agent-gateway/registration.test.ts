@@ -26,7 +26,7 @@ const entry = { id: 'shop', name: 'Shop', version: '7', url: 'https://shop.examp
 const noDatabase = { query: () => Promise.reject(new Error('no database is used')) };
 const quick = { renewEveryMs: 5, retryMs: 1 };
 
-/** Fails as often as it is told, and counts. */
+/** Counts its calls. */
 function countingRegistrar(outcomes: (call: number) => Promise<void>) {
   const state = { calls: 0, isClosed: false };
   const registrar: Registrar = {

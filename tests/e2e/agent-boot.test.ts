@@ -83,7 +83,7 @@ describe('an agent with secret bundles and an endpoint', () => {
     expect(listed).toMatchObject([{ id: 'acme-support', url: 'https://acme.example/agent', is_live: true }]);
   });
 
-  it('takes a rotated secret of a webhook without a restart', async () => {
+  it('DESIGN 11: takes a rotated secret of a webhook without a restart', async () => {
     const body = JSON.stringify({ sender: 'a@b.example', subject: 'Late', body: 'Where is it?' });
     const deliver = async (secret: string) => {
       const signature = createHmac('sha256', secret).update(body).digest('hex');

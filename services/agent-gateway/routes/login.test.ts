@@ -97,7 +97,7 @@ describe('a login', () => {
     }
   });
 
-  it('may be tried five times a minute from one address, at every gateway, whatever the key', async () => {
+  it('DESIGN 11: may be tried five times a minute from one address, at every gateway, whatever the key', async () => {
     const atMs = Math.floor(Date.now() / 60_000) * 60_000;
     const clock = { ...systemClock, nowMs: () => atMs + 15_000 };
     const gateways = [open({ clock }), open({ clock })];
