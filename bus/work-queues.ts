@@ -16,13 +16,13 @@ interface WorkQueueRow {
 export const workQueues = {
   /** Model calls of turns and runs. */
   'router.turn': { pattern: 'work.router.turn', consumer: 'router-turn', publish: ['actor-host'], read: ['router-worker'], admits: ['agent-gateway'] },
-  /** Model calls of the router's clients. */
+  /** Model calls of the router's clients, and of agent gateways. */
   'router.call': {
     pattern: 'work.router.call',
     consumer: 'router-call',
-    publish: ['router-gateway', 'router-worker'],
+    publish: ['router-gateway', 'agent-gateway', 'router-worker'],
     read: ['router-worker'],
-    admits: ['router-gateway'],
+    admits: ['router-gateway', 'agent-gateway'],
   },
   /** Calls and lists of the agent's tool servers. */
   tool: { pattern: 'work.tool', consumer: 'tool', publish: ['actor-host'], read: ['effect-worker'], admits: [] },

@@ -7,6 +7,7 @@ import { assemble, type Components } from './components.ts';
 import { declaredVariables } from './customers/declared-variables.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
+import { ModelCalls } from './model-calls.ts';
 import { namedInAddresses } from './named-in-addresses.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
@@ -33,6 +34,7 @@ import { variables } from './routes/variables.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
 import { agentRules } from './rules.ts';
+import { ConditionJudge } from './webhooks/condition-judge.ts';
 import { FanOut } from './webhooks/fan-out.ts';
 import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
 
@@ -79,7 +81,12 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     log,
   });
   const webhooks = inboundWebhooks(routines, bundle.body.manifest.agent_config.webhooks);
-  const fanOut = new FanOut({ deliveryRows, acceptance });
+  const judge = new ConditionJudge({
+    modelCalls: new ModelCalls({ bus, settings: deps.modelCalls, clock, waits, log }),
+    llms: bundle.body.manifest.agent_config.llms,
+    log,
+  });
+  const fanOut = new FanOut({ deliveryRows, acceptance, judge, bus });
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [publishedApi()] },

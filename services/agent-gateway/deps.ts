@@ -7,6 +7,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Waits } from './limits.ts';
+import type { ModelCallSettings } from './model-calls.ts';
 
 /** Dependencies of the agent gateway: settings, the agent's configuration, opened drivers. */
 export interface AgentGatewayDeps {
@@ -30,6 +31,8 @@ export interface AgentGatewayDeps {
     /** Bundle of new sessions and turns; its row must exist before the gateway is ready. */
     bundleHash: string;
   };
+  /** Of the gateway's own model calls. */
+  modelCalls: ModelCallSettings;
   bundle: Bundle;
   /**
    * As far as possible without DNS.

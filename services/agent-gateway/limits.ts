@@ -6,6 +6,8 @@ export const limits = {
   bufferedBodyBytes: 64 * 1_024 * 1_024,
   /** Of signed requests, which need no key: 16 of the largest. */
   bufferedSignedBytes: 16 * 1_024 * 1_024,
+  /** Deliveries that wait for a model's verdict, each with its body. */
+  openJudgements: 256,
   /** A slow sender holds only a socket. */
   requestMs: 30_000,
   /** As long as a subject token may be. */
@@ -76,6 +78,10 @@ export const waits = {
   lateMs: 30_000,
   /** For a start command to be stored. The row is the acceptance: its owner finds it without the command. */
   publishMs: 2_000,
+  /** Of a model call of this gateway. A delivery that needs two takes twice that; senders wait for 10 s and more. */
+  modelCallMs: 20_000,
+  /** Then the retained frames of the call are replayed: its answer may be lost. Doubled each time. */
+  modelSilenceMs: 2_000,
   /** A long-poll's default. */
   pollMs: 20_000,
   /** Until the broker confirms a subscription. Past it the log is read regardless. */

@@ -10,6 +10,7 @@ import { agentApiKey, loadBundle, readManifest } from '#shared/config/load-bundl
 import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
+import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstResponse } from '#shared/lifecycle/first-response.ts';
@@ -82,7 +83,8 @@ await runProcess({
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const deps = { config, agent, bundle, checkCallbackUrl, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
+    const modelCalls = { ...config.modelCalls, modelKey: modelKeyOf(bundle, environment) };
+    const deps = { config, agent, modelCalls, bundle, checkCallbackUrl, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     if (entry !== null) {

@@ -125,8 +125,9 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const tags = new CommandTags(houseSecret);
   const taggedBus = withTaggedCommands(bus, tags);
   const check = commandCheck(tags, await readTagsRequiredFrom(database));
+  const modelKey = modelKeyOf(bundle, environment);
   const host = await startActorHost({
-    config: { ...config, hostId: HOST_ID, modelKey: modelKeyOf(bundle, environment) },
+    config: { ...config, hostId: HOST_ID, modelKey },
     bus: taggedBus,
     store: sqlRuntimeStore(database),
     check,
@@ -140,7 +141,22 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, secretNow, bus: taggedBus, database, cache, log, metrics, tracing, clock };
+  const modelCalls = { modelKey, maxTokens: config.maxTokens, providerOrder: config.providerOrder };
+  const agentDeps = {
+    config: agentConfig,
+    agent,
+    modelCalls,
+    bundle,
+    checkCallbackUrl,
+    secretNow,
+    bus: taggedBus,
+    database,
+    cache,
+    log,
+    metrics,
+    tracing,
+    clock,
+  };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];
   // In parallel, to share the time.

@@ -10,8 +10,6 @@ export interface BlockWithoutEffect {
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.runtime.policy_batch_size', missing: 'no policy is matched' },
-  { path: 'agent_config.llms.evaluation', missing: 'nothing is evaluated' },
-  { path: 'agent_config.llms.evaluation_fallback', missing: 'nothing is evaluated' },
   { path: 'agent_config.context.preamble', missing: 'there are no preambles' },
   { path: 'agent_config.context.policies', missing: 'no policy is matched' },
   { path: 'agent_config.context.glossaries', missing: 'prompts contain no terms' },
@@ -25,7 +23,6 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
 export const autonomousBlocks: readonly BlockWithoutEffect[] = [
   { path: 'steps', missing: 'a run has no steps' },
   { path: 'policies', missing: 'no policy is matched' },
-  { path: 'conditions', missing: 'webhooks that need them answer 502' },
 ];
 
 /**

@@ -145,8 +145,8 @@ const settingTable = {
   COALESCE_MS: read(['actor-host', 'standalone'], z.coerce.number().int().min(0).max(60_000).default(150)),
   TURN_TIMEOUT_SECONDS: read(['actor-host', 'standalone'], seconds.default(180)),
   /** Tried first, in this order; absent: the router's own order. */
-  LLM_PROVIDER_ORDER: read(['actor-host', 'standalone'], providerSlugs.optional()),
-  ROUTER_MAX_TOKENS: read(['actor-host', 'standalone'], z.coerce.number().int().min(1).default(100_000)),
+  LLM_PROVIDER_ORDER: read(['agent-gateway', 'actor-host', 'standalone'], providerSlugs.optional()),
+  ROUTER_MAX_TOKENS: read(['agent-gateway', 'actor-host', 'standalone'], z.coerce.number().int().min(1).default(100_000)),
 
   AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(120)),
   AUTONOMOUS_MAX_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(600)),

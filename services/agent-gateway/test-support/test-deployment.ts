@@ -59,6 +59,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
   const deps: TestDeployment['deps'] = (changes = {}) => ({
     config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000, runs },
     agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
+    modelCalls: { modelKey: 'sha256:none', maxTokens: 1_000, providerOrder: [] },
     bundle: changes.bundle ?? bundleWith(),
     checkCallbackUrl: changes.checkCallbackUrl ?? (() => {}),
     secretNow: changes.secretNow ?? (() => null),

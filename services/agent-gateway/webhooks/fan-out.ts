@@ -1,12 +1,18 @@
+import type { Bus } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { RunAcceptance } from '../accept-runs.ts';
+import { limits } from '../limits.ts';
 import type { TriggerableRoutine } from '../routines.ts';
+import type { ConditionJudge } from './condition-judge.ts';
 import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
 import { matchesFields } from './match-fields.ts';
 
 interface FanOutDeps {
   deliveryRows: DeliveryRows;
   acceptance: RunAcceptance;
+  judge: ConditionJudge;
+  bus: Pick<Bus, 'hasCapacity'>;
 }
 
 /** A verified delivery to a webhook of the manifest. */
@@ -28,17 +34,33 @@ export interface FannedOut extends StoredDelivery {
 /** Starts runs of the routines that a delivery is for. */
 export class FanOut {
   readonly #deps: FanOutDeps;
+  /** By key: repeats that arrive meanwhile get the same. */
+  readonly #dispatching = new ObjectMap<Promise<FannedOut>>();
+  #openJudgements = 0;
 
-  constructor({ deliveryRows, acceptance }: FanOutDeps) {
-    this.#deps = { deliveryRows, acceptance };
+  constructor({ deliveryRows, acceptance, judge, bus }: FanOutDeps) {
+    this.#deps = { deliveryRows, acceptance, judge, bus };
   }
 
-  /** Resolves once the delivery is stored with all its runs. A repeat starts nothing, and has the runs of the first as they are by now. */
-  async dispatch({ webhook, candidates, key, body, parent }: Delivery): Promise<FannedOut> {
+  /**
+   * Resolves once the delivery is stored with all its runs. A repeat starts nothing, and has the runs of the first as they are by now.
+   * @throws `webhook.unmatched` without a verdict on conditions, `service.overloaded` when too many wait for one; then nothing is stored
+   */
+  dispatch(delivery: Delivery): Promise<FannedOut> {
+    const { key } = delivery;
+    const running = this.#dispatching.get(key);
+    if (running !== undefined) return running;
+    const dispatching = this.#dispatch(delivery).finally(() => this.#dispatching.delete(key));
+    this.#dispatching.set(key, dispatching);
+    return dispatching;
+  }
+
+  async #dispatch(delivery: Delivery): Promise<FannedOut> {
     const { deliveryRows, acceptance } = this.#deps;
+    const { webhook, key, body, parent } = delivery;
     const prior = await deliveryRows.byKey(key);
     if (prior !== null) return { webhook, ...prior };
-    const routines = matchedOf(candidates, body);
+    const routines = await this.#matched(delivery);
     const matched = routines.map(({ id }) => id);
     const request = { input: body, metadata: { webhook }, callbackUrl: null, idempotencyKey: key, session: null, parent };
     const started = await acceptance.acceptDelivery(
@@ -50,18 +72,27 @@ export class FanOut {
     return { webhook, matched, runs: started.map(({ routine_id, run_id, status }) => ({ routine_id, run_id, status })) };
   }
 
+  /** Fields decide first; what they leave is asked of a model if it has conditions. In the order of the candidates. */
+  async #matched({ webhook, candidates, body, parent }: Delivery): Promise<TriggerableRoutine[]> {
+    const fitting = candidates.filter(({ match }) => matchesFields(match, body));
+    const doubtful = fitting.filter(({ conditions }) => conditions.length > 0);
+    if (doubtful.length === 0) return fitting;
+    const { judge, bus } = this.#deps;
+    if (this.#openJudgements >= limits.openJudgements || !bus.hasCapacity('router.call'))
+      throw new SwitchyardError('service.overloaded', 'too many deliveries wait for a model call');
+    this.#openJudgements += 1;
+    try {
+      const applying = await judge.judge(webhook, doubtful, body, parent);
+      return fitting.filter(({ id, conditions }) => conditions.length === 0 || applying.has(id));
+    } finally {
+      this.#openJudgements -= 1;
+    }
+  }
+
   /** Rows are kept for weeks, so it exists unless a clock was far off. */
   async #stored(key: string): Promise<StoredDelivery> {
     const stored = await this.#deps.deliveryRows.byKey(key);
     if (stored === null) throw new SwitchyardError('service.no_answer', 'the delivery of this body has just been deleted; send it again');
     return stored;
   }
-}
-
-/** In the order of the candidates. */
-function matchedOf(candidates: readonly TriggerableRoutine[], body: Record<string, unknown>): TriggerableRoutine[] {
-  const fitting = candidates.filter(({ match }) => matchesFields(match, body));
-  if (fitting.some(({ conditions }) => conditions.length > 0))
-    throw new SwitchyardError('webhook.unmatched', 'the conditions of the routines could not be judged; send the delivery again');
-  return fitting;
 }

@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import { type ModelRequestSettings, modelRequest } from '#actors/effects/model-request.ts';
+import type { Bus } from '#bus/bus.ts';
+import { readFrame } from '#bus/messages/frame.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import { jsonIn } from '#shared/json-in.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { within } from '#shared/within.ts';
+import type { Waits } from './limits.ts';
+
+interface ModelCallsDeps {
+  bus: Pick<Bus, 'work' | 'tokens' | 'onReconnect'>;
+  settings: ModelCallSettings;
+  clock: Clock;
+  waits: Pick<Waits, 'modelCallMs' | 'modelSilenceMs' | 'subscribedMs'>;
+  log: Log;
+}
+
+export interface ModelCallSettings extends ModelRequestSettings {
+  /** The key of the agent's model calls, by its hash (`modelKeyOf`). */
+  modelKey: string;
+  /** Per call. */
+  maxTokens: number;
+}
+
+export interface ModelQuestion extends Pick<RouterCall['request'], 'messages' | 'response_format'> {
+  model: string;
+  traceparent: string;
+}
+
+/** Of the surface `parts`. */
+const wholeAnswer = z.object({ text: z.string(), finishReason: z.string() });
+
+const DEADLINE_GRACE_MS = 1_000;
+/** Between replays of a call whose frame has not come: doubled from `modelSilenceMs`. */
+const LONGEST_SILENCE_MS = 8_000;
+
+/**
+ * Model calls of this gateway: queued, detached, and answered by one frame on `tok.<gateway>.<call>`. A frame that is lost on its way, as while the broker or
+ * this process was away, is found by a replay.
+ */
+export class ModelCalls {
+  /** This gateway's name as an origin of calls. */
+  readonly #origin = `agw-${ulid()}`;
+  readonly #deps: ModelCallsDeps;
+
+  constructor(deps: ModelCallsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The text of the whole answer.
+   * @throws the bus' errors when the call can't be queued; `router.provider_unavailable` when it failed, `router.timeout` without an answer in time
+   */
+  async ask({ model, traceparent, ...body }: ModelQuestion): Promise<string> {
+    const { bus, clock, settings, waits } = this.#deps;
+    const callId = `whk-${ulid()}`;
+    const nowMs = clock.nowMs();
+    const call: RouterCall = {
+      v: 1,
+      callId,
+      origin: this.#origin,
+      want: 'body',
+      surface: 'parts',
+      deadlineAtMs: nowMs + waits.modelCallMs,
+      createdAtMs: nowMs,
+      detached: true,
+      republished: false,
+      keyId: settings.modelKey,
+      traceparent,
+      maxTokens: settings.maxTokens,
+      request: modelRequest(body, { models: [model], sessionId: undefined }, settings),
+      reply: null,
+    };
+    const answer = this.#answerOf(callId);
+    try {
+      await answer.subscribed();
+      const answered = bus.work.publish('router.call', callId, JSON.stringify(call)).then(() => answer.frame);
+      return textOf(await within(waits.modelCallMs + DEADLINE_GRACE_MS, answered, timedOut));
+    } finally {
+      answer.stop();
+    }
+  }
+
+  /** Follows the subject of a call until `stop`. */
+  #answerOf(callId: string): { frame: Promise<Answer>; subscribed(): Promise<void>; stop(): void } {
+    const { bus, waits, log } = this.#deps;
+    const subject = subjectOf(addresses.tokens, this.#origin, callId);
+    let resolve: (answer: Answer) => void = () => {};
+    const frame = new Promise<Answer>((resolved) => {
+      resolve = resolved;
+    });
+    const receive = (bytes: Uint8Array) => {
+      const found = answerIn(callId, bytes);
+      if (found !== null) resolve(found);
+    };
+    const replay = () => {
+      bus.tokens.replay(subject).then(
+        (frames) => frames.forEach(receive),
+        (error: unknown) => log.warn({ err: error, call_id: callId }, 'the retained frames of a call could not be replayed'),
+      );
+    };
+    let silence: NodeJS.Timeout;
+    const replayAfter = (silenceMs: number) => {
+      silence = setTimeout(() => {
+        replay();
+        replayAfter(Math.min(silenceMs * 2, LONGEST_SILENCE_MS));
+      }, silenceMs);
+    };
+    replayAfter(waits.modelSilenceMs);
+    const subscription = bus.tokens.subscribe(subject, (_subject, bytes) => receive(bytes));
+    const reconnects = bus.onReconnect(replay);
+    return {
+      frame,
+      subscribed: () => within(waits.subscribedMs, subscription.ready(), () => undefined),
+      stop: () => {
+        clearTimeout(silence);
+        for (const one of [subscription, reconnects]) one.stop().catch((error: unknown) => log.warn({ err: error }, 'a subscription could not be ended'));
+      },
+    };
+  }
+}
+
+interface Answer {
+  status: number;
+  body: Uint8Array;
+}
+
+/** Null: it is not the last frame. */
+function answerIn(callId: string, bytes: Uint8Array): Answer | null {
+  const frame = readFrame(callId, bytes);
+  return frame?.kind === 'body' || frame?.kind === 'error' ? { status: frame.status, body: frame.body } : null;
+}
+
+/** The body of an error stays out of messages: it may quote a provider. */
+function textOf({ status, body }: Answer): string {
+  if (status !== 200) throw new SwitchyardError('router.provider_unavailable', `the model call failed with status ${status}`);
+  const read = wholeAnswer.safeParse(jsonIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
+  if (!read.success || read.data.finishReason === 'error') throw new SwitchyardError('router.provider_unavailable', 'the model call has no whole answer');
+  return read.data.text;
+}
+
+function timedOut(): never {
+  throw new SwitchyardError('router.timeout', 'the model call was not answered in time');
+}
