@@ -16,6 +16,8 @@
  * @property {number} sentAgain requests retried after a temporary refusal or a broken connection
  * @property {number} toolEvents injected tool results
  * @property {number} runs
+ * @property {number} deliveries to a webhook
+ * @property {number} deliveryRepeats posts of them that were answered, beyond the first of each
  * @property {number} callbacks repeated ones included
  * @property {number} toolCalls
  * @property {number} outcomesUnknown calls of the not repeatable tool that ended as `outcome_unknown`
@@ -48,6 +50,8 @@ export function newFigures() {
     sentAgain: 0,
     toolEvents: 0,
     runs: 0,
+    deliveries: 0,
+    deliveryRepeats: 0,
     callbacks: 0,
     toolCalls: 0,
     outcomesUnknown: 0,

@@ -34,6 +34,9 @@ export const failPoints = {
   'tool.claimed': 'a call that must not be made twice is claimed, and the tool has not been called',
   'tool.answered': 'the tool has responded, and the outcome is not reported',
   'tool-list.stored': 'a list of tools is stored, and no server’s row names it',
+  'webhook.matched': 'the routines of a webhook’s delivery are found, and nothing of it is stored',
+  'run.stored': 'an accepted run is stored, of a webhook with its delivery and the other runs, and its start command is not published',
+  'run.started': 'the start command of an accepted run is in the log, and the request is not answered',
   'delivery.counted': 'an attempt of a callback is counted, and nothing has been sent',
   'delivery.posted': 'the receiver has responded, and the outcome is not reported',
 } as const satisfies Record<string, string>;

@@ -17,6 +17,8 @@ const WATCHED_FILES = [
   'actors/runtime/partitions/initialise-partitions.ts',
   'actors/runtime/partitions/unstarted-runs.ts',
   'actors/runtime/partitions/timers.ts',
+  'services/agent-gateway/accept-runs.ts',
+  'services/agent-gateway/webhooks/fan-out.ts',
   'services/router-gateway/call-sender.ts',
   'services/router-gateway/key-admission.ts',
   'services/router-gateway/routes/model-call.ts',

@@ -3,6 +3,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { RunEnvelope } from '#shared/contracts/agent/run.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { traceId as newTraceId, ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
@@ -15,8 +16,8 @@ import type { NewRun, RunRows } from './run-rows.ts';
 import type { DeliveryRows, NewDelivery } from './webhooks/delivery-rows.ts';
 
 interface RunAcceptanceDeps {
-  runRows: RunRows;
-  deliveryRows: DeliveryRows;
+  runRows: Pick<RunRows, 'accept'>;
+  deliveryRows: Pick<DeliveryRows, 'accept'>;
   bus: Pick<Bus, 'commands'>;
   maxTimeoutMs: number;
   bundleHash: string;
@@ -60,6 +61,7 @@ export class RunAcceptance {
   /** Resolves once the run's row is stored. @returns null: the routine has a run with this key */
   async accept(request: RunRequest): Promise<RunEnvelope | null> {
     const prepared = this.#prepared(request);
+    // no fail point, because it is at the begin of `#start`
     const createdAt = await this.#deps.runRows.accept(prepared.run);
     return createdAt === null ? null : this.#start(prepared, createdAt);
   }
@@ -71,6 +73,7 @@ export class RunAcceptance {
    */
   async acceptDelivery(delivery: NewDelivery, requests: readonly RunRequest[]): Promise<RunEnvelope[] | null> {
     const prepared = requests.map((request) => this.#prepared(request));
+    // no fail point, because it is at the begin of `#start`
     const createdAt = await this.#deps.deliveryRows.accept(
       delivery,
       prepared.map(({ run }) => run),
@@ -127,7 +130,9 @@ export class RunAcceptance {
   async #start({ run, publishing }: PreparedRun, createdAt: Date): Promise<RunEnvelope> {
     const { id, routineId, sessionId, traceId } = run;
     this.#deps.log.info({ run_id: id, session_id: sessionId, trace_id: traceId }, 'a run was accepted');
+    failPoint('run.stored');
     await this.#publish(run, createdAt, publishing);
+    failPoint('run.started');
     return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: createdAt.toISOString() };
   }
 
@@ -137,6 +142,7 @@ export class RunAcceptance {
     const sentAtMs = createdAt.getTime();
     const command: CommandOf<'run.start'> = { v: 1, type: 'run.start', sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, runId: id };
     try {
+      // no fail point: caller
       const stored = await within(waits.publishMs, bus.commands.append(partition, id, JSON.stringify(command)), () => null);
       span.end(stored === null ? 'service.no_answer' : null);
       if (stored === null) log.warn({ run_id: id }, 'the start command of a run is not stored yet; its owner will find the row');

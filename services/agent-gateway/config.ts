@@ -31,7 +31,8 @@ export function parseConfig(environment: Environment) {
       maxTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,
       requireCallbackAllowlist: data.REQUIRE_CALLBACK_ALLOWLIST,
     },
-    modelCalls: { maxTokens: data.ROUTER_MAX_TOKENS, providerOrder: data.LLM_PROVIDER_ORDER ?? [] },
+    maxTokens: data.ROUTER_MAX_TOKENS,
+    providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
   } as const;
 }

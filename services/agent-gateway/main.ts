@@ -83,8 +83,22 @@ await runProcess({
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const modelCalls = { ...config.modelCalls, modelKey: modelKeyOf(bundle, environment) };
-    const deps = { config, agent, modelCalls, bundle, checkCallbackUrl, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
+    const modelCalls = { modelKey: modelKeyOf(bundle, environment), maxTokens: config.maxTokens, providerOrder: config.providerOrder };
+    const deps = {
+      config,
+      agent,
+      modelCalls,
+      bundle,
+      checkCallbackUrl,
+      secretNow: secrets.now,
+      bus,
+      database,
+      cache,
+      log,
+      metrics,
+      tracing,
+      clock: systemClock,
+    };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     if (entry !== null) {

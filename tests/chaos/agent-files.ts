@@ -3,8 +3,12 @@ import { join } from 'node:path';
 import { freeFolder } from '../helpers/free-folder.ts';
 
 export const ROUTINE = 'book-it';
+export const WEBHOOK = 'shop';
+export const WEBHOOK_SECRET = 'webhook-secret-of-the-chaos-suite';
+/** Started by deliveries alone. */
+const JUDGED = 'note-it';
 
-/** An agent with one routine that calls both counting tools, and a router whose agent's model and clients' provider are the test's own. */
+/** An agent with one routine that calls both counting tools and one that calls none, a webhook of both, and a router whose agent's model and clients' provider are the test's own. */
 export async function writeAgentFiles(toolPort: number, modelUrl: string, providerUrl: string): Promise<{ MANIFEST: string; ROUTER_CONFIG: string }> {
   const folder = await freeFolder('chaos');
   const write = async (path: string, value: object) => {
@@ -22,11 +26,22 @@ export async function writeAgentFiles(toolPort: number, modelUrl: string, provid
     kind: 'autonomous',
     instructions: 'Book it, look it up, and say what came of both.',
     tools: ['ledger:*'],
-    input_schema: { type: 'object', additionalProperties: false, required: ['key'], properties: { key: text } },
+    input_schema: { type: 'object', additionalProperties: false, required: ['key'], properties: { key: text, noted: { type: 'boolean' } } },
     output_schema: { type: 'object', additionalProperties: false, required: ['booked', 'looked'], properties: { booked: text, looked: text } },
     timeout_seconds: 120,
     max_iterations: 4,
   });
+  await write(`documents/routines/${JUDGED}.yaml`, {
+    id: JUDGED,
+    version: 1,
+    kind: 'autonomous',
+    instructions: 'Note it.',
+    conditions: ['There is a key'],
+    autonomous: { match: { noted: true } },
+    timeout_seconds: 120,
+    max_iterations: 4,
+  });
+  const webhook = { name: WEBHOOK, secret_env: '${WEBHOOK_SECRET}', header: 'x-signature', routines: [ROUTINE, JUDGED] };
   const manifest = {
     id: 'chaos',
     name: 'Chaos',
@@ -35,8 +50,9 @@ export async function writeAgentFiles(toolPort: number, modelUrl: string, provid
       runtime: { api_key: '${AGENT_API_KEY}' },
       platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
       llms: { default: 'chaos/agent', api_key: '${ROUTER_API_KEY}' },
-      context: { system_prompt: { id: 'chaos', version: 1 }, language: 'match_user', routines: [{ id: ROUTINE, version: 1 }] },
+      context: { system_prompt: { id: 'chaos', version: 1 }, language: 'match_user', routines: [ROUTINE, JUDGED].map((id) => ({ id, version: 1 })) },
       mcps: [{ id: 'ledger', hostname: 'http://127.0.0.1', port: toolPort }],
+      webhooks: [webhook],
     },
   };
   const provider = (slug: string, baseUrl: string) => ({ slug, name: slug, kind: 'openai-compatible', base_url: baseUrl });

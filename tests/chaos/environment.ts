@@ -6,7 +6,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { openScriptedUpstream, type ScriptedUpstream } from '../upstreams/scripted-upstream.ts';
-import { writeAgentFiles } from './agent-files.ts';
+import { WEBHOOK_SECRET, writeAgentFiles } from './agent-files.ts';
 import { type Auditor, openAuditor } from './auditor.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
@@ -35,6 +35,7 @@ export interface Environment {
   /** The same, and repeats a message until its answer is 201. */
   stubbornClient: RetryingClient;
   nextRouterUrl(): string;
+  nextAgentUrl(): string;
   /** The running hosts. */
   hosts(): NamedHost[];
   /** One more process of a role, which is restarted if it exits before it is ready, as a process supervisor does. */
@@ -73,6 +74,7 @@ export async function openEnvironment(random: () => number): Promise<Environment
       COALESCE_MS: '100',
       OUTBOUND_ALLOW_HOSTS: receiver.host,
       SHUTDOWN_DRAIN_TIMEOUT_SECONDS: DRAIN_SECONDS,
+      WEBHOOK_SECRET,
     },
     onLine: (line) => {
       if (line.includes('the command log is not the one that was read')) figures.rollBacksNoticed += 1;
@@ -122,6 +124,7 @@ export async function openEnvironment(random: () => number): Promise<Environment
     client: retryingClient(client),
     stubbornClient: retryingClient({ ...client, retriesAccepted: true }),
     nextRouterUrl: inTurn(() => cluster.routerUrls),
+    nextAgentUrl: inTurn(() => cluster.agentUrls),
     ended,
     end: async (one, signal) => {
       ended.add(one);

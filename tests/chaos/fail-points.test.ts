@@ -9,6 +9,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 import { billedPoints } from './billing-faults.ts';
 import { type FailPointEnvironment, type OneTool, openFailPointEnvironment } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
+import { webhookPoints } from './webhook-load.ts';
 
 /** A process with a fail point. */
 interface Armed {
@@ -129,7 +130,7 @@ beforeAll(async () => {
 
 it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: ALL_ROUNDS_MS }, async () => {
   const startedAtMs = performance.now();
-  expect(new Set([...armedIn(rounds).map(({ point }) => point), ...billedPoints])).toEqual(new Set(Object.keys(failPoints)));
+  expect(new Set([...armedIn(rounds).map(({ point }) => point), ...billedPoints, ...webhookPoints])).toEqual(new Set(Object.keys(failPoints)));
   const all = armedIn(roundsOfToday);
   await (await arm(FIRST)).died;
   await environment.cluster.add('effect-worker');

@@ -8,6 +8,7 @@ import type { ReadToEnd } from './client-stream.ts';
 import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
 import { checkInjected } from './tool-event-load.ts';
+import { checkDelivery } from './webhook-load.ts';
 
 /** Repetitions that the faults of a scenario allow. */
 export interface Allowed {
@@ -26,6 +27,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   await inParallel(accepted.injected, AT_ONCE, (one) => checkInjected(environment.client, one));
   environment.figures.toolEvents += accepted.injected.reduce((sum, { replies }) => sum + replies.size, 0);
   for (const run of accepted.runs) await checkRun(environment, run);
+  for (const delivery of accepted.deliveries) await checkDelivery(environment, delivery);
   checkStreams(environment, accepted.streams, allowed);
   await checkLedger(environment, accepted, allowed);
   await checkCustomers(environment);

@@ -7,6 +7,7 @@ import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd, streamedWords } from './client-stream.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
 import { type InjectedResults, injectResults } from './tool-event-load.ts';
+import { type AcceptedDelivery, sendDelivery } from './webhook-load.ts';
 
 /** A run that was accepted, and its callback address. */
 export interface AcceptedRun {
@@ -19,6 +20,7 @@ export interface AcceptedRun {
 export interface Accepted {
   sessions: ReadonlyMap<string, SentMessages>;
   runs: readonly AcceptedRun[];
+  deliveries: readonly AcceptedDelivery[];
   streams: readonly ReadToEnd[];
   injected: readonly InjectedResults[];
   /** Requests to the agent's model before the load. */
@@ -41,10 +43,11 @@ export interface Load {
   abandon(): void;
 }
 
-/** Concurrent loops: conversations, tool results, runs, streams. */
+/** Concurrent loops: conversations, tool results, runs, deliveries of webhooks, streams. */
 const CUSTOMERS = 6;
 const INTEGRATIONS = 2;
 const TRIGGERS = 3;
+const SENDERS = 2;
 const READERS = 5;
 /** Pause of a loop, which leaves CPU to processes that start. */
 const PAUSE_MS = 150;
@@ -60,15 +63,16 @@ const offsets = z.array(z.looseObject({ offset: z.number() }));
 let conversations = 0;
 let triggered = 0;
 
-/** Customers, integrations, triggers and readers of streams, in loops until stopped. */
+/** Customers, integrations, triggers, senders of deliveries and readers of streams, in loops until stopped. */
 export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
   const { retriesAccepted = false } = options;
   const client = retriesAccepted ? environment.stubbornClient : environment.client;
   const sessions = new Map<string, SentMessages>();
   const runs: AcceptedRun[] = [];
+  const deliveries: AcceptedDelivery[] = [];
   const streams: ReadToEnd[] = [];
   const injected: InjectedResults[] = [];
-  const accepted: Accepted = { sessions, runs, streams, injected, modelAskedBefore: environment.model.asked };
+  const accepted: Accepted = { sessions, runs, deliveries, streams, injected, modelAskedBefore: environment.model.asked };
   let begun = 0;
   let isOver = false;
   let failure: unknown;
@@ -93,6 +97,10 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     begin();
     runs.push(await triggerRun(environment, client));
   };
+  const send = async () => {
+    begin();
+    deliveries.push(await sendDelivery(environment));
+  };
   const read = async () => {
     begin();
     streams.push(await readToEnd(environment, streamedWords(environment)));
@@ -104,6 +112,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     ...Array.from({ length: CUSTOMERS }, () => again(talk)),
     ...Array.from({ length: INTEGRATIONS }, () => again(inject)),
     ...Array.from({ length: TRIGGERS }, () => again(trigger)),
+    ...Array.from({ length: SENDERS }, () => again(send)),
     ...Array.from({ length: READERS }, () => again(read)),
   ].map((one) => one.catch(fails));
   return {

@@ -30,12 +30,19 @@ const WORD_MS = 15;
 const SLOW_WORD_MS = 120;
 
 const message = z.looseObject({ role: z.string(), content: z.string().nullish() });
-const request = z.looseObject({ messages: z.array(message), tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).default([]) });
+const request = z.looseObject({
+  messages: z.array(message),
+  response_format: z.unknown().optional(),
+  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).default([]),
+});
 type Request = z.infer<typeof request>;
 type Delta = Record<string, unknown>;
 
+/** Of a call that judges the one routine of a webhook that has conditions. */
+const VERDICT = '{"routine_1":true}';
+
 /**
- * The agent's model: an HTTP server with OpenAI's POST /chat/completions. It repeats a customer's message. A run calls both of its tools, and
+ * The agent's model: an HTTP server with OpenAI's POST /chat/completions. It repeats a customer's message, and every condition of a routine holds. A run calls both of its tools, and
  * its output is their results.
  */
 export async function openModelUpstream(): Promise<ModelUpstream> {
@@ -93,6 +100,10 @@ async function answer(body: Request, response: ServerResponse): Promise<void> {
     await after(WORD_MS);
     send({ role: 'assistant', content: null, tool_calls: callsOf(body) });
     send({}, 'tool_calls');
+  } else if (body.response_format !== undefined) {
+    await after(WORD_MS);
+    send({ content: VERDICT });
+    send({}, 'stop');
   } else {
     const said = body.messages.findLast(({ role }) => role === 'user')?.content ?? '';
     for (const word of `You said: ${said}`.match(/\s*\S+/g) ?? []) {

@@ -5,6 +5,7 @@ import { create, patch, post, remove, start, testBundle, toolEvent } from '../..
 import type { Queryable } from '../../shared/storage/database.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
+import { WebhookSender } from './webhook-sender.ts';
 
 /** Sessions of one schedule. Few, so that each gets many commands; some share a partition. */
 const SESSIONS = 3;
@@ -30,6 +31,7 @@ interface GatewayDeps {
 export class Gateway {
   readonly #deps: GatewayDeps;
   readonly runs: AcceptedRun[] = [];
+  readonly webhooks: WebhookSender;
   /** Message ids of unprocessable commands. */
   readonly poison = new Set<string>();
   readonly #sent: SessionCommand[] = [];
@@ -39,6 +41,7 @@ export class Gateway {
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps;
+    this.webhooks = new WebhookSender({ ...deps, started: (run) => this.runs.push(run) });
     deps.bus.notices.subscribe('evt.*', () => {});
   }
 
@@ -50,6 +53,12 @@ export class Gateway {
 
   /** Sends one random request. */
   sendRequest(): void {
+    const { chance } = this.#deps.scheduler;
+    if (chance.oneIn(14)) this.webhooks.send();
+    else this.#sendCommand();
+  }
+
+  #sendCommand(): void {
     const { chance } = this.#deps.scheduler;
     // Mostly the session of the last request again.
     if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;

@@ -92,10 +92,46 @@ function ofOthers(tables: ModelTables, nowMs: () => number): Record<string, Exec
       return [];
     },
     [acceptRun.name]: (values) => {
-      const row: Row = { state: 'accepted', traceparent: null, output: null, error: null, started_at: null, completed_at: null };
+      const row = acceptedRow();
       for (const [index, column] of ACCEPTED_COLUMNS.entries()) row[column] = values[index];
       tables.runs.set(row['id'] as string, row);
       return [];
     },
+    'agent-gateway-accept-delivery': (values) => acceptDelivery(tables, nowMs(), values),
+    'agent-gateway-delivery': ([key]) => {
+      const matched = tables.webhookDeliveries.get(key as string)?.['matched'] as string[] | undefined;
+      if (matched === undefined) return [];
+      const ofRoutine = (routineId: string) => [...tables.runs.values()].find((run) => run['routine_id'] === routineId && run['idempotency_key'] === key);
+      const rows = matched.map((routineId) => {
+        const run = ofRoutine(routineId);
+        return { matched, routine_id: run === undefined ? routineId : run['routine_id'], id: run?.['id'] ?? null, state: run?.['state'] ?? null };
+      });
+      return rows.length > 0 ? rows : [{ matched, routine_id: null, id: null, state: null }];
+    },
   };
+}
+
+function acceptedRow(): Row {
+  return { state: 'accepted', traceparent: null, output: null, error: null, started_at: null, completed_at: null };
+}
+
+/** The delivery and its runs, or nothing when it was stored before. */
+function acceptDelivery(tables: ModelTables, nowMs: number, values: readonly unknown[]): Row[] {
+  const [key, webhook, matched, ids, partitions, sessions, customers, routines, traces, parents, timeouts, bundle_hash, input, metadata, maxMs] = values;
+  if (tables.webhookDeliveries.has(key as string)) return [];
+  const created_at = new Date(nowMs);
+  tables.webhookDeliveries.set(key as string, { key, webhook, matched, received_at: created_at });
+  const at = (list: unknown, index: number) => (list as unknown[])[index];
+  const stored = (ids as string[]).flatMap((id, index) => {
+    const routine_id = at(routines, index);
+    if ([...tables.runs.values()].some((run) => run['routine_id'] === routine_id && run['idempotency_key'] === key)) return [];
+    tables.runs.set(id, {
+      ...acceptedRow(),
+      ...{ id, p: at(partitions, index), session_id: at(sessions, index), customer_id: at(customers, index), ephemeral: true, routine_id },
+      ...{ idempotency_key: key, bundle_hash, input, metadata, callback_url: null, trace_id: at(traces, index), traceparent: at(parents, index) },
+      ...{ timeout_ms: at(timeouts, index), expires_at: new Date(nowMs + (maxMs as number)), created_at },
+    });
+    return [{ id, created_at }];
+  });
+  return stored.length > 0 ? stored : [{ id: null, created_at: null }];
 }

@@ -23,6 +23,7 @@ export class ModelTables {
   readonly steps = new Map<string, Row[]>();
   readonly runCalls: Row[] = [];
   readonly deliveries = new Map<string, Row[]>();
+  readonly webhookDeliveries = new Map<string, Row>();
   readonly claims = new Map<string, Row>();
   readonly deadLetters: Row[] = [];
   readonly toolLists = new Map<string, Row>();
@@ -45,6 +46,7 @@ export class ModelTables {
       steps: [...this.steps.values()].flat(),
       run_calls: this.runCalls,
       deliveries: [...this.deliveries.values()].flat(),
+      webhook_deliveries: [...this.webhookDeliveries.values()],
       claims: [...this.claims.values()],
       dead_letters: this.deadLetters,
       tool_lists: [...this.toolLists.values()],

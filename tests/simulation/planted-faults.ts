@@ -76,6 +76,15 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'return Math.max(nextOffset, cursor, scene.head);',
     },
   },
+  {
+    name: 'a webhook that runs twice',
+    patch: {
+      file: 'services/agent-gateway/webhooks/fan-out.ts',
+      find: 'const { webhook, key, body, parent } = delivery;',
+      // A key of the request, in place of that of its bytes.
+      replace: 'const { webhook, body, parent } = delivery;\n    const key = `${delivery.key}:${parent}`;',
+    },
+  },
   { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 

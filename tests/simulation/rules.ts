@@ -17,6 +17,7 @@ export function checkRules(simulation: Simulation): void {
   checkProvenance(simulation);
   checkRuns(simulation);
   checkCallbacks(simulation);
+  checkWebhooks(simulation);
   checkTools(simulation);
   checkEvents(simulation);
   checkEffects(simulation, logs);
@@ -154,6 +155,23 @@ function checkCallbacks({ watch, model, gateway, environment }: Simulation): voi
       if (posts.length > (attempts as number)) watch.breach('callback', `of ${id} was posted ${posts.length} times, counted ${attempts}`);
       if (state === 'delivered' && posts.length === 0) watch.breach('callback', `of ${id} counts as delivered and was never posted`);
     }
+  }
+}
+
+/** A delivery starts one run of each of its routines, however often it is sent, and every answer names these. It is stored with all of them. */
+function checkWebhooks({ watch, model, gateway }: Simulation): void {
+  const runs = [...model.tables.runs.values()];
+  for (const { key, body, answers } of gateway.webhooks.deliveries) {
+    const started = runs.filter(({ input }) => input === body);
+    const routines = started.map((run) => run['routine_id']);
+    if (new Set(routines).size !== routines.length) watch.breach('once', `${key} has started ${routines.join(', ')}`);
+    const ids = started.map(({ id }) => id).sort();
+    for (const answer of answers)
+      if (answer.join() !== ids.join()) watch.breach('once', `${key} was answered with ${answer.join(', ')} and has ${ids.join(', ')}`);
+  }
+  for (const { key, matched } of model.tables.webhookDeliveries.values()) {
+    const routines = runs.filter((run) => run['idempotency_key'] === key).map((run) => run['routine_id']);
+    if (routines.sort().join() !== [...(matched as string[])].sort().join()) watch.breach('webhook', `${key} is stored with ${routines.join(', ')}`);
   }
 }
 

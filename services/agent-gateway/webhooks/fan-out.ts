@@ -1,5 +1,6 @@
 import type { Bus } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { RunAcceptance } from '../accept-runs.ts';
 import { limits } from '../limits.ts';
@@ -9,9 +10,9 @@ import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
 import { matchesFields } from './match-fields.ts';
 
 interface FanOutDeps {
-  deliveryRows: DeliveryRows;
-  acceptance: RunAcceptance;
-  judge: ConditionJudge;
+  deliveryRows: Pick<DeliveryRows, 'byKey'>;
+  acceptance: Pick<RunAcceptance, 'acceptDelivery'>;
+  judge: Pick<ConditionJudge, 'judge'>;
   bus: Pick<Bus, 'hasCapacity'>;
 }
 
@@ -58,16 +59,20 @@ export class FanOut {
   async #dispatch(delivery: Delivery): Promise<FannedOut> {
     const { deliveryRows, acceptance } = this.#deps;
     const { webhook, key, body, parent } = delivery;
+    // no fail point: reads
     const prior = await deliveryRows.byKey(key);
     if (prior !== null) return { webhook, ...prior };
     const routines = await this.#matched(delivery);
+    failPoint('webhook.matched');
     const matched = routines.map(({ id }) => id);
     const request = { input: body, metadata: { webhook }, callbackUrl: null, idempotencyKey: key, session: null, parent };
+    // no fail point: inside
     const started = await acceptance.acceptDelivery(
       { key, webhook, matched },
       routines.map((routine) => ({ ...request, routine })),
     );
     // The rest was accepted before: under another request, or by a delivery whose row is not kept any more.
+    // no fail point: reads
     if (started === null || started.length < matched.length) return { webhook, ...(await this.#stored(key)) };
     return { webhook, matched, runs: started.map(({ routine_id, run_id, status }) => ({ routine_id, run_id, status })) };
   }
@@ -82,6 +87,7 @@ export class FanOut {
       throw new SwitchyardError('service.overloaded', 'too many deliveries wait for a model call');
     this.#openJudgements += 1;
     try {
+      // no fail point: caller
       const applying = await judge.judge(webhook, doubtful, body, parent);
       return fitting.filter(({ id, conditions }) => conditions.length === 0 || applying.has(id));
     } finally {
@@ -91,6 +97,7 @@ export class FanOut {
 
   /** Rows are kept for weeks, so it exists unless a clock was far off. */
   async #stored(key: string): Promise<StoredDelivery> {
+    // no fail point: reads
     const stored = await this.#deps.deliveryRows.byKey(key);
     if (stored === null) throw new SwitchyardError('service.no_answer', 'the delivery of this body has just been deleted; send it again');
     return stored;
