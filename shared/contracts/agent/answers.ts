@@ -87,6 +87,7 @@ export const errorAnswer = z.object({
     'rate_limited',
     'internal',
     'session_error',
+    'matching_failed',
     'timeout',
   ]),
   path: z.string().optional(),
