@@ -20,7 +20,7 @@ const MAX_PARSED_PER_TICK = 256 * 1_024;
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
-  store: { runs: Omit<RunStore, 'unstarted'>; effects: Pick<EffectStore, 'superseded'> };
+  store: { runs: Omit<RunStore, 'unstarted'>; effects: Pick<EffectStore, 'superseded' | 'claimed'> };
   bundleOf(hash: string): Promise<Bundle>;
   log: Log;
 }
@@ -62,6 +62,10 @@ export class RunFactsReader {
 
   async superseded(effectIds: readonly string[]): Promise<Set<string>> {
     return effectIds.length === 0 ? new Set() : this.#deps.store.effects.superseded(effectIds);
+  }
+
+  async claimed(effectIds: readonly string[]): Promise<Set<string>> {
+    return effectIds.length === 0 ? new Set() : this.#deps.store.effects.claimed(effectIds);
   }
 
   /** Omits lists that are missing or unreadable. */
@@ -127,12 +131,13 @@ export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
-): Promise<Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
-  const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.actorId] : []));
+): Promise<Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'isClaimed' | 'toolsOf' | 'stagedOf'>> {
+  const named = commands.flatMap((command) => runNamedBy(command) ?? []);
   const failed = commands.flatMap((command) => (command.type === 'delivery.reported' && command.outcome === 'failed' ? [command.callId] : []));
   const runIds = new Set(named);
   const hashes = new Set<string>();
   const stagedFrom = new Map<string, number>();
+  const pending: string[] = [];
   for (const command of commands) {
     const state = states.get(command.sessionId) ?? null;
     if (state === null) continue;
@@ -141,15 +146,17 @@ export async function readRunFacts(
     if (context === null) continue;
     runIds.add(context.runId);
     for (const hash of Object.values(context.lists)) hashes.add(hash);
+    if (command.type === 'run.cancel') pending.push(...context.pending.map(({ callId }) => callId));
     // The reply that asked for the batch, and its results so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
   // Batches of turns alone.
   if (runIds.size === 0 && failed.length === 0) return noRuns;
-  const [runs, settled, superseded, lists, staged] = await Promise.all([
+  const [runs, settled, superseded, claimed, lists, staged] = await Promise.all([
     reader.runs(runIds),
     reader.settled(named),
     reader.superseded(failed),
+    reader.claimed(pending),
     reader.lists(hashes),
     reader.staged(stagedFrom),
   ]);
@@ -157,18 +164,26 @@ export async function readRunFacts(
     runOf: (runId) => runs.get(runId) ?? null,
     isSettled: (runId) => settled.has(runId),
     isSuperseded: (effectId) => superseded.has(effectId),
+    isClaimed: (effectId) => claimed.has(effectId),
     toolsOf: (hash) => lists.get(hash) ?? null,
     stagedOf: (runId) => staged.get(runId) ?? new Map(),
   };
 }
 
-const noRuns: Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
+const noRuns: Pick<ActorInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'isClaimed' | 'toolsOf' | 'stagedOf'> = {
   runOf: () => null,
   isSettled: () => false,
   isSuperseded: () => false,
+  isClaimed: () => false,
   toolsOf: () => null,
   stagedOf: () => new Map(),
 };
+
+/** Null for commands that name no run, or only the one in progress. */
+function runNamedBy(command: SessionCommand): string | null {
+  if (command.type === 'run.deadline') return command.actorId;
+  return command.type === 'run.start' || command.type === 'run.cancel' ? command.runId : null;
+}
 
 /** Fails the run: an unchecked output must not pass. */
 function uncheckable(): never {

@@ -52,6 +52,12 @@ export function toolEvent(changes: Partial<CommandOf<'tool-event.post'>> = {}): 
   };
 }
 
+/** An event of a front end. */
+export function clientEvent(content: CommandOf<'client-event.post'>['content']): CommandOf<'client-event.post'> {
+  const { commandId, traceId } = post('');
+  return { ...header, v: 3, type: 'client-event.post', commandId, traceId, source: 'customer_ui', content, metadata: { tab: 1 } };
+}
+
 /** One session with the rows that a store would have, driven command by command. */
 export class DrivenSession {
   state: SessionState | null = null;
@@ -97,6 +103,7 @@ export class DrivenSession {
       runOf: () => null,
       isSettled: () => false,
       isSuperseded: () => false,
+      isClaimed: () => false,
       toolsOf: () => null,
       stagedOf: () => new Map(),
       chance: () => 0.5,

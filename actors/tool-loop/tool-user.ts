@@ -11,6 +11,14 @@ export interface ToolUser<Context extends MachineContext, Event extends AnyEvent
   failed(context: Context, failure: LoopFailure): Partial<Context>;
   /** What the user keeps of a reply that is staged. */
   noted(reply: Reply): Partial<Context>;
+  /** An interruption that waits for some calls of a batch; absent: none does. */
+  windUp?: {
+    on: Event['type'];
+    state: string;
+    /** Ids of the calls that it waits for. */
+    keeps(event: Event): readonly string[];
+    actions: readonly UserAction<Context, Event, Event, Named>[];
+  };
   /** After the last iteration's reply, which did not end the loop, is staged. */
   spent: { target: string; actions: readonly UserAction<Context, Applied<Replied<Reply>>, Event, Named>[] };
 }

@@ -1,12 +1,13 @@
 import type { AnyEventObject, MachineContext, ParameterizedObject } from 'xstate';
-import { toolMessage } from '../engine/tool-message.ts';
 import { interruptedBy } from './asking.ts';
-import { effectIdOf, overdueKeyOf } from './effect-ids.ts';
+import { effectIdOf } from './effect-ids.ts';
 import { machineActions } from './machine-actions.ts';
 import { overdueTimer } from './overdue-timer.ts';
+import { settling } from './settling.ts';
 import { statusFact } from './status-fact.ts';
 import { nextIteration, type ToolUser } from './tool-user.ts';
 import type { Replied as AnyReplied, Applied, LoopReply, LossReason, ToolSettled } from './types.ts';
+import { beginWindUp } from './winding-up.ts';
 
 const TOOL_CALL_TIMEOUT_MS = 90_000;
 
@@ -63,42 +64,18 @@ export function toolReplies<Context extends MachineContext, Event extends AnyEve
 }
 
 /** The state that waits for the calls of a batch, which run concurrently. */
-export function tooling<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject>({
-  states,
-  loopOf,
-  keep,
-  failed,
-  interruptions,
-}: ToolUser<Context, Event, Reply, Named>) {
+export function tooling<Context extends MachineContext, Event extends AnyEventObject, Reply, Named extends ParameterizedObject>(
+  user: ToolUser<Context, Event, Reply, Named>,
+) {
+  const { states, loopOf, failed, interruptions } = user;
   type Args = { context: Context; event: ToolSettled };
-  const { change, enqueued } = machineActions<Context, Event>();
-  const pendingCallOf = ({ context, event }: Args) => loopOf(context).pending.find(({ callId }) => callId === event.callId);
-
-  /** Stages a call's outcome. */
-  const settleCall = enqueued<ToolSettled>(({ context, event, enqueue }) => {
-    const call = pendingCallOf({ context, event });
-    if (call === undefined) return;
-    const { stepCount, pending } = loopOf(context);
-    enqueue({ type: 'disarm', params: { key: overdueKeyOf(call.callId) } });
-    enqueue({ type: 'stage', params: { message: toolMessage(call.toolCallId, event.outcome) } });
-    enqueue.assign(() => keep({ stepCount: stepCount + 1, pending: pending.filter(({ callId }) => callId !== call.callId) }));
-  });
-  const endBatch = enqueued<ToolSettled>(({ context, enqueue }) => {
-    const loop = loopOf(context);
-    enqueue({ type: 'toolEvent', params: { calls: loop.batch } });
-    enqueue.assign(() => keep({ batch: [], ...nextIteration(loop) }));
-  });
-  const supersede = enqueued<Event>(({ context, enqueue }) => {
-    for (const { callId } of loopOf(context).pending) {
-      enqueue({ type: 'supersede', params: { id: callId } });
-      enqueue({ type: 'disarm', params: { key: overdueKeyOf(callId) } });
-    }
-    enqueue.assign(() => keep({ pending: [], batch: [] }));
-  });
+  const { change } = machineActions<Context, Event>();
+  const { pendingCallOf, settleCall, endBatch, supersede } = settling<Context, Event, Reply, Named>(user);
 
   return {
     on: {
       ...interruptedBy(interruptions, supersede),
+      ...beginWindUp(user),
       'tool.settled': [
         {
           guard: ({ context, event }: Args) => pendingCallOf({ context, event }) !== undefined && lossOf(event) !== null,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sessionStatuses } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
@@ -41,16 +42,34 @@ const createSession = z.object({
   eventWebhookUrl: z.string().nullable().optional(),
 });
 
+const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
+
 const postMessage = z.object({
   ...header,
   type: z.literal('message.post'),
-  source: z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']),
+  source: messageSource,
   text: z.string(),
+  /** As the poster states it; a command that has one is of version 3. */
+  participant: z.object({ id: z.string().nullable(), display_name: z.string() }).optional(),
   metadata,
   triggersTurn: z.boolean(),
   /** 32 hex digits: the trace of the turn that it begins. */
   traceId: z.string(),
   bundleHash: z.string(),
+});
+
+/** Appends an event of a front end, which begins no turn; of version 3. */
+const postClientEvent = z.object({
+  ...header,
+  type: z.literal('client-event.post'),
+  source: messageSource,
+  content: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('custom'), data: z.unknown() }),
+    z.object({ kind: z.literal('status'), status: z.enum(sessionStatuses), data: z.unknown().optional() }),
+  ]),
+  metadata,
+  /** 32 hex digits. */
+  traceId: z.string(),
 });
 
 /** Appends a synthetic tool result, in the version that brought it (ADR 72). */
@@ -93,6 +112,9 @@ const deleteSession = z.object({
 
 /** Begins a run; the gateway has written its row. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
+
+/** Fails a run that has not settled; of version 3. */
+const cancelRun = z.object({ ...header, type: z.literal('run.cancel'), runId: z.string() });
 
 const callCompleted = z.object({
   ...header,
@@ -221,7 +243,9 @@ const anyCommand = z.discriminatedUnion('type', [
   deleteSession,
   postMessage,
   postToolEvent,
+  postClientEvent,
   startRun,
+  cancelRun,
   callCompleted,
   callFailed,
   toolsListed,

@@ -16,12 +16,14 @@ import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unknownFirst } from './plugins/unknown-first.ts';
 import { unroutable } from './plugins/unroutable.ts';
+import { cancelRun } from './routes/cancel-run.ts';
 import { chatPage } from './routes/chat-page.ts';
 import { customers } from './routes/customers.ts';
 import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
 import { listSessions } from './routes/list-sessions.ts';
 import { login } from './routes/login.ts';
+import { oneEvent } from './routes/one-event.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
 import { publishedApi } from './routes/published-api.ts';
@@ -94,8 +96,14 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },
-    { routes: [readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
-    { routes: [triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }), runs({ runRows, runStepRows })] },
+    { routes: [oneEvent(commands), readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
+    {
+      routes: [
+        triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }),
+        runs({ runRows, runStepRows }),
+        cancelRun({ ...commands, runRows }),
+      ],
+    },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },
   ]);
 

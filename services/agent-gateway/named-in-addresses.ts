@@ -5,7 +5,7 @@ import { type DeclaredVariables, noSuchVariable } from './customers/declared-var
 import { noSuchSession } from './plugins/error-reply.ts';
 import type { Named } from './plugins/unknown-first.ts';
 import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
-import { isRunId, noSuchRun } from './routes/runs.ts';
+import { isRunId, noSuchRun } from './routes/run-id.ts';
 import { isSessionId } from './routes/session-id.ts';
 
 /** What the parameters of addresses name, in the order in which an unknown one is reported. Routines and webhooks are checked by their routes. */

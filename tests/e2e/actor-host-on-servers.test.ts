@@ -5,6 +5,7 @@ import { callbackCases } from '../../services/actor-host/test-support/callback-c
 import { commandCases } from '../../services/actor-host/test-support/command-cases.ts';
 import { hostCases } from '../../services/actor-host/test-support/host-cases.ts';
 import { patchCases } from '../../services/actor-host/test-support/patch-cases.ts';
+import { runCancelCases } from '../../services/actor-host/test-support/run-cancel-cases.ts';
 import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
 import { runSessionCases } from '../../services/actor-host/test-support/run-session-cases.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
@@ -22,7 +23,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
   [commandCases, hostCases],
-  [patchCases, runCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
+  [patchCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 
 let fresh: FreshDatabase;

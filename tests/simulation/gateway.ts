@@ -1,7 +1,7 @@
 import type { Bus } from '../../bus/bus.ts';
 import type { SessionCommand } from '../../bus/messages/session.ts';
 import { partitionOf } from '../../bus/partition.ts';
-import { create, patch, post, remove, start, testBundle, toolEvent } from '../../services/actor-host/test-support/commands.ts';
+import { cancel, create, patch, post, remove, start, testBundle, toolEvent } from '../../services/actor-host/test-support/commands.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -65,7 +65,8 @@ export class Gateway {
     const session = this.#favourite;
     const what = chance.below(100);
     if (what < 42) this.#post(session);
-    else if (what < 50) this.#inject(session);
+    else if (what < 48) this.#inject(session);
+    else if (what < 50) this.#cancelRun();
     else if (what < 74) this.#startRun(session);
     else if (what < 79) this.#send({ ...create(session), commandId: this.#next('create'), mode: chance.oneIn(4) ? 'manual' : 'auto' });
     else if (what < 83) this.#send(patch(session, this.#next('patch'), { title: `title ${this.#numbers}`, upsertLabels: ['seen'] }));
@@ -107,6 +108,12 @@ export class Gateway {
       if (fate === 1) this.#starts.push(command);
       else if (fate !== 0) await this.#store(command, command.commandId);
     });
+  }
+
+  #cancelRun(): void {
+    if (this.runs.length === 0) return;
+    const { id, sessionId } = this.#deps.scheduler.chance.pick(this.runs);
+    this.#send(cancel(sessionId, id));
   }
 
   async #accept({ id, sessionId, ephemeral, hasCallback }: AcceptedRun): Promise<void> {

@@ -56,6 +56,8 @@ export function effectsOf(tables: ModelTables): Executed<EffectStore> {
 
     superseded: (effectIds) => new Set(effectIds.filter((id) => (tables.effects.get(id) ?? []).some(({ state }) => state === 'superseded'))),
 
+    claimed: (effectIds) => new Set(effectIds.filter((id) => tables.claims.has(id))),
+
     pendingReceivers(limit) {
       const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');
       const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith(RETRY_SUFFIX));

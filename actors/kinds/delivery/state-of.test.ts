@@ -25,7 +25,14 @@ function rowsOf(commands: readonly CommandOf<'delivery.reported' | 'delivery.due
   };
   const inputs: ActorInputs = {
     ...{ atMs: 0, coalesceMs: 0, turnTimeoutMs: 1, greetingOf: () => null, runOf: () => null, isSettled: () => false, toolsOf: () => null },
-    ...{ isSuperseded: (id: string) => superseded.includes(id), stagedOf: () => new Map(), newId, newTraceId: newId, chance: () => 0.5 },
+    ...{
+      isClaimed: () => false,
+      isSuperseded: (id: string) => superseded.includes(id),
+      stagedOf: () => new Map(),
+      newId,
+      newTraceId: newId,
+      chance: () => 0.5,
+    },
   };
   const plan = new CommitPlan();
   for (const command of commands) applyTo(plan, null, command, inputs);

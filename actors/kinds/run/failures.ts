@@ -52,6 +52,8 @@ export function engineError(message: string): RunError {
   return { code: 'engine_error', message, details: {} };
 }
 
+export const cancelledError: RunError = { code: 'engine_error', message: 'the run was cancelled', details: { reason: 'cancelled' } };
+
 export function sessionError(message: string): RunError {
   return { code: 'session_error', message, details: {} };
 }

@@ -4,7 +4,7 @@ import { deadlineKeyOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { toolLoop } from '../../tool-loop/tool-loop.ts';
 import type { LoopReply } from '../../tool-loop/types.ts';
-import { capError, engineError, errorOf, sentenceOf, sessionError, timeoutError, withinTime } from './failures.ts';
+import { cancelledError, capError, engineError, errorOf, sentenceOf, sessionError, timeoutError, withinTime } from './failures.ts';
 import type { RunActions, RunContext, RunEvent, RunInput, RunReply } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
@@ -59,8 +59,15 @@ const loop = toolLoop<RunContext, RunEvent, RunReply, RunAction>({
       actions: [runSetup.assign({ failure: ({ context }) => timeoutError(context.timeoutMs) })],
     },
     { on: 'run.poisoned', target: 'failed', actions: [failAs(engineError('a command of this run could not be applied'))] },
+    { on: 'run.cancel', target: 'failed', actions: [failAs(cancelledError)] },
     { on: 'run.orphaned', target: 'failed', actions: [failAs(sessionError('the session of this run was deleted'))] },
   ],
+  windUp: {
+    on: 'run.cancel',
+    state: 'windingUp',
+    keeps: (event) => (event.type === 'run.cancel' ? event.claimed : []),
+    actions: [failAs(cancelledError)],
+  },
   joins: [],
 });
 
@@ -69,7 +76,7 @@ const loop = toolLoop<RunContext, RunEvent, RunReply, RunAction>({
  *
  *   starting ──▶ the tool loop (actors/tool-loop): listing, thinking, tooling ──emit_output with a valid value──▶ succeeded
  *       │                                                    │
- *       └──refused──▶ failed ◀── a failure of the loop, its last iteration, run.deadline | run.poisoned | run.orphaned
+ *       └──refused──▶ failed ◀── a failure of the loop, its last iteration, run.deadline | run.cancel | run.poisoned | run.orphaned
  *
  * Text, an invalid output and refused tools are staged with what is wrong, and the model is asked again. Every transition to a final state supersedes
  * open effects, disarms their timers, appends exactly one `ready`, and settles once. Pure: no clock, no I/O. The runtime calls `transition()` and
@@ -94,6 +101,7 @@ export const runMachine = runSetup.createMachine({
     listing: loop.listing,
     thinking: loop.asking,
     tooling: loop.tooling,
+    windingUp: loop.windingUp,
     succeeded: { type: 'final' },
     failed: {
       type: 'final',

@@ -24,7 +24,7 @@ function transitionInputs({ isSettled = false }: { isSettled?: boolean } = {}): 
   };
   return {
     ...{ atMs: 200_000, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0.5 },
-    ...{ runOf: () => facts, isSettled: () => isSettled, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+    ...{ runOf: () => facts, isSettled: () => isSettled, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
   };
 }
 

@@ -48,7 +48,9 @@ export type RunEventBody =
   | { type: 'run.deadline'; actorId: string }
   | { type: 'run.poisoned' }
   /** The session is being deleted. */
-  | { type: 'run.orphaned' };
+  | { type: 'run.orphaned' }
+  /** `claimed`: pending tool calls that have begun and must not be repeated; the run waits for their outcomes, which stand in its log. */
+  | { type: 'run.cancel'; claimed: readonly string[] };
 
 /** `atMs`: time of application, epoch ms. From the run's deadline on, failures count as the timeout. */
 export type RunEvent = RunEventBody & { atMs: number };

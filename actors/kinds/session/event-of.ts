@@ -24,6 +24,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return command.unlessBusy === true && awaitsEvents(plan) ? null : { type: command.type, unlessBusy: command.unlessBusy ?? false };
     case 'message.post':
     case 'tool-event.post':
+    case 'client-event.post':
       return { type: 'event.post', post: postedEvent(command), atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
     case 'run.start': {
       const facts = inputs.runOf(command.runId);
@@ -32,6 +33,10 @@ export function eventOf(plan: Plan): SessionEvent | null {
     }
     case 'run.deadline':
       return isSettled(plan, command.actorId) ? null : { type: 'run.expired', runId: command.actorId, event: command };
+    case 'run.cancel': {
+      const { runId } = command;
+      return { type: command.type, runId, isSettled: isSettled(plan, runId), event: { type: 'run.cancel', claimed: claimedOf(plan, runId) } };
+    }
     case 'turn.deadline':
       return { type: 'turn.result', event: command };
     default:
@@ -55,6 +60,13 @@ function resultOf(plan: Plan, command: Awaited): SessionEvent | null {
   }
   const event = effects.eventOf<null, TurnEventBody>(turnActor.name, command, null);
   return event === null ? null : { type: 'turn.result', event };
+}
+
+/** Of the pending tool calls of the run, if it is in progress. */
+function claimedOf(plan: Plan, runId: string): string[] {
+  const run = plan.stateOf(runActor);
+  if (run?.runId !== runId) return [];
+  return run.context.pending.flatMap(({ callId }) => (plan.inputs.isClaimed(callId) ? [callId] : []));
 }
 
 /** By an earlier commit or an earlier command of this one. */

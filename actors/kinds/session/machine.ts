@@ -1,13 +1,14 @@
 import { and, assign, setup } from 'xstate';
 import { append, begin, turnFor } from './post-actions.ts';
 import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
-import { alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
+import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
 import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 import {
   awaitRun,
   beginWaitingRun,
   dequeue,
   enqueue,
+  failCancelled,
   failExpired,
   failTooManyWaiting,
   failUnknownRun,
@@ -31,6 +32,7 @@ export const SESSION_MACHINE_VERSION = 3;
  *              ──run.start──▶ responding                                the run waits; it fails if the queue is full
  *              ──turn.settled, of an ephemeral session that is over──▶ idle, and deleted once its events are posted
  *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
+ *   any        ──run.cancel──▶ the same   the run fails; one in progress first waits for tools that can not be taken back
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
  * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/kinds/turn).
@@ -47,9 +49,11 @@ export const sessionMachine = setup({
       context.lastMessageAtMs !== null &&
       event.atMs - context.lastMessageAtMs <= event.coalesceMs,
     isCurrentTurn: ({ context, event }) => event.type === 'turn.settled' && event.turnId === context.turnId,
-    isCurrentRun: ({ context, event }) => (event.type === 'run.settled' || event.type === 'run.expired') && event.runId === context.runId,
-    isWaitingRun: ({ context, event }) => event.type === 'run.expired' && context.queue.includes(event.runId),
+    isCurrentRun: ({ context, event }) =>
+      (event.type === 'run.settled' || event.type === 'run.expired' || event.type === 'run.cancel') && event.runId === context.runId,
+    isWaitingRun: ({ context, event }) => (event.type === 'run.expired' || event.type === 'run.cancel') && context.queue.includes(event.runId),
     isKnownRun: ({ context, event }) => event.type === 'run.start' && (context.runId === event.runId || context.queue.includes(event.runId)),
+    isSettledRun: ({ event }) => event.type === 'run.cancel' && event.isSettled,
     isOwnRun: ({ event }) => event.type === 'run.start' && event.ephemeral,
     isGreeted: ({ event }) => event.type === 'session.create' && event.command.allowGreeting && event.greeting !== null,
     mayInterrupt: ({ event }) => event.type === 'session.delete' && !event.unlessBusy,
@@ -97,6 +101,7 @@ export const sessionMachine = setup({
         'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },
+        'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
         'run.start': [
           {
             guard: 'isOwnRun',
@@ -118,6 +123,7 @@ export const sessionMachine = setup({
         'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
         'run.expired': { actions: failUnknownRun() },
+        'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
         'event.post': [
           {
             guard: 'asksForTurn',
@@ -172,6 +178,11 @@ export const sessionMachine = setup({
         ],
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
         'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failUnknownRun() }],
+        'run.cancel': [
+          { guard: 'isSettledRun', actions: alreadySettled() },
+          { guard: 'isWaitingRun', actions: [failCancelled(), dequeue(), replyWithNothing()] },
+          { actions: [failCancelled(), replyWithNothing()] },
+        ],
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
@@ -209,6 +220,12 @@ export const sessionMachine = setup({
           { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
           { actions: failUnknownRun() },
         ],
+        'run.cancel': [
+          { guard: 'isSettledRun', actions: alreadySettled() },
+          { guard: 'isCurrentRun', actions: [{ type: 'notifyRun', params: ({ event }) => ({ event: event.event }) }, replyWithNothing()] },
+          { guard: 'isWaitingRun', actions: [failCancelled(), dequeue(), replyWithNothing()] },
+          { actions: [failCancelled(), replyWithNothing()] },
+        ],
         'run.settled': [
           {
             guard: and(['isCurrentRun', 'hasWantedTurn']),
@@ -232,6 +249,7 @@ export const sessionMachine = setup({
         'session.delete': { actions: notThere() },
         'event.post': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },
+        'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
         'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: missing }) } },
       },
     },

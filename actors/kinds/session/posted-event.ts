@@ -1,25 +1,43 @@
 import type { CommandOf } from '#bus/messages/session.ts';
-import type { EventSource } from '#shared/contracts/agent/conversation-event.ts';
+import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { PostedEvent } from './types.ts';
 
-type Post = CommandOf<'message.post' | 'tool-event.post'>;
+type Post = CommandOf<'message.post' | 'tool-event.post' | 'client-event.post'>;
 
 /** What a command appends to the log, and the turn that it requests. */
 export function postedEvent(command: Post): PostedEvent {
-  const { metadata, triggersTurn, traceId, bundleHash, traceparent } = command;
-  const turn = triggersTurn ? { traceId, bundleHash, traceparent } : null;
+  const { metadata } = command;
   switch (command.type) {
     case 'message.post': {
-      const { source, text } = command;
-      return { content: { kind: isAgentSide(source) ? 'assistant_message' : 'user_message', text }, source, metadata, turn, joins: true };
+      const { source, text, participant } = command;
+      const kind = isAgentSide(source) ? 'assistant_message' : 'user_message';
+      return { content: { kind, text, ...(participant && { participant }) }, source, metadata, turn: turnOf(command), joins: true };
     }
     case 'tool-event.post': {
       const { toolId, arguments: given, result = null, resultMetadata } = command;
       const call = { tool_id: toolId, arguments: given, result: { data: result, metadata: resultMetadata } };
       // The contract: it cancels the turn in progress, however recent.
-      return { content: { kind: 'tool', tool_calls: [call] }, source: 'system', metadata, turn, joins: false };
+      return { content: { kind: 'tool', tool_calls: [call] }, source: 'system', metadata, turn: turnOf(command), joins: false };
+    }
+    case 'client-event.post': {
+      const { content: given, source } = command;
+      return { content: given.kind === 'custom' ? customOf(given) : statusOf(given), source, metadata, turn: null, joins: false };
     }
   }
+}
+
+function turnOf({ triggersTurn, traceId, bundleHash, traceparent }: Exclude<Post, { type: 'client-event.post' }>): PostedEvent['turn'] {
+  return triggersTurn ? { traceId, bundleHash, traceparent } : null;
+}
+
+type Content<Kind> = Extract<CommandOf<'client-event.post'>['content'], { kind: Kind }>;
+
+function customOf({ data = null }: Content<'custom'>): EventContent {
+  return { kind: 'custom', data };
+}
+
+function statusOf({ status, data }: Content<'status'>): EventContent {
+  return { kind: 'status', status, stage: null, error_detail: null, ...(data !== undefined && { data }) };
 }
 
 /** Human agents write on the agent's side. */

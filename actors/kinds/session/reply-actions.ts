@@ -16,6 +16,10 @@ export function notThere() {
   return { type: 'refuse' as const, params: { code: 'session.not_found', message: 'there is no such session' } as SessionActions['refuse'] };
 }
 
+export function alreadySettled() {
+  return { type: 'refuse' as const, params: { code: 'request.conflict', message: 'the run has settled already' } as SessionActions['refuse'] };
+}
+
 export function alreadyThere() {
   return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
 }

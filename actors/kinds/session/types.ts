@@ -56,6 +56,8 @@ export type SessionEvent =
   | { type: 'run.settled'; runId: string }
   /** The deadline of an unsettled run: in progress, queued, or stored as a row only. */
   | { type: 'run.expired'; runId: string; event: RunEventBody }
+  /** `isSettled`: before this command. */
+  | { type: 'run.cancel'; runId: string; isSettled: boolean; event: RunEventBody }
   /** No delivery is outstanding. */
   | { type: 'deliveries.settled' };
 

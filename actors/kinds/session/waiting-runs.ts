@@ -1,5 +1,6 @@
 import { assign } from 'xstate';
 import type { RunError } from '#shared/contracts/agent/run-error.ts';
+import { cancelledError } from '../run/failures.ts';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 
 /** Bounds the queue, which is part of the snapshot that each command reads and writes. Beyond it a run fails at once rather than after hours. */
@@ -7,6 +8,7 @@ export const MAX_WAITING_RUNS = 100;
 
 type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.start' }> };
 type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
+type CancelArgs = { event: Extract<SessionEvent, { type: 'run.cancel' }> };
 
 export const missing: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
 const tooManyWaiting: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
@@ -34,8 +36,13 @@ export function failUnknownRun() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: unknownRun }) };
 }
 
+/** A run that has not begun, whether or not its start has come. */
+export function failCancelled() {
+  return { type: 'failRuns' as const, params: ({ event }: CancelArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: cancelledError }) };
+}
+
 export function dequeue() {
-  return assign<SessionContext, ExpiredArgs['event'], undefined, SessionEvent, never>({
+  return assign<SessionContext, ExpiredArgs['event'] | CancelArgs['event'], undefined, SessionEvent, never>({
     queue: ({ context, event }) => context.queue.filter((runId) => runId !== event.runId),
   });
 }

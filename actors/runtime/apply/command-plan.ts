@@ -205,7 +205,9 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
       ...fields,
       metadata,
     } as ConversationEvent;
-    this.record = { ...record, status: content.kind === 'status' ? content.status : record.status, last_offset: event.offset, updated_at: at };
+    // A front end's status says nothing about the session's turn.
+    const status = content.kind === 'status' && source === 'ai_agent' ? content.status : record.status;
+    this.record = { ...record, status, last_offset: event.offset, updated_at: at };
     this.#head += 1;
     this.events.push({ partition: this.partition, sessionId: this.sessionId, event, text: JSON.stringify(event) });
     return event;

@@ -49,7 +49,7 @@ function heldStore(owned = PARTITIONS) {
 
 const inputs: Omit<ActorInputs, keyof TransitionInputs> = {
   ...{ coalesceMs: 0, turnTimeoutMs: 1_000, greetingOf: () => null, runOf: () => expect.fail('there are no runs') },
-  ...{ isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+  ...{ isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
 };
 
 function newOutbox(): Outbox {

@@ -35,6 +35,7 @@ function transitionInputsAt(atMs: number): ActorInputs {
     runOf: () => null,
     isSettled: () => false,
     isSuperseded: () => false,
+    isClaimed: () => false,
     toolsOf: () => null,
     stagedOf: () => new Map(),
   };

@@ -51,7 +51,7 @@ function session() {
     apply(command: SessionCommand): CommitPlan {
       const transitionInputs: ActorInputs = {
         ...{ atMs: nowMs, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0 },
-        ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+        ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       };
       const plan = new CommitPlan();
       applyTo(plan, state, command, transitionInputs);

@@ -61,6 +61,13 @@ export function effectCases(underTest: UnderTest): void {
 
       expect(await underTest().store.effects.superseded([superseded, done, still, unique('eff')])).toEqual(new Set([superseded]));
     });
+
+    it('that are claimed are found among others', async () => {
+      const [claimed, other] = [unique('eff'), unique('eff')];
+      await underTest().others.claim(claimed);
+
+      expect(await underTest().store.effects.claimed([claimed, other])).toEqual(new Set([claimed]));
+    });
   });
 
   describe('deliveries', () => {

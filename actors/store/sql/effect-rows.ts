@@ -15,6 +15,11 @@ export function effectRows(database: Queryable): EffectStore {
       return new Set(rows.map((row) => row.id));
     },
 
+    async claimed(effectIds) {
+      const { rows } = await database.query<{ effect_id: string }>(CLAIMED, [effectIds]);
+      return new Set(rows.map((row) => row.effect_id));
+    },
+
     async pendingReceivers(limit) {
       const { rows } = await database.query<{ url: string }>(PENDING_RECEIVERS, [limit]);
       return rows.map((row) => row.url);
@@ -46,6 +51,8 @@ const OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
   from effects where state = 'open' and p = any($1::int[]) order by created_at`;
 
 const SUPERSEDED: NamedStatement = { name: 'superseded-effects', text: `select id from effects where id = any($1::text[]) and state = 'superseded'` };
+
+const CLAIMED: NamedStatement = { name: 'claimed-effects', text: 'select effect_id from claims where effect_id = any($1::text[])' };
 
 /** Through open effects and timers: the table of deliveries holds weeks of them. */
 const PENDING_RECEIVERS: NamedStatement = {

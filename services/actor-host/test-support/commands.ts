@@ -136,6 +136,10 @@ export function calledTools(sessionId: string, callId: string, calls: { id: stri
   return { ...completed(sessionId, callId, ''), toolCalls, finishReason: 'tool_calls' };
 }
 
+export function cancel(sessionId: string, runId: string): CommandOf<'run.cancel'> {
+  return { ...HEADER, v: 3, type: 'run.cancel', sessionId, commandId: `${runId}-cancel`, runId };
+}
+
 export function start(sessionId: string, runId: string): CommandOf<'run.start'> {
   return { ...HEADER, answerTo: null, type: 'run.start', sessionId, commandId: runId, runId };
 }

@@ -69,6 +69,12 @@ export class SessionLog {
     return heads;
   }
 
+  /** One event as JSON text; null: no such session, or no such event in it. */
+  async event(sessionId: string, eventId: string): Promise<string | null> {
+    const { rows } = await this.#database.query<{ body: string }>(SELECT_EVENT, [sessionId, eventId]);
+    return rows[0]?.body ?? null;
+  }
+
   /** The public record as JSON text; null: no such session. */
   async record(sessionId: string): Promise<string | null> {
     const { rows } = await this.#database.query<{ record: string }>(SELECT_RECORD, [sessionId]);
@@ -136,6 +142,13 @@ const SELECT_AWAITED: NamedStatement = {
     and (state in ('accepted', 'running')
       or exists (select 1 from deliveries where deliveries.session_id = runs.session_id and deliveries.run_id = runs.id and deliveries.state = 'open'))
     and not exists (select 1 from sessions where sessions.id = runs.session_id and deleted_at is not null)`,
+};
+
+const SELECT_EVENT: NamedStatement = {
+  name: 'agent-gateway-event',
+  // Within one session, which the primary key begins with: an index of ids would cost each commit.
+  text: `select events.body::text as body from events join sessions on sessions.id = events.session_id
+    where events.session_id = $1 and events.id = $2 and sessions.deleted_at is null`,
 };
 
 const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1 and deleted_at is null' };

@@ -83,8 +83,9 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: json(eventPage) },
     refusals: [400, 404, 504],
   },
+  'GET /sessions/{session_id}/events/{event_id}': { summary: 'One event', access: 'key', answers: { 200: json(storedEvent) }, refusals: [404] },
   'POST /sessions/{session_id}/events': {
-    summary: 'Posts a message; 202: it is durable and has no offset yet',
+    summary: 'Posts a message or an event of a front end; 202: it is durable and has no offset yet',
     access: 'key',
     answers: { 200: json(storedEvent), 201: json(storedEvent), 202: json(z.object({ command_id: z.string() })) },
     refusals: [...invalid, 404],
@@ -168,6 +169,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [...invalid, 404, 500],
   },
   'GET /runs/{run_id}': { summary: 'A run', access: 'key', answers: { 200: json(runAnswer) }, refusals: [404] },
+  'POST /runs/{run_id}/cancel': {
+    summary: 'Fails a run that has not settled; 202 again when repeated',
+    access: 'key',
+    answers: { 202: json(runAnswer) },
+    refusals: [404, 409],
+  },
   'GET /runs/{run_id}/steps': {
     summary: 'The calls of a run, oldest first',
     access: 'key',

@@ -38,7 +38,7 @@ export class SessionReplies {
   }
 
   /**
-   * A message ends its reply; a status that ends a turn discards the turn's replies.
+   * A message ends its reply; a status of the agent that ends a turn discards the turn's replies.
    * @param isNew just appended: reading an old log passes the ends of turns long over
    */
   observe(event: LoggedEvent, isNew: boolean): void {
@@ -48,7 +48,7 @@ export class SessionReplies {
       else this.#end(reply);
       return;
     }
-    const endedAtMs = event.kind === 'status' ? endOfTurn(event.text) : null;
+    const endedAtMs = event.kind === 'status' && event.source === 'ai_agent' ? endOfTurn(event.text) : null;
     if (endedAtMs === null) return;
     this.#endedBeforeMs = Math.max(this.#endedBeforeMs, endedAtMs);
     // Frames of the next turn may have overtaken the end of this one.

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -10,6 +9,7 @@ import type { CommandReplies } from '../command-replies.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
+import { postedCommand } from './posted-command.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface PostEventDeps {
@@ -30,25 +30,15 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
   return async (app) => {
     app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
-      const { text, source } = messageOf(request.body);
-      const isCustomers = source === 'customer' || source === 'customer_ui';
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
-      const { traceId, traceparent } = traceContextOf(contextOfRequest(request));
-      const command: CommandOf<'message.post'> = {
-        v: 1,
-        type: 'message.post',
+      const { command, isCustomers } = postedCommand(request.body, {
         sessionId,
         commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
-        traceparent,
-        source,
-        text,
-        metadata: request.body.metadata,
-        triggersTurn: request.body.trigger_processing ?? isCustomers,
-        traceId,
+        ...traceContextOf(contextOfRequest(request)),
         bundleHash: agent.bundleHash,
-      };
+      });
       const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
         if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no offset yet; send it again with the same idempotency key');
@@ -63,13 +53,4 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
       return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.event);
     });
   };
-}
-
-function messageOf(body: z.infer<typeof postEventRequest>): { text: string; source: CommandOf<'message.post'>['source'] } {
-  switch (body.kind) {
-    case 'user_message':
-      return { text: body.text, source: body.source ?? 'customer' };
-    case 'message':
-      return { text: body.message, source: body.source };
-  }
 }

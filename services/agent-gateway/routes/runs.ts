@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { listRunsQuery, listStepsQuery } from '#shared/contracts/agent/run.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { invalidField } from '../plugins/error-reply.ts';
 import type { RunPosition, RunRows } from '../run-rows.ts';
 import type { RunStepRows } from '../run-step-rows.ts';
+import { isRunId, noSuchRun } from './run-id.ts';
 
 /**
  * The state of runs, for callers that a callback did not reach. GET /runs/:run_id: 200 with the run. GET /runs: 200 with `{items, has_more, next_cursor}`,
@@ -37,17 +37,6 @@ export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: 
     });
   };
 }
-
-export function noSuchRun(): SwitchyardError {
-  return new SwitchyardError('run.not_found', 'there is no such run');
-}
-
-/** Whether a text can be a run's id. Any other must not reach a query. */
-export function isRunId(text: string): boolean {
-  return RUN_ID.test(text);
-}
-
-const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 const CURSOR = /^(\d{1,16}) ([A-Za-z0-9_-]{1,128})$/;
 

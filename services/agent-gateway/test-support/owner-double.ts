@@ -106,6 +106,11 @@ export class OwnerDouble {
       await this.#store(record, []);
       return { ok: true, value: { session: record } };
     }
+    if (command.type === 'run.cancel') {
+      const sql = `update runs set state = 'failed', completed_at = now() where id = $1 and completed_at is null returning id`;
+      const { rows } = await this.#database.query(sql, [command.runId]);
+      return rows.length > 0 ? { ok: true, value: {} } : { ok: false, code: 'request.conflict', message: 'the run has settled already' };
+    }
     const record = this.#records.get(command.sessionId);
     if (record !== undefined && command.type === 'session.delete') {
       await this.#storeDeleted(record);
@@ -123,13 +128,12 @@ export class OwnerDouble {
       if ((fromOffset ?? 0) > record.last_offset + 1) return { ok: false, code: 'request.invalid', message: 'beyond the log' };
       return { ok: true, value: { event_webhook: { url, from_offset: fromOffset ?? record.last_offset + 1 } } };
     }
-    if (record === undefined || (command.type !== 'message.post' && command.type !== 'tool-event.post'))
-      return { ok: false, code: 'session.not_found', message: 'there is no such session' };
+    if (record === undefined || !isPost(command)) return { ok: false, code: 'session.not_found', message: 'there is no such session' };
     const event: ConversationEvent = {
       offset: record.last_offset + 1,
       created_at: new Date().toISOString(),
       id: `evt_${ulid()}`,
-      source: command.type === 'message.post' ? command.source : 'system',
+      source: command.type === 'tool-event.post' ? 'system' : command.source,
       trace_id: command.traceId,
       metadata: command.metadata,
       ...contentOf(command),
@@ -202,8 +206,18 @@ export class OwnerDouble {
   }
 }
 
-function contentOf(command: CommandOf<'message.post' | 'tool-event.post'>): EventContent {
-  if (command.type === 'message.post') return { kind: 'user_message', text: command.text };
+type Post = CommandOf<'message.post' | 'tool-event.post' | 'client-event.post'>;
+
+function isPost(command: SessionCommand): command is Post {
+  return command.type === 'message.post' || command.type === 'tool-event.post' || command.type === 'client-event.post';
+}
+
+function contentOf(command: Post): EventContent {
+  if (command.type === 'message.post') return { kind: 'user_message', text: command.text, ...(command.participant && { participant: command.participant }) };
+  if (command.type === 'client-event.post') {
+    const { content } = command;
+    return content.kind === 'custom' ? { kind: 'custom', data: content.data } : { stage: null, error_detail: null, ...content };
+  }
   const result = { data: command.result, metadata: command.resultMetadata };
   return { kind: 'tool', tool_calls: [{ tool_id: command.toolId, arguments: command.arguments, result }] };
 }

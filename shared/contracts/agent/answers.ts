@@ -98,10 +98,17 @@ export const healthAnswer = z.object({ status: z.literal('ok'), service: z.liter
 export const readinessAnswer = z.object({ status: z.enum(['booting', 'unavailable', 'draining']) });
 
 const stored = { id: z.string(), source: eventSource, trace_id: z.string(), metadata: json };
-const { user_message: user, preamble, assistant_message: assistant, status, tool } = eventSchemas;
+const { user_message: user, preamble, assistant_message: assistant, status, tool, custom } = eventSchemas;
 
 /** An event with all of its fields. */
-export const storedEvent = z.union([user.extend(stored), preamble.extend(stored), assistant.extend(stored), status.extend(stored), tool.extend(stored)]);
+export const storedEvent = z.union([
+  user.extend(stored),
+  preamble.extend(stored),
+  assistant.extend(stored),
+  status.extend(stored),
+  tool.extend(stored),
+  custom.extend(stored),
+]);
 export const eventPage = z.array(storedEvent);
 
 export const toolEventAnswer = z.object({ event_id: z.string(), offset: z.int().min(0), creation_utc: time, trace_id: z.string() });

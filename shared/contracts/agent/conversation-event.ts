@@ -4,12 +4,22 @@
  */
 export type EventSource = 'customer' | 'customer_ui' | 'ai_agent' | 'human_agent' | 'human_agent_on_behalf_of_ai_agent' | 'system';
 
-export type SessionStatus = 'acknowledged' | 'typing' | 'processing' | 'ready' | 'cancelled' | 'error';
+export const sessionStatuses = ['acknowledged', 'typing', 'processing', 'ready', 'cancelled', 'error'] as const;
+
+export type SessionStatus = (typeof sessionStatuses)[number];
+
+/** The author of a message, as the poster states it: for display, checked against nothing. */
+interface Participant {
+  id: string | null;
+  display_name: string;
+}
 
 export type EventContent =
-  | { kind: 'user_message' | 'preamble' | 'assistant_message'; text: string }
-  /** `stage`: a display label or progress text, null unless processing; labels: `matching`, `tools`, `retrieving`, `thinking`, `composing`. */
-  | { kind: 'status'; status: SessionStatus; stage: string | null; error_detail: string | null }
+  | { kind: 'user_message' | 'preamble' | 'assistant_message'; text: string; participant?: Participant }
+  /** Of a front end: any JSON value, not for the model. */
+  | { kind: 'custom'; data: unknown }
+  /** `data`: only from front ends, whose statuses say nothing about turns. `stage`: a display label or progress text, null unless processing; labels: `matching`, `tools`, `retrieving`, `thinking`, `composing`. */
+  | { kind: 'status'; status: SessionStatus; stage: string | null; error_detail: string | null; data?: unknown }
   | { kind: 'tool'; tool_calls: { tool_id: string; arguments: Record<string, unknown>; result: { data: unknown; metadata: Record<string, unknown> } }[] };
 
 export type ConversationEvent = {

@@ -17,8 +17,11 @@ const common = {
   metadata: json.optional(),
 };
 
+/** The author of a message, as its poster states it. */
+const participant = z.object({ id: z.string().nullable(), display_name: z.string() });
+
 function message(kind: 'user_message' | 'preamble' | 'assistant_message') {
-  return z.object({ kind: z.literal(kind).default(kind), ...common, text: z.string() });
+  return z.object({ kind: z.literal(kind).default(kind), ...common, text: z.string(), participant: participant.optional() });
 }
 
 const status = z.object({
@@ -29,6 +32,8 @@ const status = z.object({
   stage: z.string().nullable().optional(),
   /** Only of `error`. */
   error_detail: z.string().nullable().optional(),
+  /** Any JSON value, of statuses that front ends post. */
+  data: z.unknown().optional(),
 });
 
 const tool = z.object({
@@ -38,6 +43,9 @@ const tool = z.object({
   tool_calls: z.array(z.object({ tool_id: z.string(), arguments: json, result: z.object({ data: z.unknown(), metadata: json }) })),
 });
 
+/** Of a front end: any JSON value. */
+const custom = z.object({ kind: z.literal('custom').default('custom'), ...common, data: z.unknown() });
+
 /** Events of a session's log by kind, as polls, streams and event webhooks deliver them. Consumers ignore other kinds, and messages without text. */
 export const eventSchemas = {
   user_message: message('user_message'),
@@ -45,4 +53,5 @@ export const eventSchemas = {
   assistant_message: message('assistant_message'),
   status,
   tool,
+  custom,
 };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ConversationEvent, EventSource } from './conversation-event.ts';
 import { wholeNumber } from './whole-number.ts';
 
-const kinds = ['user_message', 'preamble', 'assistant_message', 'status', 'tool'] as const satisfies readonly ConversationEvent['kind'][];
+const kinds = ['user_message', 'preamble', 'assistant_message', 'status', 'tool', 'custom'] as const satisfies readonly ConversationEvent['kind'][];
 
 const sources = ['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system'] as const satisfies readonly EventSource[];
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sessionStatuses } from './conversation-event.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const metadata = z.record(z.string(), z.unknown());
@@ -96,10 +97,12 @@ export interface SessionRecord {
   ephemeral: boolean;
 }
 
-const common = {
-  metadata: metadata.default({}),
-  idempotency_key: z.string().min(1).max(256).nullish(),
+const keyed = { metadata: metadata.default({}), idempotency_key: z.string().min(1).max(256).nullish() };
+
+const ofMessages = {
+  ...keyed,
   trigger_processing: z.boolean().optional(),
+  participant: z.object({ id: z.string().min(1).max(128).nullish(), display_name: z.string().min(1).max(200) }).nullish(),
 };
 
 const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
@@ -112,15 +115,23 @@ const customerSource = messageSource.extract(['customer', 'customer_ui'], {
   },
 });
 
-/** Body of POST /sessions/{id}/events: the native form, or that of engine-style clients. */
+const ofFrontEnds = {
+  ...keyed,
+  source: messageSource.default('customer_ui'),
+  trigger_processing: z.literal(false, 'must be false: only messages and tool events begin a turn').optional(),
+};
+
+/** Body of POST /sessions/{id}/events: a message in the native form or that of engine-style clients, or an event of a front end. */
 export const postEventRequest = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('user_message'), source: customerSource.nullish(), text: z.string().min(1), ...common }),
+  z.object({ kind: z.literal('user_message'), source: customerSource.nullish(), text: z.string().min(1), ...ofMessages }),
   z.object({
     kind: z.literal('message'),
     source: messageSource.default('customer'),
     message: z.string().min(1),
-    ...common,
+    ...ofMessages,
   }),
+  z.object({ kind: z.literal('custom'), data: z.unknown().refine((data) => data !== undefined, 'is required: any JSON value'), ...ofFrontEnds }),
+  z.object({ kind: z.literal('status'), status: z.enum(sessionStatuses), data: z.unknown().optional(), ...ofFrontEnds }),
 ]);
 
 /** The initial record of a run's ephemeral session. @param at start of the run, RFC 3339 */

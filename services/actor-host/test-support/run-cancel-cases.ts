@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import { calledTools, cancel, create, post } from './commands.ts';
+import { callbackOf, HEADER, isSettled, nextItem, runOf, statusesOf, VERDICT } from './run-helpers.ts';
+import { eventually, type TestCluster } from './test-cluster.ts';
+
+const CANCELLED = { code: 'engine_error', message: 'the run was cancelled', details: { reason: 'cancelled' } };
+
+/** Cases of runs that are cancelled, for any driver. */
+export function runCancelCases(open: () => Promise<TestCluster>): void {
+  describe('a cancelled run', () => {
+    it('DESIGN 5: fails at once, calls back, and its late results change nothing; a repeat gets the first reply', async () => {
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1' });
+      const { callId } = await next;
+      await cluster.send(cancel('ses_run', 'run_1'), 'first');
+      await eventually(() => isSettled(cluster));
+      await cluster.send(cancel('ses_run', 'run_1'), 'again');
+      await cluster.send(calledTools('ses_run', callId, VERDICT));
+      await eventually(() => cluster.replies.length === 2);
+
+      expect(cluster.replies.map(({ repeat, answer }) => ({ repeat, ok: answer.ok }))).toEqual([
+        { repeat: false, ok: true },
+        { repeat: true, ok: true },
+      ]);
+      expect(await runOf(cluster)).toMatchObject({ state: 'failed', output: null, error: CANCELLED });
+      expect(await callbackOf(cluster)).toMatchObject({ status: 'failed', error: CANCELLED });
+      expect(await statusesOf(cluster, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'error', 'ready']);
+      expect(await cluster.count('effects', `turn_id = 'run_1' and state = 'superseded'`)).toBe(1);
+      expect(await cluster.count('timers', `key = 'run_1-deadline'`)).toBe(0);
+    });
+
+    it('that waits for its session, or whose start has not come, settles and never begins', async () => {
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_run'));
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
+      const { callId } = await next;
+      await cluster.startRun({ id: 'run_2', ephemeral: false });
+      await cluster.acceptRun({ id: 'run_3', sessionId: 'ses_own' });
+      await cluster.send(cancel('ses_run', 'run_2'));
+      await cluster.send(cancel('ses_own', 'run_3'));
+      await cluster.startRun({ id: 'run_4', ephemeral: false });
+      await eventually(async () => (await isSettled(cluster, 'run_2')) && (await isSettled(cluster, 'run_3')));
+      for (const id of ['run_2', 'run_3']) expect(await runOf(cluster, id)).toMatchObject({ state: 'failed', error: CANCELLED });
+
+      await cluster.send(calledTools('ses_run', callId, VERDICT));
+      await eventually(async () => (await runOf(cluster, 'run_4'))['state'] === 'running');
+      expect(await cluster.log('ses_own')).toEqual([]);
+    });
+
+    it('that has settled otherwise is refused', async () => {
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await eventually(() => isSettled(cluster));
+      await cluster.send(cancel('ses_run', 'run_1'));
+      await eventually(() => cluster.replies.length === 1);
+
+      expect(cluster.replies[0]?.answer).toEqual({ ok: false, code: 'request.conflict', message: 'the run has settled already' });
+      expect(await runOf(cluster)).toMatchObject({ state: 'succeeded', error: null });
+    });
+
+    it('DESIGN 5: waits for a tool call that has begun and must not be repeated; the others are aborted', async () => {
+      const cluster = await open();
+      await cluster.host();
+      const tools = [{ name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false }];
+      await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextItem(cluster, 'tool');
+      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
+      const { effectId } = (await list) as { effectId: string };
+      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
+      const asked = cluster.nextCall();
+      await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+      const item = nextItem(cluster, 'tool');
+      const calls = ['A', 'B'].map((order) => ({ id: order, name: 'shop__refund', arguments: { order } }));
+      await cluster.send(calledTools('ses_run', (await asked).callId, calls));
+      await item;
+      await cluster.rows('insert into claims (effect_id) values ($1)', ['run_1-3']);
+
+      await cluster.send(cancel('ses_run', 'run_1'));
+      await eventually(() => cluster.replies.length === 1);
+      expect(await isSettled(cluster)).toBe(false);
+      expect(await cluster.rows(`select id from effects where turn_id = 'run_1' and state = 'superseded'`)).toEqual([{ id: 'run_1-4' }]);
+      await cluster.send(post('ses_run', 'and who are you?'));
+      const outcome = { type: 'result' as const, data: 'refunded', metadata: {}, isError: false };
+      await cluster.send({ ...base, type: 'tool.completed', commandId: 'run_1-3', callId: 'run_1-3', outcome });
+      await eventually(() => isSettled(cluster));
+
+      expect(await runOf(cluster)).toMatchObject({ state: 'failed', error: CANCELLED });
+      const log = await cluster.log('ses_run');
+      const event = log.find(({ kind }) => kind === 'tool');
+      expect(event).toMatchObject({ tool_calls: [{ tool_id: 'shop:refund', arguments: { order: 'A' }, result: { data: 'refunded' } }] });
+      expect(event).toHaveProperty('tool_calls.length', 1);
+      // The turn of the message begins when the run has settled.
+      expect(log.map((one) => (one.kind === 'status' ? one.status : one.kind)).slice(-6)).toEqual([
+        'user_message',
+        'tool',
+        'error',
+        'ready',
+        'acknowledged',
+        'typing',
+      ]);
+    });
+  });
+}
