@@ -19,6 +19,8 @@
  * @property {number} deliveries to a webhook
  * @property {number} deliveryRepeats posts of them that were answered, beyond the first of each
  * @property {number} callbacks repeated ones included
+ * @property {number} events posted to event webhooks
+ * @property {number} eventsAgain posts that repeat one of them, after a fault or a refusal
  * @property {number} toolCalls
  * @property {number} outcomesUnknown calls of the not repeatable tool that ended as `outcome_unknown`
  * @property {number} extraModelCalls repeated requests to the agent's model
@@ -53,6 +55,8 @@ export function newFigures() {
     deliveries: 0,
     deliveryRepeats: 0,
     callbacks: 0,
+    events: 0,
+    eventsAgain: 0,
     toolCalls: 0,
     outcomesUnknown: 0,
     extraModelCalls: 0,

@@ -28,6 +28,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   environment.figures.toolEvents += accepted.injected.reduce((sum, { replies }) => sum + replies.size, 0);
   for (const run of accepted.runs) await checkRun(environment, run);
   for (const delivery of accepted.deliveries) await checkDelivery(environment, delivery);
+  await checkEventWebhooks(environment, accepted);
   checkStreams(environment, accepted.streams, allowed);
   await checkLedger(environment, accepted, allowed);
   await checkCustomers(environment);
@@ -73,6 +74,18 @@ async function checkLogs({ database, client, stubbornClient, model, figures }: E
   });
   figures.sessions += sessions.size;
   figures.sentAgain = client.figures.sentAgain + stubbornClient.figures.sentAgain;
+}
+
+/** Each event was posted with the bytes of the log, and for the first time only after all events before it; none was left out. Repeats are allowed. */
+async function checkEventWebhooks({ database, figures }: Environment, { eventWebhooks }: Accepted): Promise<void> {
+  for (const [id, { received }] of eventWebhooks) {
+    const { rows } = await database.query<{ body: string }>('select body::text as body from events where session_id = $1 order by off', [id]);
+    const first = [...new Set(received.map(({ body }) => String(body)))];
+    expect(first, `the events of ${id} as they were posted first`).toEqual(rows.map(({ body }) => body));
+    expect(new Set(received.map(({ headers }) => headers['x-session-id'])), `of ${id}`).toEqual(new Set([id]));
+    figures.events += first.length;
+    figures.eventsAgain += received.length - first.length;
+  }
 }
 
 const runRecord = z.looseObject({ run_id: z.string(), status: z.string(), output: z.unknown() });

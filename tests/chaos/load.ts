@@ -19,6 +19,8 @@ export interface AcceptedRun {
 /** Everything that was accepted under the load. */
 export interface Accepted {
   sessions: ReadonlyMap<string, SentMessages>;
+  /** The addresses of event webhooks, by session. */
+  eventWebhooks: ReadonlyMap<string, AcceptedRun['callback']>;
   runs: readonly AcceptedRun[];
   deliveries: readonly AcceptedDelivery[];
   streams: readonly ReadToEnd[];
@@ -52,6 +54,8 @@ const READERS = 5;
 /** Pause of a loop, which leaves CPU to processes that start. */
 const PAUSE_MS = 150;
 const MESSAGES = 4;
+/** Of one event webhook; a conversation has fewer events. */
+const MOST_FAULTY_POSTS = 60;
 /** More than this means that a scenario never ends. */
 const MAX_BEGUN = 20_000;
 const ANSWER_SECONDS = 10;
@@ -71,8 +75,9 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const runs: AcceptedRun[] = [];
   const deliveries: AcceptedDelivery[] = [];
   const streams: ReadToEnd[] = [];
+  const eventWebhooks = new Map<string, AcceptedRun['callback']>();
   const injected: InjectedResults[] = [];
-  const accepted: Accepted = { sessions, runs, deliveries, streams, injected, modelAskedBefore: environment.model.asked };
+  const accepted: Accepted = { sessions, eventWebhooks, runs, deliveries, streams, injected, modelAskedBefore: environment.model.asked };
   let begun = 0;
   let isOver = false;
   let failure: unknown;
@@ -90,8 +95,10 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     failure ??= error;
   };
   const talk = async () => {
-    const [id, said] = await holdConversation(client, begin);
+    const events = eventAddress(environment);
+    const [id, said] = await holdConversation(client, begin, events);
     sessions.set(id, said);
+    if (events !== null) eventWebhooks.set(id, events);
   };
   const trigger = async () => {
     begin();
@@ -136,8 +143,16 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   };
 }
 
-async function holdConversation(client: RetryingClient, begin: () => void): Promise<[string, SentMessages]> {
-  const { id } = sessionRecord.parse(accepted(await client.post('/sessions', {})).body);
+/** Of every second conversation: a receiver that refuses every fifth event and drops the connection of every eleventh. */
+function eventAddress({ receiver }: Environment): AcceptedRun['callback'] | null {
+  if (conversations % 2 !== 0) return null;
+  const answers = Array.from({ length: MOST_FAULTY_POSTS }, (_, post) => (post % 11 === 10 ? 'drop' : post % 5 === 3 ? 503 : 204));
+  return receiver.address(...answers, 204);
+}
+
+async function holdConversation(client: RetryingClient, begin: () => void, events: AcceptedRun['callback'] | null): Promise<[string, SentMessages]> {
+  const webhook = events === null ? {} : { event_webhook_url: events.url };
+  const { id } = sessionRecord.parse(accepted(await client.post('/sessions', webhook)).body);
   conversations += 1;
   const said = await converse({
     number: conversations,
