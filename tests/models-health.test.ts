@@ -54,13 +54,42 @@ it('is what workers share: speeds of all of them, and which endpoints are asked 
   await shared.refresh();
 
   const of = (provider: string, upstream?: string) => shared.of(endpoint(provider, upstream));
-  expect(of('east')).toMatchObject({ status: 0 });
+  expect(of('east')).toMatchObject({ status: 0, uptime: { last5m: 100, last30m: 100 } });
   expect(of('east')?.latencyMs?.p50).toBeCloseTo((one.health.of(targetOf(endpoint('east'))).firstTokenSeconds?.p50 ?? 0) * 1_000, 0);
   expect(of('east')?.tokensPerSecond?.p90).toBeCloseTo(one.health.of(targetOf(endpoint('east'))).tokensPerSecond?.p90 ?? 0, 0);
   expect(of('west')).toMatchObject({ status: -2, latencyMs: null });
   expect([of('south')?.status, of('south', 'another model')?.status]).toEqual([-2, -2]);
-  expect(of('north')).toEqual({ status: 0, latencyMs: null, tokensPerSecond: null });
+  expect(of('north')).toEqual({ status: 0, latencyMs: null, tokensPerSecond: null, uptime: { last5m: null, last30m: null } });
   expect(of('elsewhere')).toBeNull();
+});
+
+it('has the share of attempts that did not fail, of all workers, in some 5 and 30 minutes', async () => {
+  const minutes = (count: number) => {
+    nowMs += count * 60_000;
+  };
+  const [one, two] = [worker(), worker()];
+  const shared = new SharedHealth({ cache, clock });
+  const uptime = async () => {
+    for (const { exchange } of [one, two, one, two]) await exchange.round();
+    nowMs += 2_000;
+    await shared.refresh();
+    return shared.of(endpoint('east'))?.uptime;
+  };
+  one.attempt(endpoint('east'), 4, down);
+  two.attempt(endpoint('east'), 16);
+  expect(await uptime()).toEqual({ last5m: 80, last30m: 80 });
+
+  // Three attempts each say nothing of 5 minutes.
+  for (let times = 0; times < 3; times += 1) {
+    minutes(4);
+    for (const each of [one, two]) each.attempt(endpoint('east'), 1);
+  }
+  expect(await uptime()).toEqual({ last5m: null, last30m: 84.62 });
+
+  one.attempt(endpoint('east'), 10, down);
+  expect(await uptime()).toEqual({ last5m: 28.57, last30m: 61.11 });
+  minutes(31);
+  expect(await uptime()).toBeUndefined();
 });
 
 it('is read every 2 s at most, waited for at most a moment, and forgotten 10 s after the cache was lost', async () => {

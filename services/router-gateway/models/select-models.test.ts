@@ -197,13 +197,13 @@ it('lists for a caller what the rules of the account and of its key let its requ
 
 it('shows and orders by what is measured of endpoints, in place of what the configuration states', () => {
   const of = (p50: number) => ({ p50, p75: p50, p90: p50, p99: p50 });
-  const known: Measured = { status: -2, latencyMs: of(900), tokensPerSecond: of(120) };
+  const known: Measured = { status: -2, latencyMs: of(900), tokensPerSecond: of(120), uptime: { last5m: 98.5, last30m: null } };
   const measured = { refresh: async () => {}, of: ({ provider, speed }: EndpointConfig) => (provider === 'east' && speed !== undefined ? known : null) };
   const lists = modelListsOf(config);
   const first = (sort: 'throughput-high-to-low' | 'latency-low-to-high') => selectModels(lists.all, { sort }, '', measured).data[0]?.id;
 
   expect([first('throughput-high-to-low'), first('latency-low-to-high')]).toEqual(['Beta/unpriced', 'Beta/unpriced']);
   expect(lists.endpoints('Beta/unpriced', measured)?.data.endpoints[0]).toMatchObject({
-    ...{ status: -2, uptime_last_1d: null, latency_last_30m: { p50: 900 }, throughput_last_30m: { p99: 120 } },
+    ...{ status: -2, uptime_last_5m: 98.5, uptime_last_30m: null, uptime_last_1d: null, latency_last_30m: { p50: 900 }, throughput_last_30m: { p99: 120 } },
   });
 });

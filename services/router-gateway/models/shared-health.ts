@@ -17,13 +17,18 @@ const READ_MS = 250;
 /** Kept without the cache, as workers do. */
 const LIFETIME_MS = 10_000;
 const MAX_ENDPOINTS = 20_000;
+/** Fewer attempts say nothing of an uptime. */
+const UPTIME_SAMPLES = 10;
+const UNKNOWN_UPTIME = { last5m: null, last30m: null };
 /** More than a quarter of at least ten calls. */
 const OUTAGE = { samples: 10, share: 0.25 };
 
 const count = z.number().int().min(0);
 const pairs = z.array(count).max(2 * BUCKETS);
-/** Further states may stand before the two histograms. */
-const states = z.tuple([z.string(), count, count, count, count, count], z.unknown());
+/** Behind the histograms may be more. */
+const states = z.tuple([z.string(), count, count, count, count, count, count, pairs, pairs], z.unknown());
+/** Attempts and failures of some 5 minutes, and of 30. */
+const uptimes = z.tuple([count, count, count, count]);
 const snapshot = z.object({ v: z.literal(1), c: z.array(z.unknown()), e: z.array(z.unknown()) });
 
 interface Seen {
@@ -32,6 +37,8 @@ interface Seen {
   isOpen: boolean;
   firstToken: Uint32Array;
   throughput: Uint32Array;
+  recent: { samples: number; failures: number };
+  all: { samples: number; failures: number };
 }
 
 /** What router workers share of their endpoints' health, for lists of them. */
@@ -59,13 +66,15 @@ export class SharedHealth implements MeasuredEndpoints {
 
   of(endpoint: EndpointConfig): Measured | null {
     const seen = this.#endpoints.get(healthIdOf(endpoint));
-    if (seen === undefined) return this.#providers.has(endpoint.provider) ? { status: -2, latencyMs: null, tokensPerSecond: null } : null;
+    if (seen === undefined)
+      return this.#providers.has(endpoint.provider) ? { status: -2, latencyMs: null, tokensPerSecond: null, uptime: UNKNOWN_UPTIME } : null;
     const { tokensPerSecond, firstTokenSeconds } = measuredSpeedOf(seen.firstToken, seen.throughput);
     const isFailing = seen.samples >= OUTAGE.samples && seen.failures > seen.samples * OUTAGE.share;
     return {
       status: seen.isOpen || this.#providers.has(endpoint.provider) ? -2 : isFailing ? -1 : 0,
       latencyMs: rounded(firstTokenSeconds, 1_000),
       tokensPerSecond: rounded(tokensPerSecond, 1),
+      uptime: { last5m: percentOf(seen.recent), last30m: percentOf(seen.all) },
     };
   }
 
@@ -90,19 +99,24 @@ export class SharedHealth implements MeasuredEndpoints {
 
   #add(entry: unknown): void {
     const { data } = states.safeParse(entry);
-    const histograms = z.tuple([pairs, pairs]).safeParse(data?.slice(-2)).data;
-    if (data === undefined || histograms === undefined) return;
-    const [id, samples, failures, ...remainingMs] = data;
+    if (data === undefined) return;
+    const [id, samples, failures, openMs, refusedMs, cooldownMs, , firstToken, throughput, uptime] = data;
     if (this.#endpoints.size >= MAX_ENDPOINTS && !this.#endpoints.has(id)) return;
     const seen = this.#endpoints.get(id) ?? {
       ...{ samples: 0, failures: 0, isOpen: false },
       ...{ firstToken: new Uint32Array(BUCKETS), throughput: new Uint32Array(BUCKETS) },
+      ...{ recent: { samples: 0, failures: 0 }, all: { samples: 0, failures: 0 } },
     };
     seen.samples += samples;
     seen.failures += failures;
-    seen.isOpen ||= remainingMs.slice(0, 3).some((ms) => Number(ms) > 0);
-    addTo(seen.firstToken, histograms[0]);
-    addTo(seen.throughput, histograms[1]);
+    seen.isOpen ||= [openMs, refusedMs, cooldownMs].some((ms) => ms > 0);
+    addTo(seen.firstToken, firstToken);
+    addTo(seen.throughput, throughput);
+    const [recentSamples, recentFailures, allSamples, allFailures] = uptimes.safeParse(uptime).data ?? [0, 0, 0, 0];
+    seen.recent.samples += recentSamples;
+    seen.recent.failures += recentFailures;
+    seen.all.samples += allSamples;
+    seen.all.failures += allFailures;
     this.#endpoints.set(id, seen);
   }
 }
@@ -121,6 +135,10 @@ function addTo(sums: Uint32Array, counts: readonly number[]): void {
     const bucket = counts[at] ?? 0;
     if (bucket < BUCKETS) sums[bucket] = (sums[bucket] ?? 0) + (counts[at + 1] ?? 0);
   }
+}
+
+function percentOf({ samples, failures }: { samples: number; failures: number }): number | null {
+  return samples < UPTIME_SAMPLES ? null : Math.round(((samples - failures) / samples) * 10_000) / 100;
 }
 
 function rounded(of: Percentiles | null, factor: number): Percentiles | null {

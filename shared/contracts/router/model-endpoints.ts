@@ -25,9 +25,10 @@ export interface EndpointEntry {
   supported_parameters: string[];
   /** 0: no known fault; -1: it fails often; -2: it is asked last at present. */
   status: 0 | -1 | -2;
+  /** Percent of the attempts that it did not fail. */
+  uptime_last_30m: number | null;
+  uptime_last_5m: number | null;
   /** Not measured. */
-  uptime_last_30m: null;
-  uptime_last_5m: null;
   uptime_last_1d: null;
   supports_implicit_caching: boolean;
   supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;

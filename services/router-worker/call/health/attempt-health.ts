@@ -103,8 +103,9 @@ export class AttemptHealth {
     }
   }
 
-  /** What a breaker decides is left out: its trials would be an outage of their own. */
+  /** In the window of outages what a breaker decides is left out: its trials would be an outage of their own. */
   #sample(isFailure: boolean, nowMs: number): void {
+    this.#record.uptime.add(isFailure, nowMs);
     if (this.#record.outage.stateAt(nowMs) === 'closed') this.#record.window.add(isFailure, nowMs);
   }
 

@@ -1,6 +1,6 @@
 import { LOWEST_FIRST_TOKEN, LOWEST_THROUGHPUT } from '#shared/health/log-buckets.ts';
 import { Breaker, outageLimits, refusalLimits } from './breaker.ts';
-import { OutageWindow } from './outage-window.ts';
+import { OUTAGE_SLICES, SampleWindow, UPTIME_SLICES } from './outage-window.ts';
 import { SpeedWindow } from './speed-window.ts';
 
 /** A 429 without a time. */
@@ -18,7 +18,9 @@ export class EndpointRecord {
   readonly outage = new Breaker(outageLimits);
   /** Of its model. */
   readonly refusal = new Breaker(refusalLimits);
-  readonly window = new OutageWindow();
+  readonly window = new SampleWindow(OUTAGE_SLICES);
+  /** Of all attempts, also the trials of a breaker. */
+  readonly uptime = new SampleWindow(UPTIME_SLICES);
   readonly firstToken = new SpeedWindow(LOWEST_FIRST_TOKEN);
   readonly throughput = new SpeedWindow(LOWEST_THROUGHPUT);
   usedAtMs = Number.NEGATIVE_INFINITY;

@@ -10,6 +10,8 @@ const MAX_CHARS = 60_000;
 const MAX_ENTRIES = 2_000;
 /** A breaker is reported so long after its time is over: its trial takes a moment, and meanwhile the others wait for the verdict. */
 const TRIAL_GRACE_MS = 3_000;
+/** Beside the one that is not over. */
+const RECENT_MINUTES = 6;
 /** No state lasts longer. */
 const MAX_STATE_MS = 3_600_000;
 
@@ -63,7 +65,23 @@ function entryOf(record: EndpointRecord, nowMs: number): unknown[] {
     Math.max(0, record.cooldownUntilMs - nowMs),
     Math.max(0, record.stickyUntilMs - nowMs),
   ];
-  return [record.id, samples, failures, ...states.map(Math.ceil), sparse(record, 'firstToken', nowMs), sparse(record, 'throughput', nowMs)];
+  return [
+    record.id,
+    samples,
+    failures,
+    ...states.map(Math.ceil),
+    sparse(record, 'firstToken', nowMs),
+    sparse(record, 'throughput', nowMs),
+    ...uptimeOf(record, nowMs),
+  ];
+}
+
+/** For lists of endpoints alone: attempts and failures of some 5 and 30 minutes. Nothing where there was none. */
+function uptimeOf({ uptime }: EndpointRecord, nowMs: number): number[][] {
+  const all = uptime.sums(nowMs);
+  if (all.samples === 0) return [];
+  const recent = uptime.sums(nowMs, RECENT_MINUTES);
+  return [[recent.samples, recent.failures, all.samples, all.failures]];
 }
 
 function reportedMs(breaker: Breaker, nowMs: number): number {

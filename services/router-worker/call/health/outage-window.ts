@@ -1,14 +1,19 @@
-/** Of the window of outages. */
-const WINDOW_MS = 30_000;
-const SLICES = 10;
-const SLICE_MS = WINDOW_MS / SLICES;
+interface Slices {
+  count: number;
+  ms: number;
+}
+
+/** Of some 30 s. */
+export const OUTAGE_SLICES: Slices = { count: 10, ms: 3_000 };
+/** Of some 30 minutes. */
+export const UPTIME_SLICES: Slices = { count: 30, ms: 60_000 };
 
 /** Fewer attempts say nothing. */
 const OUTAGE_SAMPLES = 10;
 /** Of attempts that failed by the endpoint's fault. More is a significant outage: each failure costs its caller a second attempt. */
 const OUTAGE_ERROR_RATE = 0.25;
 
-/** Attempts of some 30 s, and how many of them failed. */
+/** Attempts, and how many of them failed. */
 export interface Sums {
   samples: number;
   failures: number;
@@ -18,15 +23,24 @@ export function isOutage({ samples, failures }: Sums): boolean {
   return samples >= OUTAGE_SAMPLES && failures > OUTAGE_ERROR_RATE * samples;
 }
 
-/** Counts of the last 27 to 30 s. */
-export class OutageWindow {
-  readonly #numbers = new Float64Array(SLICES).fill(Number.NEGATIVE_INFINITY);
-  readonly #samples = new Uint32Array(SLICES);
-  readonly #failures = new Uint32Array(SLICES);
+/** Counts of as many slices of time, of which the last one is not over. */
+export class SampleWindow {
+  readonly #slices: Slices;
+  readonly #numbers: Float64Array;
+  readonly #samples: Uint32Array;
+  readonly #failures: Uint32Array;
+
+  constructor(slices: Slices) {
+    const { count } = slices;
+    this.#slices = slices;
+    this.#numbers = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
+    this.#samples = new Uint32Array(count);
+    this.#failures = new Uint32Array(count);
+  }
 
   add(isFailure: boolean, nowMs: number): void {
-    const number = Math.floor(nowMs / SLICE_MS);
-    const at = number % SLICES;
+    const number = Math.floor(nowMs / this.#slices.ms);
+    const at = number % this.#slices.count;
     if (this.#numbers[at] !== number) {
       this.#numbers[at] = number;
       this.#samples[at] = 0;
@@ -36,10 +50,11 @@ export class OutageWindow {
     if (isFailure) this.#failures[at] = (this.#failures[at] ?? 0) + 1;
   }
 
-  sums(nowMs: number): Sums {
-    const oldest = Math.floor(nowMs / SLICE_MS) - SLICES;
+  /** @param last of the slices; absent: all */
+  sums(nowMs: number, last = this.#slices.count): Sums {
+    const oldest = Math.floor(nowMs / this.#slices.ms) - last;
     const sums = { samples: 0, failures: 0 };
-    for (let at = 0; at < SLICES; at += 1) {
+    for (let at = 0; at < this.#slices.count; at += 1) {
       if ((this.#numbers[at] ?? 0) <= oldest) continue;
       sums.samples += this.#samples[at] ?? 0;
       sums.failures += this.#failures[at] ?? 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BUCKETS, bucketOf, middleOf, quantileOf } from '#shared/health/log-buckets.ts';
-import { isOutage, OutageWindow } from './outage-window.ts';
+import { isOutage, OUTAGE_SLICES, SampleWindow } from './outage-window.ts';
 import { SpeedWindow } from './speed-window.ts';
 
 const LOWEST = 0.005;
@@ -56,7 +56,7 @@ describe('the window of speeds', () => {
 
 describe('the window of outages', () => {
   it('counts attempts of 27 s at least, and of 30 s at most', () => {
-    const window = new OutageWindow();
+    const window = new SampleWindow(OUTAGE_SLICES);
     window.add(true, 2_999);
     window.add(false, 3_000);
     expect([3_000, 29_999, 30_000, 32_999, 33_000].map((nowMs) => window.sums(nowMs))).toEqual([
