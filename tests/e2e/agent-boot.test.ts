@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
@@ -17,10 +17,7 @@ const SECRETS = {
 };
 const HOOK = 'the secret of a webhook';
 
-interface AgentFiles {
-  MANIFEST: string;
-  SECRETS_DIR: string;
-}
+type AgentFiles = Record<'MANIFEST' | 'SECRETS_DIR', string>;
 
 /** The sample agent with credentials from two bundles, an endpoint and a webhook. */
 async function agentFiles(): Promise<AgentFiles> {
@@ -115,7 +112,7 @@ describe('a start that can not succeed', () => {
         { MANIFEST: files.MANIFEST, SECRETS_DIR: join(files.SECRETS_DIR, 'hooks'), AGENT_PUBLIC_URL: 'https://acme.example' },
         /there is no secret bundle "agent"/,
       ],
-      [{ ...files }, /endpoint: AGENT_PUBLIC_URL is not set/],
+      [files, /endpoint: AGENT_PUBLIC_URL is not set/],
       [{ MANIFEST: files.MANIFEST, AGENT_PUBLIC_URL: 'https://acme.example' }, /the environment variable BOOT_AGENT_KEY is not set/],
       [{ LLM_PROVIDER_ORDER: 'a,,b' }, /LLM_PROVIDER_ORDER/],
     ];
@@ -126,6 +123,39 @@ describe('a start that can not succeed', () => {
 
         expect(await program.exited, program.output()).toEqual({ code: 1, signal: null });
         expect(program.output()).toMatch(reason);
+        for (const secret of Object.values(SECRETS)) expect(program.output()).not.toContain(secret);
+      }),
+    );
+  });
+
+  it('of an agent gateway ends within 10 s with one line: what it needs, or the database of its manifest', async () => {
+    const files = await agentFiles();
+    const settings = {
+      ...{ NATS_URL: 'nats://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1', HOUSE_SECRET: 'x'.repeat(32), PORT: '0', MANAGEMENT_PORT: '0' },
+      AGENT_PUBLIC_URL: 'https://acme.example',
+    };
+    const withDatabase = join(await freeFolder('agent'), 'manifest.yaml');
+    const database = '{ hostname: 127.0.0.1, port: 1, password: "${BOOT_SECRET_KEY}", dbname: agents, sslmode: prefer }';
+    await writeFile(withDatabase, `${await readFile(files.MANIFEST, 'utf8')}  database: ${database}\n`);
+    const documents = join(dirname(files.MANIFEST), 'documents');
+    const cases: [Record<string, string>, RegExp][] = [
+      [files, /DATABASE_URL: is missing, and the manifest has no agent_config\.database/],
+      [{ ...files, MANIFEST: withDatabase, DOCUMENTS: documents }, /PostgreSQL at 127\.0\.0\.1:1\/agents has not answered for 8 s/],
+      [{ ...files, SECRETS_DIR: dirname(files.SECRETS_DIR), DATABASE_URL: 'postgres://127.0.0.1:1/agents' }, /there is no secret bundle "agent"/],
+      [{ ...files, DATABASE_URL: 'postgres://127.0.0.1:1/agents?sslmode=verify' }, /sslmode must be one of disable, allow, prefer/],
+    ];
+    await Promise.all(
+      cases.map(async ([env, reason]) => {
+        const program = runProgram([process.execPath, 'dist/services/agent-gateway/main.js'], { env: { ...settings, ...env } });
+        await eventually(() => program.hasExited(), FAILED_START);
+
+        expect(await program.exited, program.output()).toEqual({ code: 1, signal: null });
+        const lines = program
+          .output()
+          .split('\n')
+          .filter((line) => line !== '' && !line.startsWith('{'));
+        expect(lines.join('\n')).toMatch(/^agent-gateway can't start: /);
+        expect(lines.join('\n')).toMatch(reason);
         for (const secret of Object.values(SECRETS)) expect(program.output()).not.toContain(secret);
       }),
     );
