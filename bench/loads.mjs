@@ -1,6 +1,7 @@
 import { completionsOf } from './completions.mjs';
 import { addressOf, requestBytes } from './http/request.mjs';
 import { admissions } from './load/admissions.mjs';
+import { deliveries } from './load/deliveries.mjs';
 import { eventWebhooks } from './load/event-webhooks.mjs';
 import { idlePolls } from './load/idle-polls.mjs';
 import { leavingClients } from './load/leaving-clients.mjs';
@@ -10,6 +11,7 @@ import { slowReaders } from './load/slow-readers.mjs';
 import { steadyRate } from './load/steady-rate.mjs';
 import { turns } from './load/turns.mjs';
 import { wholeRequests } from './load/whole-requests.mjs';
+import { WEBHOOK } from './targets/deployment-files.mjs';
 
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
 /** @typedef {import('./load/failures.mjs').Failures} Failures */
@@ -26,6 +28,8 @@ import { wholeRequests } from './load/whole-requests.mjs';
 /** @typedef {(setting: Setting) => Promise<Result>} Load */
 
 const MIB = 1_024 * 1_024;
+/** Deliveries that are posted again and again. */
+const REPEATED = 64;
 
 /** All loads, by name. @type {Record<string, Load>} */
 export const loads = {
@@ -36,6 +40,8 @@ export const loads = {
   leaving,
   turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
   turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
+  deliveries16: (setting) => delivered(setting, null),
+  repeats16: (setting) => delivered(setting, REPEATED),
   polls,
   events,
   slowReaders: slow,
@@ -137,6 +143,14 @@ async function events({ target, settings: { events: settings } }) {
   const server = { address: addressOf(agentUrl), key: keys?.agentKey ?? '' };
   const { count, cpuByProcess, failures, grownBytes, ...figures } = await eventWebhooks({ server, sessions, perSecond, times, roots, worker });
   return { figures: { ...figures, workerGrownMb: grownBytes / MIB }, cpuByProcess, count, failures };
+}
+
+/** Deliveries of a webhook. @param {Setting} setting @param {number | null} repeated @returns {Promise<Result>} */
+async function delivered({ target, settings, hooks = {} }, repeated) {
+  const { agentUrl = '', roots } = target.facts;
+  const result = ofLoop(await deliveries({ address: addressOf(agentUrl), webhook: WEBHOOK, repeated, inFlight: 16, times: settings.whole, roots, hooks }));
+  // Seconds per thousand, so milliseconds of each.
+  return { ...result, figures: { ...result.figures, gatewayMs: result.cpuByProcess['agent-gateway'] ?? null } };
 }
 
 /** Streams whose clients stop reading. @param {Setting} setting @returns {Promise<Result>} */

@@ -164,6 +164,17 @@ export const rows = [
     ],
   },
   {
+    name: 'webhooks',
+    title: 'deliveries of 4 KiB to a webhook at 16 in flight',
+    needs: [...need('deliveries16', ['switchyard']), ...need('repeats16', ['switchyard'])],
+    compare: (figures) => [
+      plain('first', '/s', figures.median('switchyard', 'deliveries16', 'perSecond'), { bar: 0, aim: null, sense: 'at least' }),
+      plain('CPU of the gateway, first', 'ms', figures.median('switchyard', 'deliveries16', 'gatewayMs'), { bar: Number.POSITIVE_INFINITY, aim: 1.5 }),
+      plain('repeated', '/s', figures.median('switchyard', 'repeats16', 'perSecond'), { bar: 0, aim: null, sense: 'at least' }),
+      plain('CPU of the gateway, repeated', 'ms', figures.median('switchyard', 'repeats16', 'gatewayMs'), { bar: Number.POSITIVE_INFINITY, aim: 0.4 }),
+    ],
+  },
+  {
     name: 'idle-polls',
     title: '10,000 idle long-polls on one gateway',
     needs: need('polls', ['switchyard']),

@@ -1,4 +1,4 @@
-import { writeDeploymentFiles } from './deployment-files.mjs';
+import { WEBHOOK, writeDeploymentFiles } from './deployment-files.mjs';
 
 /** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, collectorUrl?: string, allowHosts?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
@@ -22,6 +22,7 @@ export async function deploymentEnvironment(folder, { profileFolder, collectorUr
     ...profiling,
     ...(collectorUrl === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }),
     ...(allowHosts === undefined ? {} : { OUTBOUND_ALLOW_HOSTS: allowHosts }),
+    [WEBHOOK.variable]: WEBHOOK.secret,
     HOUSE_SECRET: keys.houseSecret,
     NODE_ENV: 'production',
     LOG_LEVEL: 'warn',

@@ -13,9 +13,12 @@ export function modelOf(shape) {
 const LIMITS = { limit: '1000000', limits: { requests_per_minute: 1_000_000_000, tokens_per_minute: 1_000_000_000, calls_at_once: 1_000_000 } };
 const PRICES = { prompt: '0.15', completion: '0.6', cached_prompt: '0.075' };
 
+/** A routine with a webhook. Its runs fail at once by its input schema: what is measured is their acceptance. */
+export const WEBHOOK = { path: '/webhooks/bench-hook', secret: 'bench-webhook-secret', variable: 'BENCH_WEBHOOK_SECRET' };
+
 /**
  * Writes a router's configuration with a model for every shape and one key, which has limits if calls are billed, and an agent of one sentence: a turn of it is one
- * model call.
+ * model call. It has a routine with a webhook.
  *
  * @param {string} folder
  * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean }} options
@@ -41,9 +44,17 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, i
       runtime: { api_key: '${AGENT_API_KEY}' },
       platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
       llms: { default: modelOf(turnShape), api_key: '${ROUTER_API_KEY}' },
-      context: { system_prompt: { id: 'bench', version: 1 }, language: 'match_user' },
+      context: { system_prompt: { id: 'bench', version: 1 }, language: 'match_user', routines: [{ id: 'bench-hook', version: 1 }] },
     },
   };
+  write('documents/routines/bench-hook.yaml', {
+    id: 'bench-hook',
+    version: 1,
+    kind: 'autonomous',
+    instructions: 'Nothing.',
+    input_schema: { type: 'object', required: ['never'] },
+    autonomous: { webhook: { secret_env: `\${${WEBHOOK.variable}}`, header: 'x-signature' } },
+  });
   write('documents/prompts/bench.yaml', { id: 'bench', version: 1, title: 'Role of the agent', type: 'text', text: 'You answer briefly.' });
   return { MANIFEST: write('manifest.yaml', manifest), ROUTER_CONFIG: write('router.json', router) };
 }
