@@ -54,3 +54,22 @@ it('lists models of vectors with that output and without parameters, and by them
     { supported_parameters: [], supports_tool_choice: { auto: false, none: false, required: false, function: false } },
   ]);
 });
+
+it('finds a model by each of its names, also with a suffix', async () => {
+  const endpoints = [{ provider: 'local', upstream_model: 'a' }];
+  const config = routerConfig.parse({
+    providers: [{ slug: 'local', kind: 'scripted' }],
+    models: [{ id: 'a/chat', aliases: ['assistant', 'acme/latest'], endpoints }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const app = fastify();
+  await app.register(listModels(fixed({ modelLists: modelListsOf(config) }), notMeasured));
+  const statusOf = async (name: string) => {
+    const response = await app.inject(`/models/${name}`);
+    return [response.statusCode, response.statusCode === 200 ? response.json().id : null];
+  };
+
+  for (const name of ['a/chat', 'assistant', 'acme/latest', 'assistant:nitro']) expect([name, await statusOf(name)]).toEqual([name, [200, 'a/chat']]);
+  expect(modelListsOf(config).one('acme/none')).toBeNull();
+  await app.close();
+});
