@@ -51,6 +51,17 @@ describe('a run that is missing in its session', () => {
     expect(plan.effects.size).toBe(1);
   });
 
+  it('does not begin behind its cancellation in the same commit, and is settled once', () => {
+    const plan = new CommitPlan();
+    const inputs = { ...transitionInputs(), runOf: () => ({ ...facts, ephemeral: true, expiresAtMs: 300_000 }) };
+
+    applyTo(plan, null, { ...header, v: 3, type: 'run.cancel', commandId: 'run_a-cancel', runId: 'run_a' }, inputs);
+    applyTo(plan, plan.sessions.get('ses_a') ?? null, start, inputs);
+
+    expect([...plan.runs.values()]).toMatchObject([{ state: 'failed', error: { code: 'engine_error', details: { reason: 'cancelled' } } }]);
+    expect([plan.deliveries.size, plan.effects.size, plan.sessions.size]).toEqual([1, 1, 0]);
+  });
+
   it.each([
     [199_999, 'timeout'],
     [200_001, 'session_error'],

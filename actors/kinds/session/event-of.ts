@@ -28,8 +28,8 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return { type: 'event.post', post: postedEvent(command), atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
     case 'run.start': {
       const facts = inputs.runOf(command.runId);
-      // A replayed dead letter starts a settled run under another command id.
-      return facts === null || inputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
+      // A replayed dead letter starts a settled run under another command id, and a cancellation may come before the start.
+      return facts === null || isSettled(plan, command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
     }
     case 'run.deadline':
       return isSettled(plan, command.actorId) ? null : { type: 'run.expired', runId: command.actorId, event: command };
