@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import type { Shape } from '../../helpers/deployment-under-test.ts';
 import { completionCases } from './completion-cases.ts';
 import { conversationCases, streamedCases } from './conversation-cases.ts';
+import { customerCases } from './customer-cases.ts';
 import { eventWebhookCases } from './event-webhook-cases.ts';
 import { metricCases } from './metric-cases.ts';
 import { runCases, runsWithoutGatewaysCases } from './run-cases.ts';
@@ -28,7 +29,7 @@ export function deploymentCases(shape: Shape): void {
     metricCases(shared);
 
     // They wait more than they compute, and each has sessions, runs and traces of its own.
-    const suites: Suite[] = [conversationCases, streamedCases, traceCases, completionCases, eventWebhookCases];
+    const suites: Suite[] = [conversationCases, streamedCases, traceCases, completionCases, eventWebhookCases, customerCases];
     for (const suite of suites) {
       describe('beside the others', { concurrent: true }, () => {
         describe('in order', { concurrent: false }, () => suite(shared));
