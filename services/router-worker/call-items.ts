@@ -12,7 +12,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
-import type { Cache } from '#shared/storage/cache.ts';
+import type { TokenCorrections } from '#shared/rates/token-corrections.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
@@ -58,8 +58,8 @@ export interface CallItemsDeps extends Omit<ExecuteDeps, keyof RouterSetup> {
   /** For calls of agents whose platform is another deployment; null or absent: there are none. */
   platformCalls?: PlatformCalls | null;
   bus: Bus;
-  /** Null: there is none. */
-  cache: Cache | null;
+  /** Null: there is no cache. */
+  tokenCorrections: TokenCorrections | null;
   /** Of actors' calls, whose keys may have a limit. */
   reservations: Reservations;
   /** Likewise. */

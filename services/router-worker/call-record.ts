@@ -5,8 +5,8 @@ import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
-import { RATE_COUNTER_MS, rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
-import type { Cache } from '#shared/storage/cache.ts';
+import { rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
+import type { TokenCorrections } from '#shared/rates/token-corrections.ts';
 import { hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -26,7 +26,7 @@ const RESERVED_WAIT_MS = 10_000;
 interface RecordDeps {
   bus: Pick<Bus, 'usage'>;
   /** Null: the key's tokens per minute are not corrected. */
-  cache: Cache | null;
+  tokenCorrections: TokenCorrections | null;
   catalogue: Catalogue;
   clock: Clock;
   log: Log;
@@ -106,10 +106,9 @@ export class CallRecord {
 
   /** The estimate at admission was the most that it might use. Later windows count nothing of it. */
   #correctRate(countedTokens: number, { keyId, createdAtMs, endedAtMs, tokens }: UsageRecord): void {
-    const { cache } = this.#deps;
-    if (cache === null || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
-    const by = tokens.prompt + tokens.completion - countedTokens;
-    cache.increment(rateCounterOf('tokens', keyId, createdAtMs), by, RATE_COUNTER_MS).catch(() => {});
+    const { tokenCorrections } = this.#deps;
+    if (tokenCorrections === null || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
+    tokenCorrections.add(rateCounterOf('tokens', keyId, createdAtMs), tokens.prompt + tokens.completion - countedTokens);
   }
 
   /** Of a call whose worker died in the middle of its answer. */

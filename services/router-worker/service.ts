@@ -14,6 +14,7 @@ import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { PlatformRouter } from '#shared/keys/platform-router.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import { RateLimits } from '#shared/rates/rate-limits.ts';
+import { TokenCorrections } from '#shared/rates/token-corrections.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -110,6 +111,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const notices = onKeyChanged(bus, keys.forget);
   const reservations = new Reservations({ database, log, metrics });
   const rates = new RateLimits({ cache, clock, log, metrics });
+  const tokenCorrections = cache === null ? null : new TokenCorrections(cache);
   const health = new Health({ clock, log, metrics });
   const texts = new PdfProcesses();
   const getter = openOutbound(environment).openGetter({ rules: opening.outboundRules });
@@ -117,7 +119,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   exchange?.start();
   const calls: CallItemsDeps = {
     bus,
-    cache: deps.cache,
+    tokenCorrections,
     reservations,
     rates: new CallRates({ rates, clock: actorClock }),
     clock,
@@ -146,6 +148,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
       await worker.stop(withinMs);
       await platformCalls?.close();
       rates.stop();
+      tokenCorrections?.flush();
       exchange?.stop();
       health.stop();
       await reservations.stop();

@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TokenCorrections } from './token-corrections.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('corrections of tokens', () => {
+  it('are summed by counter, sent once, and summed anew afterwards', () => {
+    const increment = vi.fn(async () => 0);
+    const corrections = new TokenCorrections({ increment });
+    corrections.add('one', -70);
+    corrections.add('one', 20);
+    corrections.add('two', 5);
+    corrections.add('even', 5);
+    corrections.add('even', -5);
+    expect(increment).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(100);
+    expect(increment.mock.calls).toEqual([
+      ['one', -50, 120_000],
+      ['two', 5, 120_000],
+    ]);
+    corrections.add('one', 1);
+    vi.advanceTimersByTime(100);
+    expect(increment.mock.calls.slice(2)).toEqual([['one', 1, 120_000]]);
+  });
+
+  it('are sent at once by a flush, and by nothing behind it', () => {
+    const increment = vi.fn(async () => {
+      throw new Error('away');
+    });
+    const corrections = new TokenCorrections({ increment });
+    corrections.add('one', 1);
+    corrections.flush();
+    corrections.flush();
+    vi.advanceTimersByTime(100);
+    expect(increment.mock.calls).toEqual([['one', 1, 120_000]]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
