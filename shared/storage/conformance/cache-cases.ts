@@ -172,6 +172,17 @@ export function counterCases(name: string, cache: () => Cache, advance: (ms: num
     expect([...sums].sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, index) => 2 * (index + 1)));
   });
 
+  it(`${name}: makes additions to several counters at once, each with its time to live, and refuses only those to other kinds`, async () => {
+    await cache().set('value', 'text', LONG_MS);
+    const additions = { one: 1, value: 1, short: 3, two: -2 };
+    const results = await Promise.allSettled(Object.entries(additions).map(([key, by]) => cache().increment(key, by, key === 'short' ? 50 : LONG_MS)));
+    expect(results).toMatchObject([{ value: 1 }, { reason: expect.any(TypeError) }, { value: 3 }, { value: -2 }]);
+
+    await advance(80);
+
+    expect(await cache().getMany(Object.keys(additions))).toEqual(['1', 'text', null, '-2']);
+  });
+
   it(`${name}: counts downwards too, shows a counter as text, and begins anew after its deletion`, async () => {
     await cache().increment('hits', 5, LONG_MS);
     expect(await cache().increment('hits', -7, LONG_MS)).toBe(-2);

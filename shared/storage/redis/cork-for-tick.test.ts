@@ -12,14 +12,14 @@ it('passes the writes of a tick on at its end, in one piece, and those of the ne
       done();
     },
   });
-  for (const text of ['a', 'b']) {
-    corkForTick(stream);
-    stream.write(text);
-  }
+  corkForTick(stream);
+  stream.write('a');
+  corkForTick(stream, () => stream.write('written at the end'));
+  stream.write('b');
   expect(pieces).toEqual([]);
   await nextTick();
   corkForTick(stream);
   stream.write('c');
   await nextTick();
-  expect(pieces).toEqual([['a', 'b'], ['c']]);
+  expect(pieces).toEqual([['a', 'b', 'written at the end'], ['c']]);
 });

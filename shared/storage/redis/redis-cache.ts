@@ -4,8 +4,9 @@ import { within } from '../../within.ts';
 import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { corkForTick } from './cork-for-tick.ts';
+import { Increments } from './increments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
-import { acquireSlot, addToCounter, type Script } from './scripts.ts';
+import { acquireSlot, addToCounters, type Script } from './scripts.ts';
 
 /** More means that Redis does not keep up. */
 const MAX_IN_FLIGHT = 10_000;
@@ -27,6 +28,7 @@ export function redisCache(redis: Redis, name: string): Cache {
 class RedisCache implements Cache {
   readonly #redis: Redis;
   readonly #name: string;
+  readonly #increments = new Increments((keys, parameters) => this.#run<string[]>(addToCounters, keys, parameters));
   #inFlight = 0;
   #closing: Promise<void> | null = null;
 
@@ -66,13 +68,13 @@ class RedisCache implements Cache {
       checkAddend(by);
       return wholeLifetimeMs(ttlMs);
     };
-    return this.#send(key, (at, lifetimeMs) => this.#run(addToCounter, at, [by, lifetimeMs]), check);
+    return this.#send(key, (at, lifetimeMs) => this.#add(at, by, lifetimeMs), check);
   }
 
   async acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean> {
     const taken = await this.#send(
       key,
-      (at, lifetimeMs) => this.#run(acquireSlot, at, [toRedis(owner), limit, lifetimeMs]),
+      (at, lifetimeMs) => this.#run<number>(acquireSlot, [at], [toRedis(owner), limit, lifetimeMs]),
       () => wholeLifetimeMs(ttlMs),
     );
     return taken === 1;
@@ -105,13 +107,23 @@ class RedisCache implements Cache {
     }
   }
 
+  #add(key: string, by: number, lifetimeMs: number): Promise<number> {
+    if (this.#increments.isEmpty) this.#atTickEnd(() => this.#increments.flush());
+    return this.#increments.add(key, by, lifetimeMs);
+  }
+
+  #atTickEnd(task: () => void): void {
+    if (this.#redis.status === 'ready') corkForTick(this.#redis.stream, task);
+    else setImmediate(task);
+  }
+
   /** By hash; with the text where Redis has forgotten it, as after a restart. */
-  async #run(script: Script, key: string, parameters: (string | number)[]): Promise<number> {
-    const answer = await this.#redis.evalsha(script.sha1, 1, key, ...parameters).catch((error: unknown) => {
+  async #run<Answer>(script: Script, keys: string[], parameters: (string | number)[]): Promise<Answer> {
+    const answer = await this.#redis.evalsha(script.sha1, keys.length, ...keys, ...parameters).catch((error: unknown) => {
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-      return this.#redis.eval(script.text, 1, key, ...parameters);
+      return this.#redis.eval(script.text, keys.length, ...keys, ...parameters);
     });
-    return Number(answer);
+    return answer as Answer;
   }
 
   /** Only the message is passed on: the library's errors carry the command's arguments, which may be customer text. */
@@ -123,6 +135,7 @@ class RedisCache implements Cache {
   }
 
   async #end(): Promise<void> {
+    this.#increments.flush();
     // QUIT is answered after all outstanding replies.
     if (this.#redis.status === 'ready')
       await within(

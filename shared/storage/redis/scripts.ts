@@ -8,13 +8,21 @@ export interface Script {
 }
 
 /**
- * Only the first addition sets the time to live. Arguments: addend, milliseconds. Returns the sum as text, since the client's parser rounds large
- * integers.
+ * Only the first addition sets the time to live. Arguments per key: addend, milliseconds. Returns the sums as text, since the client's parser rounds large
+ * integers, and the error's text where a key can't be added to: the other additions are made.
  */
-export const addToCounter = script(`
-redis.call('INCRBY', KEYS[1], ARGV[1])
-if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return redis.call('GET', KEYS[1])`);
+export const addToCounters = script(`
+local sums = {}
+for index, key in ipairs(KEYS) do
+  local added = redis.pcall('INCRBY', key, ARGV[2 * index - 1])
+  if type(added) == 'table' then
+    sums[index] = added.err
+  else
+    if redis.call('PTTL', key) < 0 then redis.call('PEXPIRE', key, ARGV[2 * index]) end
+    sums[index] = redis.call('GET', key)
+  end
+end
+return sums`);
 
 /**
  * Slots are a sorted set of owners, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: owner, limit,
