@@ -49,7 +49,8 @@ describe('machines', () => {
 
   it.each(Object.keys(machines))('DESIGN 5: no machine reads the time, random numbers or anything outside it: %s', (name) => {
     const sources = new Map<string, string>();
-    readWithImports(new URL(`./kinds/${name}/machine.ts`, import.meta.url), sources);
+    const folder = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    readWithImports(new URL(`./kinds/${folder}/machine.ts`, import.meta.url), sources);
     const code = [...sources.values()].join('\n');
 
     expect(code).toContain('createMachine(');

@@ -39,6 +39,6 @@ describe('the tag of a command', () => {
   });
 
   it('is not required of results of workers', () => {
-    expect([...resultTypes].sort()).toEqual(['call.completed', 'call.failed', 'delivery.reported', 'tool.completed', 'tools.listed']);
+    expect([...resultTypes].sort()).toEqual(['call.completed', 'call.failed', 'delivery.reported', 'event-webhook.reported', 'tool.completed', 'tools.listed']);
   });
 });

@@ -36,6 +36,7 @@ export const needOwnProcess = [
   'services/router-worker/call/answer-stream.test.ts',
   'services/router-worker/providers/scripted/adapter.test.ts',
   'shared/deadlines.test.ts',
+  'shared/rates/token-corrections.test.ts',
   'shared/lifecycle/{boot,readiness,releasers}.test.ts',
   'tests/simulation/**/*.test.ts',
   'services/router-worker/providers/http-stream/quoted-secrets.test.ts',

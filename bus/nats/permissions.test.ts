@@ -155,7 +155,7 @@ describe('the broker’s permissions: ', () => {
     ['router-worker', 'any work by a consumer of its own', '$JS.API.CONSUMER.CREATE.WORK.spy.work.>'],
     ['actor-host', 'tool calls', '$JS.API.CONSUMER.MSG.NEXT.WORK.tool'],
     ['router-gateway', 'the number of turns that wait', '$JS.API.CONSUMER.INFO.WORK.router-turn'],
-    ['agent-gateway', 'the number of clients’ calls that wait', '$JS.API.CONSUMER.INFO.WORK.router-call'],
+    ['agent-gateway', 'the number of tool calls that wait', '$JS.API.CONSUMER.INFO.WORK.tool'],
     ['agent-gateway', 'large bodies', '$JS.API.DIRECT.GET.BLOB.blob.x1.0'],
     ['effect-worker', 'acks of model calls', '$JS.ACK.WORK.router-turn.1.1.1.1.0'],
     ['router-gateway', 'usage', '$JS.API.CONSUMER.MSG.NEXT.USAGE.usage'],

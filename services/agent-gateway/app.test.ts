@@ -220,7 +220,7 @@ describe('refusals', () => {
     ['POST', '/sessions', '[]', 'the body must be an object'],
     ['PATCH', '/sessions/ses_1', '{"title": []}', 'title must be a string'],
     ['POST', '/sessions/ses_1/events', '{"kind": "user_message", "text": ""}', 'text must not be empty'],
-    ['POST', '/sessions/ses_1/events', '{}', 'kind is missing; it must be one of "user_message", "message"'],
+    ['POST', '/sessions/ses_1/events', '{}', 'kind is missing; it must be one of "user_message", "message", "custom", "status"'],
     ['GET', '/runs?limit=0', undefined, 'limit must be at least 1'],
   ] as const)('explains in a sentence what is wrong with a request, %s %s %s', async (method, url, payload, error) => {
     const app = deployment.app();

@@ -81,6 +81,7 @@ describe('the metrics of a process', () => {
     expect(seriesOf(text, metricTable.deadLetters.name)).toEqual([
       '{source="command"} 0',
       '{source="delivery"} 0',
+      '{source="event"} 0',
       '{source="tool"} 0',
       '{source="call"} 0',
       '{source="usage"} 0',
