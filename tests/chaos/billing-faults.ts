@@ -18,6 +18,8 @@ export interface BillingFault {
   leavesReservations: boolean;
   /** Whether calls that did not complete may have no row: those whose gateway and worker died together. Their reservations lapse. */
   leavesUnbilled?: true;
+  /** Whether the retained frames are lost: what was shown of a call that broke off, and that no worker executes again, may cost nothing. */
+  losesFrames?: boolean;
   /** Leaves the number of processes as it was. */
   inject(environment: BillingEnvironment, load: BillingLoad): Promise<void>;
 }
@@ -95,6 +97,7 @@ function storeKilled(store: StoreName): BillingFault {
     name: `${store} is killed`,
     askedAgain: store === 'nats' ? TIMES : 0,
     leavesReservations: store !== 'redis',
+    losesFrames: store === 'nats',
     inject: (environment, load) =>
       repeatedly(environment, load, async () => {
         await environment.cluster[store].kill();
@@ -137,6 +140,7 @@ function storeKilledBetween(store: StoreName): BillingFault {
     // A stopped process counts as dead after a while.
     askedAgain: points.length,
     leavesReservations: true,
+    losesFrames: store === 'nats',
     inject: async (environment) => {
       const armed = await Promise.all(points.map(([role, point]) => arm(environment, role, `${point}:stop:${HIT}`)));
       try {

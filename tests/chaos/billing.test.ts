@@ -49,7 +49,7 @@ describe('under a load of calls with and without a limit', () => {
       await fault.inject(environment, load);
       await load.more(CALLS_BEHIND);
       const outcomes = await load.end();
-      const totals = await checkBills(environment, outcomes, { keys: load.keys, leavesUnbilled: fault.leavesUnbilled });
+      const totals = await checkBills(environment, outcomes, { keys: load.keys, leavesUnbilled: fault.leavesUnbilled, losesFrames: fault.losesFrames });
       const looks = await watched();
 
       console.info(`${fault.name}: ${JSON.stringify({ ...totals, looks })}`);

@@ -25,8 +25,6 @@ interface GatewayDeps {
   process: Process;
   bus: Bus;
   database: Queryable;
-  /** Callers mostly post messages to one session, which ends turns and joins them. */
-  isTalkative: boolean;
 }
 
 /** The source of commands: a gateway with its callers, some of which repeat requests, and senders of commands that no gateway would send. */
@@ -55,10 +53,8 @@ export class Gateway {
 
   /** Sends one random request. */
   sendRequest(): void {
-    const { isTalkative, scheduler } = this.#deps;
-    const { chance } = scheduler;
-    if (isTalkative && !chance.oneIn(5)) this.#post('ses_1');
-    else if (chance.oneIn(14)) this.webhooks.send();
+    const { chance } = this.#deps.scheduler;
+    if (chance.oneIn(14)) this.webhooks.send();
     else this.#sendCommand();
   }
 

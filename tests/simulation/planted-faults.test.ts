@@ -15,7 +15,7 @@ describe('a planted fault', () => {
         if (violations.length === 0) continue;
         console.log(`${name}: seed ${seed}: ${violations[0]}`);
         const runWithoutFault = await loadSimulation();
-        expect((await runWithoutFault({ seed, isTalkative: options.isTalkative ?? false })).violations, `seed ${seed} without the fault`).toEqual([]);
+        expect((await runWithoutFault({ seed })).violations, `seed ${seed} without the fault`).toEqual([]);
         return;
       }
       expect.fail(`${name} was not caught within ${WITHIN} schedules`);

@@ -37,7 +37,6 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result accepted for a superseded call',
-    options: { isTalkative: true },
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',

@@ -71,7 +71,9 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   const shared = { bus, database, clock, log: silentLog, metrics: noMetrics, tracing: noTracing, running };
   const watch = new CallWatch({ bus, clock, heartbeatMs: ASK_MS });
   // `environment` and `process` are used by the replacement of executeCall (load-simulation.ts) only.
-  const setup = { upstreams: new Map(), adapters: new Map(), timeouts: {}, catalogue: {} } as unknown as OpenedSetup;
+  // Metrics look up the model that a call named.
+  const catalogue = { names: { resolve: () => null }, modelEndpoints: new Map() };
+  const setup = { upstreams: new Map(), adapters: new Map(), timeouts: {}, catalogue } as unknown as OpenedSetup;
   const calls = { ...shared, actorClock: clock, watch, environment, process, setups: new Setups({ setup: fixed(setup), log: silentLog }) };
   const limits = { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES };
   consumeKind(callItems('router.turn', limits, calls as unknown as Parameters<typeof callItems>[2]), shared);

@@ -46,8 +46,12 @@ export async function runSimulation(options: SimulationOptions): Promise<Outcome
     restore();
   }
   const { steps, trace, traceHash, nowMs } = scheduler;
-  const passed = { ...watch.counts, ...counts, seconds: (nowMs - EPOCH_MS) / 1_000 };
-  return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows: simulation.model.tables.dump() };
+  const rows = simulation.model.tables.dump();
+  // A worker that settles no call breaks no rule: everything ends at its deadline.
+  const replies = (rows['events'] ?? []).filter((row) => row['kind'] === 'assistant_message').length;
+  const succeeded = (rows['runs'] ?? []).filter((row) => row['state'] === 'succeeded').length;
+  const passed = { ...watch.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
+  return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows };
 }
 
 async function beWild(simulation: Simulation): Promise<void> {

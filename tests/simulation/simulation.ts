@@ -23,8 +23,6 @@ export interface SimulationOptions {
   seed: number;
   fence?: Fence;
   comparesPositions?: boolean;
-  /** As in `Gateway`; default: false. */
-  isTalkative?: boolean;
   /** Replaces a worker's bus. */
   busOfWorker?(bus: Bus): Bus;
   /** Executes each call and statement a second time, on a real database, and compares. */
@@ -72,13 +70,7 @@ export class Simulation {
     this.broker = new ModelBroker(this.scheduler, this.watch);
     this.environment = new Environment(this.scheduler, this.watch, new EventWatch(this.model.tables, this.watch));
     const process = this.scheduler.process('gateway', 'gateway');
-    this.gateway = new Gateway({
-      scheduler: this.scheduler,
-      process,
-      bus: this.#busOf(process),
-      database: this.#databaseOf(process),
-      isTalkative: options.isTalkative ?? false,
-    });
+    this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
   }
 
   /** The initial rows: the partitions, a configuration, the tools. */
