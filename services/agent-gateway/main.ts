@@ -35,7 +35,7 @@ await runProcess({
     releasers.add('public port', () => port.close());
     const secrets = await readSecrets({ ...config, environment: given });
     const environment = secrets.atStart;
-    // Before the documents where these are in it, else behind them.
+    // Opened before the documents are read if they are stored in it, and after them otherwise.
     const openDatabase = once(async () => {
       const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: await readManifest(config.manifestPath), environment });
       for (const warning of warnings) log.warn({}, warning);

@@ -26,7 +26,7 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
-    // Before the documents where these are in it, else behind them.
+    // Opened before the documents are read if they are stored in it, and after them otherwise.
     const openDatabase = once(async () => {
       const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: await readManifest(config.manifestPath), environment });
       for (const warning of warnings) log.warn({}, warning);

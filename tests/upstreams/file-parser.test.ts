@@ -126,7 +126,8 @@ describe('router-facts 6.3: pdf-text', () => {
   it('leaves other files as they are, and PDFs of a request that switches it off', async () => {
     const notes = { type: 'file' as const, file: { file_data: 'data:text/plain;base64,aGk=' } };
     const stored = { type: 'file' as const, file: { file_id: 'file-1' } };
-    await worker.whole(asking([notes, stored], { model: 'a/files' }));
+    // The router reads PDFs of this request, although its endpoint takes files.
+    await worker.whole({ ...asking([notes, stored], { model: 'a/files' }), plugins: [{ id: 'file-parser', pdf: { engine: 'pdf-text' } }] });
     expect(lastContent()).toEqual([{ type: 'text', text: 'What is this?' }, notes, stored]);
     await worker.whole({ ...asking([invoice], { model: 'a/files' }), plugins: [{ id: 'file-parser', enabled: false, pdf: { engine: 'pdf-text' } }] });
     expect(lastContent()).toEqual([{ type: 'text', text: 'What is this?' }, invoice]);
