@@ -2,18 +2,11 @@ import { cleanJson } from '#shared/clean-text.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from '../../../engine/fenced.ts';
-import { fillPlaceholders, type PlaceholderValues } from '../../../engine/fill-placeholders.ts';
+import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
+import type { EngineStep, StepView } from '../../../engine/step.ts';
 import type { TurnStep } from './turn-step.ts';
 
-interface ComposeInput extends PlaceholderValues {
-  /** Of the call: unknown to senders of tool results when they send them. */
-  callId: string;
-  systemPrompt: string;
-  /** `match_user`, or a verbatim instruction. */
-  language: string;
-  /** In log order; kinds other than messages and injected tool results are skipped. */
-  history: readonly ConversationEvent[];
-}
+type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'>;
 
 export type ComposedReply =
   | { type: 'message'; text: string; model: string; provider: string }
@@ -33,7 +26,7 @@ export const composeReply = {
     if (finishReason === 'error' || text.trim() === '') return { type: 'unusable', finishReason };
     return { type: 'message', text, model, provider };
   },
-} as const satisfies TurnStep<ComposeInput, ComposedReply>;
+} as const satisfies TurnStep<ComposeInput, ComposedReply> & Pick<EngineStep<null, ComposedReply>, 'template' | 'render'>;
 
 function toMessage(event: ConversationEvent, callId: string): ChatMessage[] {
   if (event.kind === 'assistant_message' || event.kind === 'preamble') return [{ role: 'assistant', content: event.text }];

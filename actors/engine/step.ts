@@ -1,0 +1,40 @@
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+
+/** What every step's prompt is made from. Rendered in this order: instructions, system prompt, glossary, variables, history, staged results, the step's items. */
+export interface StepView {
+  /** Of the call: its random part bounds fenced data. */
+  callId: string;
+  /** When the call was opened, epoch ms. */
+  nowMs: number;
+  agent: { id: string; name: string };
+  /** Null for a guest. */
+  customerName: string | null;
+  systemPrompt: string;
+  /** `match_user`, or a verbatim instruction. */
+  language: string;
+  glossary: readonly { name: string; description: string; synonyms: readonly string[] }[];
+  variables: readonly { name: string; value: unknown }[];
+  /** In log order. */
+  history: readonly ConversationEvent[];
+  /** Of this turn's tool calls, in order. */
+  staged: readonly { toolId: string; arguments: Record<string, unknown>; result: unknown }[];
+}
+
+/**
+ * A structured model call of the engine: what is asked of the model about an item, and what its reply says. Pure: equal inputs give equal bytes in any
+ * process. Items are named by ordinals from 1 in prompts and replies.
+ */
+export interface EngineStep<Item, Answer> {
+  /** Name and number, stored with each call; another number with each change of what `render` returns. */
+  readonly template: string;
+  render(view: StepView, item: Item): Pick<ChatRequest, 'messages' | 'response_format' | 'tools' | 'tool_choice'>;
+  /** Malformed: not JSON of the schema, or with ordinals that are unknown, missing or repeated. */
+  read(reply: StepReply, item: Item): { type: 'read'; answer: Answer } | { type: 'malformed'; reason: string };
+}
+
+interface StepReply {
+  text: string;
+  toolCalls: readonly { id: string; name: string; arguments: string }[];
+  finishReason: string;
+}
