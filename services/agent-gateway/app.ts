@@ -6,6 +6,7 @@ import { RunAcceptance } from './accept-runs.ts';
 import { assemble, type Components } from './components.ts';
 import { declaredVariables } from './customers/declared-variables.ts';
 import type { AgentGatewayDeps } from './deps.ts';
+import { Journeys } from './journeys/journeys.ts';
 import { limits } from './limits.ts';
 import { ModelCalls } from './model-calls.ts';
 import { namedInAddresses } from './named-in-addresses.ts';
@@ -21,6 +22,7 @@ import { chatPage } from './routes/chat-page.ts';
 import { customers } from './routes/customers.ts';
 import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
+import { journeys } from './routes/journeys.ts';
 import { listSessions } from './routes/list-sessions.ts';
 import { login } from './routes/login.ts';
 import { oneEvent } from './routes/one-event.ts';
@@ -52,7 +54,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     components;
   const key = agentKey(agent.apiKey);
   const variablesByName = declaredVariables(bundle);
-  const named = namedInAddresses(components, variablesByName, log);
+  const knownJourneys = new Journeys(bundle);
+  const named = namedInAddresses(components, { variables: variablesByName, journeys: knownJourneys }, log);
   const isKnownSession = named.session_id.isKnown;
   const app = openApp(agentRules, {
     log,
@@ -104,6 +107,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
         cancelRun({ ...commands, runRows }),
       ],
     },
+    { routes: [journeys({ journeys: knownJourneys })] },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },
   ]);
 

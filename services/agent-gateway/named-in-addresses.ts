@@ -2,14 +2,19 @@ import { isSharedKey } from '#shared/contracts/agent/variable.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Components } from './components.ts';
 import { type DeclaredVariables, noSuchVariable } from './customers/declared-variables.ts';
+import { type Journeys, noSuchJourney } from './journeys/journeys.ts';
 import { noSuchSession } from './plugins/error-reply.ts';
 import type { Named } from './plugins/unknown-first.ts';
 import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
 import { isRunId, noSuchRun } from './routes/run-id.ts';
 import { isSessionId } from './routes/session-id.ts';
 
-/** What the parameters of addresses name, in the order in which an unknown one is reported. Routines and webhooks are checked by their routes. */
-export function namedInAddresses({ sessionLog, customerRows, runRows }: Components, variables: DeclaredVariables, log: Log) {
+/** What the parameters of addresses name, in the order in which an unknown one is reported. Routines that are triggered, and webhooks, are checked by their routes. */
+export function namedInAddresses(
+  { sessionLog, customerRows, runRows }: Components,
+  { variables, journeys }: { variables: DeclaredVariables; journeys: Pick<Journeys, 'has'> },
+  log: Log,
+) {
   const known = (what: string, isPossible: (id: string) => boolean, find: (id: string) => Promise<boolean>): Named['isKnown'] => {
     return async (id) => {
       if (!isPossible(id)) return false;
@@ -27,6 +32,7 @@ export function namedInAddresses({ sessionLog, customerRows, runRows }: Componen
     customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
     run_id: { isKnown: known('run', isRunId, async (id) => (await runRows.byId(id)) !== null), notFound: noSuchRun },
     variable_name: { isKnown: async (name) => variables.has(name), notFound: noSuchVariable },
+    journey_id: { isKnown: async (id) => journeys.has(id), notFound: noSuchJourney },
     key: { isKnown: async (key) => isSharedKey(key) || isKnownCustomer(key), notFound: noSuchCustomer },
   } satisfies Record<string, Named>;
 }

@@ -5,6 +5,8 @@ import {
   eventPage,
   eventWebhookAnswer,
   healthAnswer,
+  journeyAnswer,
+  journeyGraphAnswer,
   pageOf,
   readinessAnswer,
   runAnswer,
@@ -17,8 +19,8 @@ import {
   variableValueAnswer,
 } from '#shared/contracts/agent/answers.ts';
 
-/** What a status answers: an object of JSON, a page, or nothing. */
-type Body = { json: z.ZodType } | { media: string } | null;
+/** What a status answers: an object of JSON, or on demand another form of it; a page; or nothing. */
+type Body = { json: z.ZodType; or?: string } | { media: string } | null;
 
 export interface Operation {
   summary: string;
@@ -182,6 +184,13 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400, 404],
   },
   'GET /runs': { summary: 'Runs, newest first', access: 'key', answers: { 200: json(pageOf(runAnswer)) }, refusals: [400] },
+  'GET /journeys': { summary: "The agent's routines", access: 'key', answers: { 200: json(z.object({ items: z.array(journeyAnswer) })) }, refusals: [] },
+  'GET /journeys/{journey_id}/graph': {
+    summary: 'The graph of a routine, by its journey id or its routine id; format=mermaid: a drawing',
+    access: 'key',
+    answers: { 200: { json: journeyGraphAnswer, or: 'text/vnd.mermaid' } },
+    refusals: [400, 404],
+  },
   'POST /webhooks/{name}': {
     summary: 'Takes a signed delivery: starts the run of a routine, or the runs of all routines that it is for',
     access: 'signature',

@@ -7,14 +7,14 @@ import { templateOf } from './openapi-document.ts';
 /** Notes every JSON answer of an app that is not as its published operation says: an unknown status, a field too many, one of another type. */
 export function checkAnswers(app: FastifyInstance, problems: string[]): void {
   app.addHook('onSend', async (request, reply, payload) => {
-    const isPage = String(reply.getHeader('content-type')).startsWith('text/html');
-    const problem = problemOf(request, { statusCode: reply.statusCode, isPage }, payload);
+    const [media = ''] = String(reply.getHeader('content-type')).split(';');
+    const problem = problemOf(request, { statusCode: reply.statusCode, media }, payload);
     if (problem !== null) problems.push(`${request.method} ${request.url} ${reply.statusCode}: ${problem}`);
     return payload;
   });
 }
 
-function problemOf({ method, routeOptions }: FastifyRequest, { statusCode: status, isPage }: Answered, payload: unknown): string | null {
+function problemOf({ method, routeOptions }: FastifyRequest, { statusCode: status, media }: Answered, payload: unknown): string | null {
   const { url } = routeOptions;
   if (url === undefined || url.includes('*') || method === 'HEAD') return null;
   const operation = operations[`${method} ${templateOf(url)}`];
@@ -23,7 +23,8 @@ function problemOf({ method, routeOptions }: FastifyRequest, { statusCode: statu
   if (body === null || (body !== undefined && 'media' in body)) return null;
   if (body === undefined && !refusalsOf(method, operation).includes(status) && !ANY.includes(status)) return 'the operation has no such status';
   // What a form gets.
-  if (isPage && operation.access === 'none') return null;
+  if (media === 'text/html' && operation.access === 'none') return null;
+  if (body?.or !== undefined && body.or === media) return null;
   const text = Buffer.isBuffer(payload) ? payload.toString('utf8') : String(payload);
   return strict(body?.json ?? errorAnswer).safeParse(JSON.parse(text)).error?.message ?? null;
 }
@@ -33,7 +34,7 @@ const ANY = [500, 503];
 
 interface Answered {
   statusCode: number;
-  isPage: boolean;
+  media: string;
 }
 
 /** Objects of the schema, at any depth of unions and lists, refuse fields that they do not name. */

@@ -2,7 +2,16 @@ import swagger from '@fastify/swagger';
 import { type FastifyInstance, fastify, type RouteOptions } from 'fastify';
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { customerAnswer, errorAnswer, runAnswer, runEnvelopeAnswer, sessionAnswer, storedEvent, variableValueAnswer } from '#shared/contracts/agent/answers.ts';
+import {
+  customerAnswer,
+  errorAnswer,
+  journeyAnswer,
+  runAnswer,
+  runEnvelopeAnswer,
+  sessionAnswer,
+  storedEvent,
+  variableValueAnswer,
+} from '#shared/contracts/agent/answers.ts';
 import { type Operation, operations, refusalsOf } from '../openapi/operations.ts';
 
 /** The contract's runtime version. */
@@ -18,6 +27,7 @@ const shapes = {
   Run: runAnswer,
   RunEnvelope: runEnvelopeAnswer,
   Value: variableValueAnswer,
+  Journey: journeyAnswer,
 };
 for (const [id, schema] of Object.entries(shapes)) named.add(schema, { id });
 const transforming = { schemaRegistry: named, zodToJsonConfig: { unrepresentable: 'any', override: plainTimes } } as const;
@@ -76,13 +86,15 @@ function described(method: string, operation: Operation) {
     .map((status) => [status, jsonAnswer(errorAnswer)] as const);
   const bodies = Object.entries(answers).map(([status, body]) => {
     if (body === null) return [status, z.null().describe('no body')] as const;
-    return [status, 'json' in body ? jsonAnswer(body.json) : { description: body.media, content: { [body.media]: { schema: z.string() } } }] as const;
+    return [status, 'json' in body ? jsonAnswer(body.json, body.or) : { description: body.media, content: { [body.media]: { schema: z.string() } } }] as const;
   });
   return { summary, ...(access === 'key' ? {} : { security: [] }), response: Object.fromEntries([...bodies, ...errors]) };
 }
 
-function jsonAnswer(schema: z.ZodType) {
-  return { description: 'a JSON body', content: { 'application/json': { schema } } };
+/** @param other the media type that the body may have, too */
+function jsonAnswer(schema: z.ZodType, other?: string) {
+  const content = { 'application/json': { schema }, ...(other !== undefined && { [other]: { schema: z.string() } }) };
+  return { description: 'a JSON body', content };
 }
 
 /** `format` says it; the pattern is longer than the rest of a field. */

@@ -69,6 +69,38 @@ export const runStepAnswer = z.object({
   ms: z.number().nullable(),
 });
 
+/** A routine. `evaluation`: of its steps by a model, after the start. */
+export const journeyAnswer = z.object({
+  id: z.string(),
+  routine_id: z.string(),
+  version: z.int().min(1),
+  title: z.string(),
+  description: z.string(),
+  kind: z.enum(['conversational', 'autonomous']),
+  conditions: z.array(z.string()),
+  root_id: z.string(),
+  priority: z.int(),
+  labels: z.array(z.string()),
+  evaluation: z.enum(['pending', 'done', 'failed']),
+  created_at: z.iso.datetime({ offset: true }).nullable(),
+});
+
+export const journeyGraphAnswer = z.object({
+  journey: journeyAnswer,
+  nodes: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.enum(['root', 'chat', 'tool', 'fork', 'end']),
+      action: z.string().nullable(),
+      description: z.string().nullable(),
+      tools: z.array(z.string()),
+      labels: z.array(z.string()),
+      metadata: json,
+    }),
+  ),
+  edges: z.array(z.object({ id: z.string(), source: z.string(), target: z.string(), condition: z.string().nullable(), metadata: json })),
+});
+
 /** @param item of the list */
 export function pageOf(item: z.ZodType) {
   return z.object({ items: z.array(item), has_more: z.boolean(), next_cursor: z.string().nullable() });
