@@ -58,6 +58,14 @@ describe('the graph of a routine', () => {
     ]);
   });
 
+  it('begins only on a condition when transitions from the root have conditions and no step is the initial one', () => {
+    const transitions = [
+      { from: 'root', to: 'a', when: 'It is urgent' },
+      { from: 'root', to: 'b', when: 'It is not' },
+    ];
+    expect(edgesOf({ transitions }).map(([id]) => id)).toEqual(['transition:1', 'transition:2']);
+  });
+
   it('leads from the root to the end without steps', () => {
     const parsed = routineSchema.parse({ id: 'r', version: 1, kind: 'autonomous', instructions: 'Do it.' });
     expect(graphOf(parsed).edges).toEqual([{ id: 'transition:0', source: 'root', target: 'end', condition: null }]);
