@@ -1,9 +1,9 @@
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 
 export const ROOT = 'root';
-export const END = 'end';
+const END = 'end';
 
-export interface RoutineNode {
+interface RoutineNode {
   id: string;
   kind: 'root' | 'chat' | 'tool' | 'fork' | 'end';
   /** What the agent does there: the text of a chat step, the purpose of a tool step. Null: the root, `end`, forks, and tool steps without one. */
@@ -14,7 +14,7 @@ export interface RoutineNode {
   metadata: Readonly<Record<string, unknown>>;
 }
 
-export interface RoutineEdge {
+interface RoutineEdge {
   /** Unique in the routine: the transition's id, or one with a colon, which no id of a document contains. */
   id: string;
   source: string;
