@@ -3,6 +3,7 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type Conversation, readConversation, textsOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
+import { answerBySchema } from './engine/answer-by-schema.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
 import { RepeatedWords } from './repeated-words.ts';
 import { composeReply, reportResults } from './reply.ts';
@@ -43,10 +44,12 @@ export function compose(request: ChatRequest): Script {
 
 function answerTo(request: ChatRequest, conversation: Conversation, isEcho: boolean): string {
   if (isEcho) return conversation.last;
+  const schema = request.response_format?.type === 'json_schema' ? request.response_format.json_schema : null;
+  const engineAnswer = schema === null ? null : answerBySchema(schema.name, conversation.earlier, conversation.last);
+  if (engineAnswer !== null) return JSON.stringify(engineAnswer);
   const reply = conversation.results.length > 0 ? reportResults(conversation) : composeReply(conversation);
-  const format = request.response_format;
-  if (format?.type === 'json_object') return JSON.stringify({ answer: reply });
-  if (format?.type === 'json_schema') return JSON.stringify(sampleOf(format.json_schema.schema ?? {}, suggestFrom(conversation.last)));
+  if (request.response_format?.type === 'json_object') return JSON.stringify({ answer: reply });
+  if (schema !== null) return JSON.stringify(sampleOf(schema.schema ?? {}, suggestFrom(conversation.last)));
   return reply;
 }
 

@@ -1,0 +1,17 @@
+import { matchByWords } from './match-by-words.ts';
+import { type Question, readQuestion } from './question.ts';
+
+/** By the name of the answer's schema: the answers to the questions of the agent's engine, by shared words. */
+const rules = new Map<string, (question: Question) => object>([
+  ['match_observational', matchByWords],
+  ['match_actionable', matchByWords],
+]);
+
+/**
+ * @param earlier the user messages before the last one: the conversation
+ * @param last the items
+ * @returns null: no question of the engine
+ */
+export function answerBySchema(name: string, earlier: readonly string[], last: string): object | null {
+  return rules.get(name)?.(readQuestion(earlier, last)) ?? null;
+}
