@@ -6,6 +6,7 @@ import type { PartitionStore } from './port/partition-store.ts';
 import type { RunStore } from './port/run-store.ts';
 import type { SessionStore } from './port/session-store.ts';
 import type { TimerStore } from './port/timer-store.ts';
+import type { TurnStore } from './port/turn-store.ts';
 
 /**
  * The port to the runtime's store. Drivers: actors/store/sql, and the model of tests/simulation; both pass actors/store/conformance.
@@ -21,6 +22,7 @@ export interface RuntimeStore {
   readonly timers: TimerStore;
   readonly effects: EffectStore;
   readonly runs: RunStore;
+  readonly turns: TurnStore;
   readonly bundles: BundleStore;
   /** Deletes rows of workers that are no longer needed, a limited number at a time. */
   sweep(): Promise<void>;

@@ -3,6 +3,7 @@ import type { CommandRows } from '../runtime/apply/commit-rows.ts';
 /** What a command writes; by default nothing. */
 export function commandRows(given: Partial<CommandRows>): CommandRows {
   const lists = { customers: [], events: [], steps: [], effects: [], closedEffects: [], timers: [], runs: [], runCalls: [], deliveries: [], deliveryEnds: [] };
+  const ofTurns = { turnSteps: [], agentStates: [] };
   return {
     partition: 1,
     sessionId: 'ses_1',
@@ -10,6 +11,7 @@ export function commandRows(given: Partial<CommandRows>): CommandRows {
     isErased: false,
     labelled: null,
     ...lists,
+    ...ofTurns,
     deadLetters: [],
     aborts: [],
     milestones: [],

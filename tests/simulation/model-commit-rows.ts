@@ -21,6 +21,8 @@ export interface CommitRows {
   runs: Row[];
   steps: Row[];
   runCalls: Row[];
+  turnSteps: Row[];
+  agentStates: Row[];
   deliveries: Row[];
   settledDeliveries: Row[];
   deadLetters: Row[];
@@ -40,6 +42,7 @@ export function rowsOf(plan: CommitPlan): CommitRows {
     }),
     disarmedTimers: timers.filter(({ dueAtMs }) => dueAtMs === null).map(({ partition: p, key }) => ({ p, key })),
     ...runRows(plan),
+    ...stagedRows(plan),
     ...deliveryRows(plan),
   };
 }
@@ -107,6 +110,17 @@ function runRows(plan: CommitPlan): Pick<CommitRows, 'runs' | 'steps' | 'runCall
     }),
     runCalls: plan.runCalls.map(({ partition: p, runId, effectId, outcome, endedAtMs }) => {
       return { p, run_id: runId, effect_id: effectId, outcome: JSON.stringify(outcome), ended_at: at(endedAtMs) };
+    }),
+  };
+}
+
+function stagedRows(plan: CommitPlan): Pick<CommitRows, 'turnSteps' | 'agentStates'> {
+  return {
+    turnSteps: plan.turnSteps.map(({ partition: p, turnId, seq, sessionId, offset: off, body }) => {
+      return { p, turn_id: turnId, seq, session_id: sessionId, off, body: JSON.stringify(body) };
+    }),
+    agentStates: plan.agentStates.map(({ partition: p, sessionId, offset: off, state }) => {
+      return { p, session_id: sessionId, seq: state.seq, off, state: JSON.stringify(state) };
     }),
   };
 }

@@ -60,7 +60,11 @@ function isOpen(tables: ModelTables, deliveryId: unknown): boolean {
 const CHANGES: Record<Kind, Change> = {
   deletedSessions: (tables, rows) => {
     const sessions = new Set(rows.map(({ session_id: id }) => id));
-    for (const id of sessions) tables.events.delete(id as string);
+    for (const id of sessions) {
+      tables.events.delete(id as string);
+      tables.agentStates.delete(id as string);
+    }
+    for (const [turn, rows] of tables.turnSteps) if (sessions.has(rows[0]?.['session_id'])) tables.turnSteps.delete(turn);
     for (const run of tables.runs.values()) {
       if (!sessions.has(run['session_id'])) continue;
       tables.steps.delete(run['id'] as string);
@@ -129,6 +133,8 @@ const CHANGES: Record<Kind, Change> = {
   outbox: (tables, rows) => rows.forEach((row) => void tables.outbox.push(row)),
   timers: (tables, rows) => rows.forEach((row) => void tables.timers.set(`${row['p']} ${row['key']}`, row)),
   steps: (tables, rows) => rows.forEach((row) => void list(tables.steps, row['run_id'] as string).push(without(row, 'p'))),
+  turnSteps: (tables, rows) => rows.forEach((row) => void list(tables.turnSteps, row['turn_id'] as string).push(without(row, 'p'))),
+  agentStates: (tables, rows) => rows.forEach((row) => void list(tables.agentStates, row['session_id'] as string).push(without(row, 'p'))),
   runCalls: (tables, rows) => rows.forEach((row) => void tables.runCalls.push(without(row, 'p'))),
   deliveries: (tables, rows) => {
     for (const row of rows) list(tables.deliveries, row['id'] as string).push({ ...row, attempts: 0, state: 'open', settled_at: null });

@@ -4,6 +4,7 @@ import type { EffectStore } from '../../actors/store/port/effect-store.ts';
 import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
 import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';
 import type { TimerStore } from '../../actors/store/port/timer-store.ts';
+import type { TurnStore } from '../../actors/store/port/turn-store.ts';
 import type { StepMessage } from '../../actors/tool-loop/types.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { ModelTables, Row } from './model-rows.ts';
@@ -116,6 +117,23 @@ export function runsOf(tables: ModelTables, nowMs: () => number): Executed<RunSt
     },
 
     toolLists: (hashes) => new Map(pick(tables.toolLists, hashes).map((row) => [row['hash'] as string, jsonOf(row['tools'])])),
+  };
+}
+
+export function turnsOf(tables: ModelTables): Executed<TurnStore> {
+  const bySeq = (rows: readonly Row[]) => [...rows].sort((left, right) => (left['seq'] as number) - (right['seq'] as number));
+  return {
+    staged(turnIds) {
+      const found = turnIds.map(
+        (id) => [id, bySeq(tables.turnSteps.get(id) ?? []).map((row) => ({ seq: row['seq'] as number, body: jsonOf(row['body']) }))] as const,
+      );
+      return new Map(found.filter(([, rows]) => rows.length > 0));
+    },
+
+    agentStates(sessionIds) {
+      const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));
+      return new Map(newest.map((row) => [row['session_id'] as string, jsonOf(row['state'])]));
+    },
   };
 }
 

@@ -21,6 +21,10 @@ export class ModelTables {
   readonly runs = new Map<string, Row>();
   /** By run. */
   readonly steps = new Map<string, Row[]>();
+  /** By turn. */
+  readonly turnSteps = new Map<string, Row[]>();
+  /** By session. */
+  readonly agentStates = new Map<string, Row[]>();
   readonly runCalls: Row[] = [];
   readonly deliveries = new Map<string, Row[]>();
   readonly webhookDeliveries = new Map<string, Row>();
@@ -44,6 +48,8 @@ export class ModelTables {
       timers: [...this.timers.values()],
       runs: [...this.runs.values()],
       steps: [...this.steps.values()].flat(),
+      turn_steps: [...this.turnSteps.values()].flat(),
+      agent_states: [...this.agentStates.values()].flat(),
       run_calls: this.runCalls,
       deliveries: [...this.deliveries.values()].flat(),
       webhook_deliveries: [...this.webhookDeliveries.values()],

@@ -7,6 +7,7 @@ import type { EffectRow } from '../../effects/effect-row.ts';
 import type { ActorKind, ActorKinds, ActorMetadata, ActorName, ActorState } from '../../kinds/actor-kind.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import type {
+  AgentStateRow,
   ClosedEffect,
   CommandRows,
   CustomerRow,
@@ -23,6 +24,7 @@ import type {
   RunProgress,
   StepRow,
   TimerRow,
+  TurnStepRow,
 } from './commit-rows.ts';
 import { instant } from './instant.ts';
 import type { ActorStates, SessionState } from './session-state.ts';
@@ -68,6 +70,8 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   readonly customers: CustomerRow[] = [];
   readonly events: EventRow[] = [];
   readonly steps: StepRow[] = [];
+  readonly turnSteps: TurnStepRow[] = [];
+  readonly agentStates: AgentStateRow[] = [];
   readonly effects: OpenedEffect[] = [];
   readonly closedEffects: ClosedEffect[] = [];
   readonly timers: TimerRow[] = [];

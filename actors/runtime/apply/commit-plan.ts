@@ -2,6 +2,7 @@ import type { CommandReply } from '#bus/messages/session.ts';
 import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type {
   AfterCommit,
+  AgentStateRow,
   ClosedEffect,
   CommandRows,
   CustomerRow,
@@ -15,6 +16,7 @@ import type {
   RunProgress,
   StepRow,
   TimerRow,
+  TurnStepRow,
 } from './commit-rows.ts';
 import type { SessionState } from './session-state.ts';
 
@@ -39,6 +41,8 @@ export class CommitPlan {
   #customers: CustomerRow[] = [];
   #events: EventRow[] = [];
   #steps: StepRow[] = [];
+  #turnSteps: TurnStepRow[] = [];
+  #agentStates: AgentStateRow[] = [];
 
   get customers(): readonly CustomerRow[] {
     return this.#customers;
@@ -50,6 +54,14 @@ export class CommitPlan {
 
   get steps(): readonly StepRow[] {
     return this.#steps;
+  }
+
+  get turnSteps(): readonly TurnStepRow[] {
+    return this.#turnSteps;
+  }
+
+  get agentStates(): readonly AgentStateRow[] {
+    return this.#agentStates;
   }
 
   /** Adds a partition; only `advance` moves its cursor. */
@@ -82,6 +94,8 @@ export class CommitPlan {
     for (const customer of rows.customers) this.#customers.push(customer);
     for (const row of rows.events) this.#append(row);
     for (const row of rows.steps) this.#steps.push(row);
+    for (const row of rows.turnSteps) this.#turnSteps.push(row);
+    for (const row of rows.agentStates) this.#agentStates.push(row);
     for (const effect of rows.effects) this.openEffect(effect);
     for (const closed of rows.closedEffects) this.#close(closed);
     for (const timer of rows.timers) this.timers.set(timer.key, timer);
@@ -146,6 +160,8 @@ export class CommitPlan {
     this.#customers = this.#customers.filter((row) => row.sessionId !== sessionId);
     this.#events = this.#events.filter((row) => row.sessionId !== sessionId);
     this.#steps = this.#steps.filter((row) => row.sessionId !== sessionId);
+    this.#turnSteps = this.#turnSteps.filter((row) => row.sessionId !== sessionId);
+    this.#agentStates = this.#agentStates.filter((row) => row.sessionId !== sessionId);
     const last = (this.sessions.get(sessionId)?.head ?? 0) - 1;
     this.after.notices.set(sessionId, { partition, first: last + 1, last, events: [], isDeleted: true });
   }

@@ -3,6 +3,7 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
+import type { AgentState } from '../../engine/agent-state.ts';
 import type { SessionState } from './session-state.ts';
 
 /** To do after the commit; can all be derived again from the rows. */
@@ -65,6 +66,26 @@ export interface StepRow {
   runId: string;
   seq: number;
   message: object;
+}
+
+/** A result or a decision of a turn. */
+export interface TurnStepRow {
+  partition: number;
+  sessionId: string;
+  turnId: string;
+  /** From 0. */
+  seq: number;
+  /** Of the session's last event. */
+  offset: number;
+  body: object;
+}
+
+export interface AgentStateRow {
+  partition: number;
+  sessionId: string;
+  /** Of the session's last event. */
+  offset: number;
+  state: AgentState;
 }
 
 export type OpenedEffect = EffectRow & { state: 'open' | 'done' | 'superseded' };
@@ -157,6 +178,8 @@ export interface CommandRows {
   readonly customers: readonly CustomerRow[];
   readonly events: readonly EventRow[];
   readonly steps: readonly StepRow[];
+  readonly turnSteps: readonly TurnStepRow[];
+  readonly agentStates: readonly AgentStateRow[];
   readonly effects: readonly OpenedEffect[];
   /** Effects of earlier commands. */
   readonly closedEffects: readonly ClosedEffect[];

@@ -8,6 +8,7 @@ import { runCases } from './run-cases.ts';
 import { sessionCases } from './session-cases.ts';
 import type { StoreUnderTest, UnderTest } from './store-under-test.ts';
 import { timerCases } from './timer-cases.ts';
+import { turnCases } from './turn-cases.ts';
 
 const suites: readonly ((underTest: UnderTest) => void)[] = [
   partitionCases,
@@ -18,6 +19,7 @@ const suites: readonly ((underTest: UnderTest) => void)[] = [
   effectCases,
   timerCases,
   runCases,
+  turnCases,
 ];
 
 /**

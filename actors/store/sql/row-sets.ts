@@ -2,8 +2,9 @@ import { encodeSnapshot, MACHINE_VERSION } from '../../kinds/snapshots.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import { listingSets } from './listing-sets.ts';
 import { type Columns, instant, type RowSet, rowSet, withoutNul } from './row-set.ts';
+import { stagedSets } from './turn-sets.ts';
 
-/** Row kinds that turns write. */
+/** Row kinds that each turn writes. */
 export const turnSets: readonly RowSet[] = [
   rowSet(
     'session_rows',
@@ -66,6 +67,7 @@ export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...deletions(),
   ...listingSets,
+  ...stagedSets,
   ...runSets(),
   // A delivery reported dead twice, as after a lost acknowledgement, keeps its one dead letter.
   rowSet(
@@ -102,6 +104,20 @@ function deletions(): RowSet[] {
       columns,
       (from) => `
   delete from steps using runs, ${from} where runs.session_id = i.session_id and steps.run_id = runs.id`,
+    ),
+    rowSet(
+      'turn_step_deletions',
+      deleted,
+      columns,
+      (from) => `
+  delete from turn_steps using ${from} where turn_steps.session_id = i.session_id`,
+    ),
+    rowSet(
+      'agent_state_deletions',
+      deleted,
+      columns,
+      (from) => `
+  delete from agent_states using ${from} where agent_states.session_id = i.session_id`,
     ),
     rowSet(
       'customer_deletions',

@@ -9,6 +9,7 @@ import { runRows } from './run-rows.ts';
 import { sessionRows } from './session-rows.ts';
 import { sweep } from './sweep.ts';
 import { timerRows } from './timer-rows.ts';
+import { turnRows } from './turn-rows.ts';
 
 /** The runtime's store in PostgreSQL. Each method is one statement, but for `initialise` and `sweep`, which are repeatable. */
 export function sqlRuntimeStore(database: Queryable): RuntimeStore {
@@ -20,6 +21,7 @@ export function sqlRuntimeStore(database: Queryable): RuntimeStore {
     timers: timerRows(database),
     effects: effectRows(database),
     runs: runRows(database),
+    turns: turnRows(database),
     bundles: bundleStore(database),
     sweep: () => sweep(database),
   };

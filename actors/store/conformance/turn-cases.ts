@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { commit, planOf, sessionOf, write } from './plans.ts';
+import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
+
+export function turnCases(underTest: UnderTest): void {
+  describe('rows of turns', () => {
+    it('are returned by turn and in order, whatever the order of their commits', async () => {
+      const [sessionId, first, second, claim] = [unique('ses'), unique('trn'), unique('trn'), await acquire(underTest(), nextPartition())];
+      const { turns } = underTest().store;
+      const rowOf = (turnId: string, seq: number, body: object = { seq }) => ({ partition: claim.partition, sessionId, turnId, seq, offset: seq, body });
+      for (const rows of [[rowOf(first, 1), rowOf(second, 0)], [rowOf(first, 0, { text: 'nul \u0000 and \ud800' })]]) {
+        const plan = planOf(claim);
+        write(plan, claim, { sessionId, turnSteps: rows });
+        await commit(underTest(), plan);
+      }
+
+      expect(await turns.staged([first, unique('trn')])).toEqual(
+        new Map([
+          [
+            first,
+            [
+              { seq: 0, body: { text: 'nul \u0000 and \ud800' } },
+              { seq: 1, body: { seq: 1 } },
+            ],
+          ],
+        ]),
+      );
+      expect((await turns.staged([first, second])).size).toBe(2);
+      expect(await turns.staged([])).toEqual(new Map());
+    });
+
+    it('of an agent state: the newest counts', async () => {
+      const [sessionId, other, claim] = [unique('ses'), unique('ses'), await acquire(underTest(), nextPartition())];
+      const { turns } = underTest().store;
+      const stateOf = (seq: number) => ({ seq, appliedPolicyIds: [`policy-${seq}`], paths: { return: ['ask', null] }, preambles: [] });
+      for (const seq of [1, 2]) {
+        const plan = planOf(claim);
+        write(plan, claim, { sessionId, agentStates: [{ partition: claim.partition, sessionId, offset: 4, state: stateOf(seq) }] });
+        await commit(underTest(), plan);
+      }
+
+      expect(await turns.agentStates([sessionId, other])).toEqual(new Map([[sessionId, stateOf(2)]]));
+    });
+
+    it('are deleted with their session, and no other', async () => {
+      const [ids, claim] = [[unique('ses'), unique('ses')], await acquire(underTest(), nextPartition())];
+      const { turns } = underTest().store;
+      const state = { seq: 1, appliedPolicyIds: [], paths: {}, preambles: [] };
+      for (const sessionId of ids) {
+        const plan = planOf(claim);
+        const row = { partition: claim.partition, sessionId, offset: 0 };
+        write(plan, claim, { sessionId, turnSteps: [{ ...row, turnId: `trn_${sessionId}`, seq: 0, body: {} }], agentStates: [{ ...row, state }] });
+        await commit(underTest(), plan);
+      }
+      const [deleted = '', kept = ''] = ids;
+      const plan = planOf(claim);
+      plan.sessions.set(deleted, sessionOf(deleted, claim, { isDeleted: true }));
+      write(plan, claim, { sessionId: deleted, isErased: true });
+      await commit(underTest(), plan);
+
+      expect([...(await turns.staged(ids.map((id) => `trn_${id}`))).keys()]).toEqual([`trn_${kept}`]);
+      expect([...(await turns.agentStates(ids)).keys()]).toEqual([kept]);
+    });
+  });
+}

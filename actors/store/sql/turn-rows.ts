@@ -1,0 +1,33 @@
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import type { StagedRow, TurnStore } from '../port/turn-store.ts';
+
+export function turnRows(database: Queryable): TurnStore {
+  return {
+    async staged(turnIds) {
+      const { rows } = await database.query<StagedRow & { turn_id: string }>(STAGED, [turnIds]);
+      const found = new Map<string, StagedRow[]>();
+      for (const { turn_id: turnId, seq, body } of rows) {
+        const staged = found.get(turnId) ?? [];
+        staged.push({ seq, body });
+        found.set(turnId, staged);
+      }
+      return found;
+    },
+
+    async agentStates(sessionIds) {
+      const { rows } = await database.query<{ session_id: string; state: unknown }>(AGENT_STATES, [sessionIds]);
+      return new Map(rows.map((row) => [row.session_id, row.state]));
+    },
+  };
+}
+
+const STAGED: NamedStatement = {
+  name: 'load-turn-steps',
+  text: 'select turn_id, seq, body from turn_steps where turn_id = any($1::text[]) order by turn_id, seq',
+};
+
+const AGENT_STATES: NamedStatement = {
+  name: 'load-agent-states',
+  text: `select ids.session_id, newest.state from unnest($1::text[]) as ids (session_id)
+    cross join lateral (select state from agent_states where agent_states.session_id = ids.session_id order by seq desc limit 1) as newest`,
+};
