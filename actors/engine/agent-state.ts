@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** What the agent remembers of a session from turn to turn, as it is stored: it outlives releases, so fields are only added. */
-export const agentState = z.object({
+const agentState = z.object({
   /** The highest of a session's rows counts. */
   seq: z.number().int(),
   /** Policies whose action was taken in an earlier turn, in the order in which they were. */
@@ -12,6 +12,3 @@ export const agentState = z.object({
   preambles: z.array(z.string()),
 });
 export type AgentState = z.infer<typeof agentState>;
-
-/** Of a session before its first turn. */
-export const noAgentState: AgentState = { seq: 0, appliedPolicyIds: [], paths: {}, preambles: [] };
