@@ -119,8 +119,8 @@ function stagedRows(plan: CommitPlan): Pick<CommitRows, 'turnSteps' | 'agentStat
     turnSteps: plan.turnSteps.map(({ partition: p, turnId, seq, sessionId, offset: off, body }) => {
       return { p, turn_id: turnId, seq, session_id: sessionId, off, body: JSON.stringify(body) };
     }),
-    agentStates: plan.agentStates.map(({ partition: p, sessionId, offset: off, state }) => {
-      return { p, session_id: sessionId, seq: state.seq, off, state: JSON.stringify(state) };
+    agentStates: plan.agentStates.map(({ partition: p, sessionId, seq, offset: off, state }) => {
+      return { p, session_id: sessionId, seq, off, state: JSON.stringify(state) };
     }),
   };
 }

@@ -3,7 +3,6 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
-import type { AgentState } from '../../engine/agent-state.ts';
 import type { SessionState } from './session-state.ts';
 
 /** To do after the commit; can all be derived again from the rows. */
@@ -83,9 +82,11 @@ export interface TurnStepRow {
 export interface AgentStateRow {
   partition: number;
   sessionId: string;
+  /** From 1; the highest of a session counts. */
+  seq: number;
   /** Of the session's last event. */
   offset: number;
-  state: AgentState;
+  state: object;
 }
 
 export type OpenedEffect = EffectRow & { state: 'open' | 'done' | 'superseded' };

@@ -32,10 +32,10 @@ export function turnCases(underTest: UnderTest): void {
     it('of an agent state: the newest counts', async () => {
       const [sessionId, other, claim] = [unique('ses'), unique('ses'), await acquire(underTest(), nextPartition())];
       const { turns } = underTest().store;
-      const stateOf = (seq: number) => ({ seq, appliedPolicyIds: [`policy-${seq}`], paths: { return: ['ask', null] }, preambles: [] });
+      const stateOf = (seq: number) => ({ appliedPolicyIds: [`policy-${seq}`], paths: { return: ['ask', null] } });
       for (const seq of [1, 2]) {
         const plan = planOf(claim);
-        write(plan, claim, { sessionId, agentStates: [{ partition: claim.partition, sessionId, offset: 4, state: stateOf(seq) }] });
+        write(plan, claim, { sessionId, agentStates: [{ partition: claim.partition, sessionId, seq, offset: 4, state: stateOf(seq) }] });
         await commit(underTest(), plan);
       }
 
@@ -45,11 +45,11 @@ export function turnCases(underTest: UnderTest): void {
     it('are deleted with their session, and no other', async () => {
       const [ids, claim] = [[unique('ses'), unique('ses')], await acquire(underTest(), nextPartition())];
       const { turns } = underTest().store;
-      const state = { seq: 1, appliedPolicyIds: [], paths: {}, preambles: [] };
+      const state = { appliedPolicyIds: [] };
       for (const sessionId of ids) {
         const plan = planOf(claim);
         const row = { partition: claim.partition, sessionId, offset: 0 };
-        write(plan, claim, { sessionId, turnSteps: [{ ...row, turnId: `trn_${sessionId}`, seq: 0, body: {} }], agentStates: [{ ...row, state }] });
+        write(plan, claim, { sessionId, turnSteps: [{ ...row, turnId: `trn_${sessionId}`, seq: 0, body: {} }], agentStates: [{ ...row, seq: 1, state }] });
         await commit(underTest(), plan);
       }
       const [deleted = '', kept = ''] = ids;

@@ -22,7 +22,7 @@ export const stagedSets: readonly RowSet[] = [
     {
       p: ['int', (row) => row.partition],
       session_id: ['text', (row) => row.sessionId],
-      seq: ['int', (row) => row.state.seq],
+      seq: ['int', (row) => row.seq],
       off: ['bigint', (row) => row.offset],
       state: ['text', (row) => JSON.stringify(row.state)],
     },
