@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { Bus } from '../bus/bus.ts';
 import { openMemoryBus } from '../bus/memory/memory-bus.ts';
 import { actorFields } from '../bus/messages/actor-fields.ts';
@@ -15,10 +16,13 @@ import { hashOfSecret } from '../shared/keys/caller-key.ts';
 import { modelKeys } from '../shared/keys/file-keys.ts';
 import type { Database } from '../shared/storage/database.ts';
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
+import { dataIn } from '../shared/surfaces/parts/text-in.ts';
 import { eventually } from './helpers/eventually.ts';
 import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
 
 const SESSION = 'ses_1';
+const CALL_ENDED = 'a router call has ended';
+const doneEvent = z.object({ type: z.literal('done'), usage: z.object({ cost: z.number().optional() }) });
 const variables = { AGENT: 'sk-of-the-agent', OFF: 'sk-off', POOR: 'sk-poor', OTHER: 'sk-other' };
 const prices = { prompt: '1', completion: '1' };
 const config = {
@@ -112,7 +116,16 @@ async function callAt({ bus }: Place, request: Partial<RouterCall['request']>, s
   await partition.stop();
   const { toolCalls = [], ...command } = JSON.parse(commands[0] ?? '');
   const kinds = frames.map((frame) => readFrame(call.callId, frame)?.kind);
-  return { command, toolCalls: toolCalls.map(({ name, arguments: text }: { name: string; arguments: string }) => [name, text]), last: kinds.at(-1) };
+  return {
+    command,
+    toolCalls: toolCalls.map(({ name, arguments: text }: { name: string; arguments: string }) => [name, text]),
+    last: kinds.at(-1),
+    done: doneOf(frames),
+  };
+}
+
+function doneOf(frames: readonly Uint8Array[]) {
+  return frames.flatMap((frame) => dataIn(frame)).flatMap((event) => doneEvent.safeParse(event).data ?? [])[0];
 }
 
 type Case = [what: string, content: string, request: Partial<RouterCall['request']>, type: string];
@@ -177,6 +190,20 @@ describe("an agent's model call", () => {
     const { rows } = await platform.database.query<{ key_id: string }>('select distinct key_id from usage_ledger');
     expect(rows).toEqual([{ key_id: 'agent' }]);
     for (const database of databases.slice(1)) expect((await database.query('select 1 from usage_ledger')).rowCount).toBe(0);
+  });
+
+  it('costs what the platform bills, in the log line and in the last frame', async () => {
+    const costs = [];
+    for (const place of [here, there]) {
+      place.lines.length = 0;
+      const { done } = await callAt(place, {});
+      await eventually(() => place.lines.some(({ message }) => message === CALL_ENDED), { timeoutMs: 30_000 });
+      costs.push([place.lines.find(({ message }) => message === CALL_ENDED)?.fields.cost_usd, done?.usage?.cost]);
+    }
+
+    expect(costs[1]).toEqual(costs[0]);
+    expect(costs[0]).toEqual([expect.any(Number), costs[0]?.[0]]);
+    expect(costs[0]?.[0]).toBeGreaterThan(0);
   });
 
   it('keeps within the most tokens of the deployment', async () => {

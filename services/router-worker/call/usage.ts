@@ -56,9 +56,9 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
     usage.server_tool_use = { web_search_requests: searches };
     usage.server_tool_use_details = { web_search_requests: searches };
   }
-  const total = cost === null ? null : cost.total + (isCharged ? added.costNano : 0);
-  if (cost !== null && total !== null) {
-    usage.cost = usdOfNano(total);
+  const total = used.billedNano ?? (cost === null ? null : cost.total + (isCharged ? added.costNano : 0));
+  if (total !== null) usage.cost = usdOfNano(total);
+  if (cost !== null) {
     usage.cost_details = {
       upstream_inference_cost: null,
       upstream_inference_prompt_cost: usdOfNano(cost.prompt),

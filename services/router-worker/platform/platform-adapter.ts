@@ -1,6 +1,8 @@
+import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import type { ProviderPart, ProviderUsage } from '#shared/contracts/router/provider-part.ts';
+import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
@@ -15,6 +17,9 @@ import type { OpenedAdapter } from '../providers/provider.ts';
 export type OnServed = (served: { model: string | null; provider: string | null }) => void;
 
 export const PLATFORM_SLUG = 'platform';
+
+/** In US dollars. */
+const billedUsage = z.object({ usage: z.object({ cost: z.number().min(0) }) });
 
 interface PlatformAdapterOptions extends PlatformRouter {
   name: string;
@@ -52,7 +57,7 @@ export function platformAdapter({ baseUrl, apiKey, name, onServedOf, ...options 
   };
 }
 
-/** Also reads which model and provider have answered: each chunk of a router says it. */
+/** Also reads which model and provider have answered, which each chunk of a router says, and what its answer costs, which the one with the usage says. */
 class NamedAnswer extends PartReader {
   #onServed: OnServed | null;
 
@@ -63,7 +68,9 @@ class NamedAnswer extends PartReader {
 
   override readEvents(events: readonly SseEvent[]): ProviderPart[] {
     if (this.#onServed !== null) for (const { data } of events) this.#name(data);
-    return super.readEvents(events);
+    const parts = super.readEvents(events);
+    for (const part of parts) if (part.type === 'usage') addCost(part.usage, events);
+    return parts;
   }
 
   #name(data: string): void {
@@ -75,14 +82,26 @@ class NamedAnswer extends PartReader {
 }
 
 function servedIn(data: string): Parameters<OnServed>[0] | null {
-  let chunk: unknown;
+  const chunk = objectIn(data);
+  if (chunk === null || !('choices' in chunk)) return null;
+  return { model: textIn(chunk, 'model'), provider: textIn(chunk, 'provider') };
+}
+
+/** The last one counts, as with the usage itself. */
+function addCost(usage: ProviderUsage, events: readonly SseEvent[]): void {
+  for (const { data } of events) {
+    const billed = data.includes('"cost"') ? billedUsage.safeParse(objectIn(data)).data : undefined;
+    if (billed !== undefined) usage.billedNano = nanoOfUsd(billed.usage.cost);
+  }
+}
+
+function objectIn(data: string): object | null {
   try {
-    chunk = JSON.parse(data);
+    const value: unknown = JSON.parse(data);
+    return typeof value === 'object' ? value : null;
   } catch {
     return null;
   }
-  if (typeof chunk !== 'object' || chunk === null || !('choices' in chunk)) return null;
-  return { model: textIn(chunk, 'model'), provider: textIn(chunk, 'provider') };
 }
 
 function textIn(chunk: object, name: string): string | null {

@@ -22,7 +22,7 @@ interface PlatformCallsDeps {
 
 /**
  * Model calls of an agent whose platform is another deployment: sent whole to its router, as one attempt. That router reserves and bills them, under the agent's
- * key there: no record of use is written here.
+ * key there: no record of use is written here, and what a call costs is what that router says.
  */
 export class PlatformCalls {
   readonly #keyHash: string;
@@ -58,7 +58,7 @@ export class PlatformCalls {
       served.provider = provider ?? served.provider;
     });
     const plan = { candidates: [candidate], partTransforms: [] };
-    return runCall(plan, namedAtContent(observer), signal, { ...deps, adapters: new Map([[PLATFORM_SLUG, this.#adapter]]) });
+    return runCall(plan, observer, signal, { ...deps, adapters: new Map([[PLATFORM_SLUG, this.#adapter]]) });
   }
 
   close(): Promise<void> {
@@ -91,24 +91,4 @@ function candidateOf(request: ChatRequest, served: { model: string; provider: st
     },
   };
   return { id: `${upstreamModel}@${PLATFORM_SLUG}`, model, endpoint, provider, request, vectors: null };
-}
-
-/** The head of an answer names model and provider, which are known with its first content. */
-function namedAtContent(observer: CallObserver): CallObserver {
-  let begun: Parameters<CallObserver['begin']> | null = null;
-  return {
-    ...observer,
-    begin(...attempt) {
-      begun = attempt;
-      observer.begin(...attempt);
-    },
-    parts(parts) {
-      if (begun !== null) {
-        const [candidate, , answer] = begun;
-        begun = null;
-        observer.chosen?.(candidate, answer);
-      }
-      observer.parts(parts);
-    },
-  };
 }

@@ -78,4 +78,6 @@ export interface ProviderUsage {
   rejectedPredictionTokens?: number;
   /** Searches of the web that the upstream has made by itself. */
   webSearches?: number;
+  /** In billionths of a US dollar: what an upstream that bills its caller itself charges. Absent: prices of the endpoint decide. */
+  billedNano?: number;
 }
