@@ -38,6 +38,7 @@ export const failPoints = {
   'run.stored': 'an accepted run is stored, of a webhook with its delivery and the other runs, and its start command is not published',
   'run.started': 'the start command of an accepted run is in the log, and the request is not answered',
   'delivery.counted': 'an attempt of a callback is counted, and nothing has been sent',
+  'document.kept': 'a start has stored a document of another platform, and not yet those that it names',
   'delivery.posted': 'the receiver has responded, and the outcome is not reported',
 } as const satisfies Record<string, string>;
 

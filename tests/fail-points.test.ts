@@ -27,6 +27,7 @@ const WATCHED_FILES = [
   'services/router-worker/ledger/write-usage.ts',
   'services/router-worker/published-frames.ts',
   'services/router-worker/usage-recorder.ts',
+  'shared/config/platform-source.ts',
 ];
 const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];
 

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openOutbound } from '../http/outbound.ts';
 import type { Database } from '../storage/database.ts';
@@ -16,6 +17,7 @@ import { platformSource } from './platform-source.ts';
 
 const KEYS = { PK: 'pk-test', SK: 'sk-secret', AGENT: 'agent', ROUTER: 'router' };
 const basic = `Basic ${Buffer.from('pk-test:sk-secret').toString('base64')}`;
+const PAIR = { publicKey: 'pk-test', secretKey: 'sk-secret' };
 const prompt = { id: 'greet', version: 1, text: 'You help.' };
 const goal = { id: 'goal', version: 3, text: 'Sum it up.' };
 const triage = { id: 'triage', version: 1, kind: 'autonomous', instructions: { id: 'goal', version: 3 }, callback_url_allowlist: ['a.example'] };
@@ -75,11 +77,11 @@ afterEach(() => {
   server.close();
 });
 
+const deployed = () => database;
 const outline = () => outlineOf(manifestOf(baseUrl));
 
 function fetched({ limitMs = 20_000, keptWaitMs = 20_000, kept = true } = {}) {
-  const keys = { publicKey: 'pk-test', secretKey: 'sk-secret' };
-  return platformSource({ baseUrl, ...keys, database: kept ? async () => database : null, outbound: openOutbound({}), limitMs, keptWaitMs }).read(outline());
+  return platformSource({ baseUrl, ...PAIR, database: kept ? async () => database : null, outbound: openOutbound({}), limitMs, keptWaitMs }).read(outline());
 }
 
 const idsIn = ({ documents }: Awaited<ReturnType<typeof fetched>>) =>
@@ -140,6 +142,41 @@ describe('documents of another platform', () => {
   ])('end the start in time when the platform %s and they are not kept', async (_, how, message) => {
     respond = how;
     await expect(fetched({ limitMs: 300 })).rejects.toThrow(message);
+  });
+
+  it('DESIGN 10: are asked for while the database opens, and kept when it is open', async () => {
+    let open: (opened: Database) => void = () => {};
+    const opening = new Promise<Database>((resolve) => {
+      open = resolve;
+    });
+    const first = platformSource({ ...PAIR, baseUrl, database: () => opening, outbound: openOutbound({}), limitMs: 20_000 }).read(outline());
+    await expect.poll(() => asked.length, { timeout: 30_000 }).toBeGreaterThan(0);
+    open(database);
+
+    expect(idsIn(await first)).toEqual(['greet', 'goal', 'triage']);
+    expect((await database.query('select 1 from platform_documents')).rowCount).toBe(3);
+  });
+
+  it('that are kept are used as soon as a slow database is open, where the platform is silent', async () => {
+    const whole = await fetched();
+    respond = () => {};
+    const slow = async () => {
+      await pause(1_800);
+      return deployed();
+    };
+    const read = await platformSource({ ...PAIR, baseUrl, database: slow, outbound: openOutbound({}), limitMs: 60_000, keptWaitMs: 100 }).read(outline());
+
+    expect(read.documents).toEqual(whole.documents);
+    expect(read.warnings).toHaveLength(1);
+  });
+
+  it('end the start with the error of a database that does not open', async () => {
+    respond = () => {};
+    const database = () => Promise.reject(new Error('the database does not open'));
+
+    await expect(platformSource({ ...PAIR, baseUrl, database, outbound: openOutbound({}), limitMs: 60_000 }).read(outline())).rejects.toThrow(
+      'the database does not open',
+    );
   });
 
   it.each<[number, RegExp]>([

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, expect, it } from 'vitest';
 import type { ClusterProcess, Role } from '../../scripts/servers/start-cluster.mjs';
 import { type FailPoint, failPoints } from '../../shared/fail-points.ts';
+import { documentPoints } from '../helpers/document-points.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
@@ -130,7 +131,9 @@ beforeAll(async () => {
 
 it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: ALL_ROUNDS_MS }, async () => {
   const startedAtMs = performance.now();
-  expect(new Set([...armedIn(rounds).map(({ point }) => point), ...billedPoints, ...webhookPoints])).toEqual(new Set(Object.keys(failPoints)));
+  expect(new Set([...armedIn(rounds).map(({ point }) => point), ...billedPoints, ...webhookPoints, ...documentPoints])).toEqual(
+    new Set(Object.keys(failPoints)),
+  );
   const all = armedIn(roundsOfToday);
   await (await arm(FIRST)).died;
   await environment.cluster.add('effect-worker');
