@@ -37,6 +37,10 @@ describe('cleanJson', () => {
     expect(cleanJson({ 'b\u202e': 'x\u0007', a: [1, null, 'e\u0301'] })).toBe('{"b":"x","a":[1,null,"é"]}');
   });
 
+  it('leaves no control character and no lone surrogate in a key, in any spelling, and nothing else out', () => {
+    expect(cleanJson({ 'a\u0000\b\f\r\u001b\ud800b': 1, 'c\\u0000\\b"\n\t': 2 })).toBe('{"ab":1,"c\\\\u0000\\\\b\\"\\n\\t":2}');
+  });
+
   it('stays JSON whatever the value holds', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {

@@ -9,8 +9,13 @@ export function cleanText(text: string): string {
   return text.replace(HIDDEN, '').replace(STRAY_JOINER, '').normalize('NFC');
 }
 
-/** A value as JSON for a model: key order kept, strings cleaned. */
+/** In JSON. `JSON.stringify` writes `u` for control characters and lone surrogates alone. */
+const ESCAPE = /\\(u[0-9a-f]{4}|.)/g;
+const HIDDEN_ESCAPE = /^[ubfr]/;
+
+/** A value as JSON for a model: key order kept, keys and strings cleaned. Keys that are equal then stand there twice. */
 export function cleanJson(value: unknown): string {
-  // Cleans keys, in which control characters are escapes by now.
-  return cleanText(JSON.stringify(value ?? null, (_, inner: unknown) => (typeof inner === 'string' ? cleanText(inner) : inner)));
+  const json = JSON.stringify(value ?? null, (_, inner: unknown) => (typeof inner === 'string' ? cleanText(inner) : inner));
+  // Those of strings are removed already: what is left is in keys.
+  return cleanText(json.replace(ESCAPE, (whole, what: string) => (HIDDEN_ESCAPE.test(what) ? '' : whole)));
 }

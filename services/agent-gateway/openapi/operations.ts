@@ -175,7 +175,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: 'Fails a run that has not settled; 202 again when repeated',
     access: 'key',
     answers: { 202: json(runAnswer) },
-    refusals: [404, 409],
+    refusals: [...invalid, 404, 409],
   },
   'GET /runs/{run_id}/steps': {
     summary: 'The calls of a run, oldest first',
