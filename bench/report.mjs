@@ -79,13 +79,14 @@ export function trafficTableOf(measured) {
  */
 export function cpuByProcessOf(measured) {
   const per = { whole64: '1,000 requests', tokens: '1,000 tokens', turns16: '1,000 turns' };
+  const targets = ['switchyard', 'billed'].filter((target) => measured.some((one) => one.target === target));
   const lines = Object.entries(per).flatMap(([load, unit]) => {
-    const rounds = measured.filter((one) => one.target === 'switchyard' && one.load === load);
+    const rounds = measured.filter((one) => targets.includes(one.target) && one.load === load);
     const names = Object.keys(rounds[0]?.cpuByProcess ?? {});
     const figures = new Figures(rounds.map((one) => ({ ...one, figures: one.cpuByProcess })));
-    return names.map((name, index) => [index === 0 ? `s per ${unit}` : '', name, short(figures.median('switchyard', load, name))]);
+    return names.map((name, index) => [index === 0 ? `s per ${unit}` : '', name, ...targets.map((target) => short(figures.median(target, load, name)))]);
   });
-  return lines.length === 0 ? '' : alignedTable(['CPU', 'process', 'median'], lines);
+  return lines.length === 0 ? '' : alignedTable(['CPU', 'process', ...targets], lines);
 }
 
 /** Failures. @param {readonly Measured[]} measured @returns {string} empty without failures */

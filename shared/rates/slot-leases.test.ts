@@ -7,32 +7,39 @@ import { SlotLeases } from './slot-leases.ts';
 /** Shorter than a lease, after which any slot is free. */
 const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 10_000, interval: 5 });
 
-/** Counts what is acquired; `gate` delays the answers. */
-function watchedCache(): { cache: Cache; acquired: string[]; gate: { open: Promise<void> } } {
+/** Counts what is extended; `gate` delays the answers of acquisitions. */
+function watchedCache(): { cache: Cache; extended: string[][]; gate: { open: Promise<void> } } {
   const real = memoryCache({ clock: systemClock });
-  const acquired: string[] = [];
+  const extended: string[][] = [];
   const gate = { open: Promise.resolve() };
   const cache = new Proxy(real, {
     get(target, name: keyof Cache) {
+      if (name === 'extendSlots')
+        return async (...args: Parameters<Cache['extendSlots']>) => {
+          extended.push([...args[1]]);
+          await target.extendSlots(...args);
+        };
       if (name !== 'acquireSlot') return target[name].bind(target);
       return async (...args: Parameters<Cache['acquireSlot']>) => {
-        acquired.push(args[1]);
         await gate.open;
         return target.acquireSlot(...args);
       };
     },
   });
-  return { cache, acquired, gate };
+  return { cache, extended, gate };
 }
 
-it('extends the slots of calls that live, and of no others', async () => {
-  const { cache, acquired } = watchedCache();
+it('extends the slots of calls that live, and of no others, with one command per key', async () => {
+  const { cache, extended } = watchedCache();
   const slots = new SlotLeases(cache, 5);
   expect([await slots.acquire('k', 'one', 2), await slots.acquire('k', 'two', 2), await slots.acquire('k', 'three', 2)]).toEqual([true, true, false]);
+  expect(await slots.acquire('other', 'five', 1)).toBe(true);
   slots.release('k', 'two');
-  const before = acquired.length;
-  await eventually(() => acquired.length).toBeGreaterThan(before + 3);
-  expect(new Set(acquired.slice(before))).toEqual(new Set(['one']));
+  await slots.acquire('k', 'six', 2);
+  const before = extended.length;
+  await eventually(() => extended.length).toBeGreaterThan(before + 3);
+  expect(new Set(extended.slice(before).map((calls) => calls.join(' ')))).toEqual(new Set(['one six', 'five']));
+  slots.release('k', 'six');
   expect(await slots.acquire('k', 'four', 2)).toBe(true);
   slots.stop();
 });

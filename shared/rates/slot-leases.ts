@@ -58,7 +58,13 @@ export class SlotLeases {
   }
 
   #extend(): void {
-    for (const [callId, { keyId, limit }] of this.#held) this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS).catch(() => {});
+    const ofKeys = new Map<string, { limit: number; callIds: string[] }>();
+    for (const [callId, { keyId, limit }] of this.#held) {
+      const calls = ofKeys.get(keyId);
+      if (calls === undefined) ofKeys.set(keyId, { limit, callIds: [callId] });
+      else calls.callIds.push(callId);
+    }
+    for (const [keyId, { limit, callIds }] of ofKeys) this.#cache.extendSlots(slotsOf(keyId), callIds, limit, LEASE_MS).catch(() => {});
   }
 }
 

@@ -23,6 +23,8 @@ export interface Cache {
    * crashed.
    */
   acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean>;
+  /** As `acquireSlot` for each owner, in this order, in one command. An owner that gets no slot is not reported. */
+  extendSlots(key: string, owners: readonly string[], limit: number, ttlMs: number): Promise<void>;
   /** A no-op without a slot. */
   releaseSlot(key: string, owner: string): Promise<void>;
   close(): Promise<void>;

@@ -14,7 +14,7 @@ import { type ReadRecord, writeUsage } from './write-usage.ts';
 /** Records per transaction. */
 const MAX_BATCH = 500;
 /** From the beginning of a batch to that of the next: under load a transaction has many records, and a lone record waits for nothing. */
-const BATCH_INTERVAL_MS = 50;
+const BATCH_INTERVAL_MS = 200;
 const LAPSE_EVERY_MS = 10_000;
 /** SQLSTATEs of data exceptions and constraints: a value that the tables can't hold. */
 const UNUSABLE_VALUE = /^(22|23)/;

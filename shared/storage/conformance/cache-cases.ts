@@ -63,7 +63,7 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
       cache().delete('a'),
       cache().increment('a', 1, LONG_MS),
     ];
-    attempts.push(cache().acquireSlot('a', 'me', 1, LONG_MS), cache().releaseSlot('a', 'me'));
+    attempts.push(cache().acquireSlot('a', 'me', 1, LONG_MS), cache().extendSlots('a', ['me'], 1, LONG_MS), cache().releaseSlot('a', 'me'));
     for (const attempt of await Promise.allSettled(attempts)) expect(attempt).toMatchObject({ reason: { code: 'storage.closed' } });
   });
 
@@ -218,6 +218,22 @@ export function slotCases(name: string, cache: () => Cache, advance: (ms: number
 
     expect(await cache().acquireSlot('calls', 'next', 2, LONG_MS)).toBe(true);
     expect(await cache().acquireSlot('calls', 'one too many', 2, LONG_MS)).toBe(false);
+  });
+
+  it(`${name}: extends the slots of many owners at once, and gives free ones to owners without one`, async () => {
+    const owners = Array.from({ length: 1_200 }, (_, index) => `owner ${index} \ud800`);
+    await cache().acquireSlot('calls', 'short', 1_202, 300);
+    await cache().extendSlots('calls', ['short', ...owners], 1_202, LONG_MS);
+    expect(await cache().acquireSlot('calls', 'last', 1_202, LONG_MS)).toBe(true);
+    await cache().extendSlots('calls', ['one too many'], 1_202, LONG_MS);
+    await cache().extendSlots('calls', [], 1_202, LONG_MS);
+
+    await advance(400);
+
+    expect(await cache().acquireSlot('calls', 'next', 1_202, LONG_MS)).toBe(false);
+    for (const owner of ['short', owners[0] ?? '', owners.at(-1) ?? '']) await cache().releaseSlot('calls', owner);
+    for (const owner of ['a', 'b', 'c']) expect(await cache().acquireSlot('calls', owner, 1_202, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'd', 1_202, LONG_MS)).toBe(false);
   });
 
   it(`${name}: frees a released slot, and nothing for an owner without one`, async () => {

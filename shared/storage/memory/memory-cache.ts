@@ -94,6 +94,10 @@ class MemoryCache implements Cache {
     return true;
   }
 
+  async extendSlots(key: string, owners: readonly string[], limit: number, ttlMs: number): Promise<void> {
+    for (const owner of owners) await this.acquireSlot(key, owner, limit, ttlMs);
+  }
+
   async releaseSlot(key: string, owner: string): Promise<void> {
     const untilMs = this.#slots(key, this.#enter(key));
     untilMs?.delete(owner);

@@ -6,10 +6,13 @@ import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../c
 import { corkForTick } from './cork-for-tick.ts';
 import { Increments } from './increments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
-import { acquireSlot, addToCounters, type Script } from './scripts.ts';
+import { acquireSlots, addToCounters, type Script } from './scripts.ts';
 
 /** More means that Redis does not keep up. */
 const MAX_IN_FLIGHT = 10_000;
+
+/** Owners in one command: Redis does nothing else meanwhile. */
+const MAX_OWNERS = 500;
 
 /** Redis takes integers; larger ones lose precision in a double. */
 const MAX_LIFETIME_MS = 1e15;
@@ -74,10 +77,18 @@ class RedisCache implements Cache {
   async acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean> {
     const taken = await this.#send(
       key,
-      (at, lifetimeMs) => this.#run<number>(acquireSlot, [at], [toRedis(owner), limit, lifetimeMs]),
+      (at, lifetimeMs) => this.#run<number>(acquireSlots, [at], [limit, lifetimeMs, toRedis(owner)]),
       () => wholeLifetimeMs(ttlMs),
     );
     return taken === 1;
+  }
+
+  async extendSlots(key: string, owners: readonly string[], limit: number, ttlMs: number): Promise<void> {
+    const check = () => wholeLifetimeMs(ttlMs);
+    for (let from = 0; from < owners.length; from += MAX_OWNERS) {
+      const some = owners.slice(from, from + MAX_OWNERS).map(toRedis);
+      await this.#send(key, (at, lifetimeMs) => this.#run<number>(acquireSlots, [at], [limit, lifetimeMs, ...some]), check);
+    }
   }
 
   async releaseSlot(key: string, owner: string): Promise<void> {

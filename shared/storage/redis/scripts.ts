@@ -25,17 +25,22 @@ end
 return sums`);
 
 /**
- * Slots are a sorted set of owners, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: owner, limit,
- * milliseconds. Returns 1 with a slot.
+ * Slots are a sorted set of owners, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: limit,
+ * milliseconds, owners. Returns how many of the owners have a slot.
  */
-export const acquireSlot = script(`
+export const acquireSlots = script(`
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
-if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
-redis.call('ZADD', KEYS[1], nowMs + ARGV[3], ARGV[1])
-redis.call('PEXPIREAT', KEYS[1], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
-return 1`);
+local taken = 0
+for index = 3, #ARGV do
+  if redis.call('ZSCORE', KEYS[1], ARGV[index]) or redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[1]) then
+    redis.call('ZADD', KEYS[1], nowMs + ARGV[2], ARGV[index])
+    taken = taken + 1
+  end
+end
+if taken > 0 then redis.call('PEXPIREAT', KEYS[1], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]) end
+return taken`);
 
 function script(text: string): Script {
   return { text, sha1: createHash('sha1').update(text).digest('hex') };
