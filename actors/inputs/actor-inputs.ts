@@ -1,8 +1,10 @@
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { BundleBody } from '#shared/config/bundle-body.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
+import type { LogCut } from '../store/port/session-store.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
 
 /** Where a deployment's events are posted. */
@@ -20,6 +22,8 @@ export interface ActorInputs extends TransitionInputs {
   eventWebhooks?: { deployment: EventWebhookAddress | null; maxAttempts: number };
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): string | null;
+  /** Only for a command that changes stored events, which has a batch of its own: what it names, null for nothing. */
+  stored?: { event: ConversationEvent | null; cut: LogCut | null };
   /** A run that the batch refers to, also by its session; null without a row. */
   runOf(runId: string): RunFacts | null;
   /** Of runs that the batch starts or expires: settled before it. */

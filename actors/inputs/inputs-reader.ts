@@ -3,11 +3,13 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
 import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
+import type { SessionStore } from '../store/port/session-store.ts';
 import type { ActorInputs } from './actor-inputs.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 
 interface ReaderDeps {
   runFacts: RunFactsReader;
+  sessions: Pick<SessionStore, 'event' | 'cut'>;
   settings: Pick<ActorInputs, 'coalesceMs' | 'turnTimeoutMs' | 'eventWebhooks'>;
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
@@ -27,8 +29,18 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
       greetings.set(command.bundleHash, await greetingOf(command.bundleHash, deps));
     }
     const facts = await readRunFacts(deps.runFacts, commands, states);
-    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts };
+    const stored = await storedFor(commands, deps.sessions);
+    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts, ...(stored && { stored }) };
   };
+}
+
+/** Null: no command changes stored events. One that does is alone in its batch. */
+async function storedFor(commands: readonly SessionCommand[], sessions: ReaderDeps['sessions']): Promise<ActorInputs['stored'] | null> {
+  for (const command of commands) {
+    if (command.type === 'event.patch') return { event: await sessions.event(command.sessionId, command.eventId), cut: null };
+    if (command.type === 'events.delete') return { event: null, cut: await sessions.cut(command.sessionId, command.minOffset) };
+  }
+  return null;
 }
 
 /** An unreadable bundle costs the session its greeting only. */

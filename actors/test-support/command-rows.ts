@@ -4,6 +4,7 @@ import type { CommandRows } from '../runtime/apply/commit-rows.ts';
 export function commandRows(given: Partial<CommandRows>): CommandRows {
   const lists = { customers: [], events: [], steps: [], effects: [], closedEffects: [], timers: [], runs: [], runCalls: [], deliveries: [], deliveryEnds: [] };
   const ofTurns = { turnSteps: [], agentStates: [] };
+  const logChanges = { changedEvents: [], deletedEvents: [] };
   return {
     partition: 1,
     sessionId: 'ses_1',
@@ -12,6 +13,7 @@ export function commandRows(given: Partial<CommandRows>): CommandRows {
     labelled: null,
     ...lists,
     ...ofTurns,
+    ...logChanges,
     deadLetters: [],
     aborts: [],
     milestones: [],

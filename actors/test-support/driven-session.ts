@@ -58,9 +58,20 @@ export function clientEvent(content: CommandOf<'client-event.post'>['content']):
   return { ...header, v: 3, type: 'client-event.post', commandId, traceId, source: 'customer_ui', content, metadata: { tab: 1 } };
 }
 
+/** A deletion of events. */
+export function deleteEvents(minOffset: number, force = false): CommandOf<'events.delete'> {
+  return { ...header, v: 3, type: 'events.delete', commandId: post('').commandId, minOffset, force };
+}
+
+/** A patch of an event's metadata. */
+export function patchEvent(eventId: string, setMetadata: Record<string, unknown>, unsetMetadata: string[] = []): CommandOf<'event.patch'> {
+  return { ...header, v: 3, type: 'event.patch', commandId: post('').commandId, eventId, setMetadata, unsetMetadata };
+}
+
 /** One session with the rows that a store would have, driven command by command. */
 export class DrivenSession {
   state: SessionState | null = null;
+  /** Without deleted events. */
   readonly log: ConversationEvent[] = [];
   readonly aborted: string[] = [];
   readonly timers = new Map<string, string>();
@@ -112,9 +123,18 @@ export class DrivenSession {
 
   apply(command: SessionCommand): CommandReply | null {
     const plan = new CommitPlan();
-    const reply = applyTo(plan, this.state, command, this.transitionInputs());
+    const reply = applyTo(plan, this.state, command, { ...this.transitionInputs(), stored: this.#storedFor(command) });
     this.#store(plan);
     return reply;
+  }
+
+  /** As the store reads it. */
+  #storedFor(command: SessionCommand): NonNullable<ActorInputs['stored']> {
+    const event = command.type === 'event.patch' ? (this.log.find(({ id }) => id === command.eventId) ?? null) : null;
+    const first = command.type === 'events.delete' ? this.log.find(({ offset }) => offset >= command.minOffset) : undefined;
+    if (first === undefined) return { event, cut: null };
+    const isFirstOfTrace = this.log.find((one) => one.trace_id === first.trace_id) === first;
+    return { event, cut: { offset: first.offset, isFirstOfTrace } };
   }
 
   /** Replaces the states of its actors. */
@@ -173,6 +193,14 @@ export class DrivenSession {
 
   #store(plan: CommitPlan): void {
     for (const { event } of plan.events) this.log.push(event);
+    for (const { offset, text } of plan.changedEvents) {
+      const index = this.log.findIndex((event) => event.offset === offset);
+      this.log.splice(index, 1, JSON.parse(text) as ConversationEvent);
+    }
+    for (const { fromOffset, toOffset } of plan.deletedEvents) {
+      const kept = this.log.filter(({ offset }) => offset < fromOffset || offset >= toOffset);
+      this.log.splice(0, this.log.length, ...kept);
+    }
     this.state = plan.sessions.get('ses_1') ?? this.state;
     // As restored from the store's JSON.
     if (this.state !== null) this.state = JSON.parse(JSON.stringify(this.state)) as SessionState;

@@ -88,6 +88,25 @@ const postToolEvent = z.object({
   bundleHash: z.string(),
 });
 
+/** Changes the metadata of an event; removals apply last. Of version 3. */
+const patchEvent = z.object({
+  ...header,
+  type: z.literal('event.patch'),
+  eventId: z.string(),
+  setMetadata: metadata,
+  unsetMetadata: z.array(z.string()),
+});
+
+/** Deletes the events from an offset up to the end that the log has when the command is applied; of version 3. */
+const deleteEvents = z.object({
+  ...header,
+  type: z.literal('events.delete'),
+  /** The first event at or above it must be the first of its trace. */
+  minOffset: z.number(),
+  /** Cancels a turn in progress; false: refused during one. */
+  force: z.boolean(),
+});
+
 /** Changes the record. Absent fields stay; removals from metadata and labels apply after additions. */
 const patchSession = z.object({
   ...header,
@@ -244,6 +263,8 @@ const anyCommand = z.discriminatedUnion('type', [
   postMessage,
   postToolEvent,
   postClientEvent,
+  patchEvent,
+  deleteEvents,
   startRun,
   cancelRun,
   callCompleted,
@@ -274,6 +295,8 @@ const results = [
 ] as const satisfies SessionCommand['type'][];
 export type ResultType = (typeof results)[number];
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set(results);
+/** Those that change stored events, so each has a commit of its own: it reads the log as all commands before it have left it. */
+export const logChangeTypes: ReadonlySet<SessionCommand['type']> = new Set(['event.patch', 'events.delete']);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
 /** The id of the message that a turn's call may bring: `trn_<ulid>-1` gives `evt_<ulid>-1`. Token readers name it before it is written. */
@@ -294,7 +317,7 @@ export interface ReplyMessage {
 
 /**
  * On `evt.<session>`: the log grew by offsets first … last. `events` are JSON texts, null when too large for a notice. `isDeleted`: no events, and none to
- * come.
+ * come. `isChanged`: stored events were changed or deleted; `last` is before `first` when none was appended.
  */
 export interface NoticeMessage {
   v: 1;
@@ -302,4 +325,5 @@ export interface NoticeMessage {
   last: number;
   events: string[] | null;
   isDeleted?: boolean;
+  isChanged?: boolean;
 }

@@ -6,6 +6,7 @@ import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
 import { useEmbeddedClusters } from './test-support/embedded-clusters.ts';
 import { hostCases } from './test-support/host-cases.ts';
+import { logChangeCases } from './test-support/log-change-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCancelCases } from './test-support/run-cancel-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
@@ -22,6 +23,7 @@ const open = useEmbeddedClusters({
 commandCases(open);
 hostCases(open);
 patchCases(open);
+logChangeCases(open);
 runCases(open);
 runCancelCases(open);
 runSessionCases(open);

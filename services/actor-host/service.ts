@@ -121,6 +121,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     kinds: actorKinds,
     readInputs: inputsReader({
       runFacts: new RunFactsReader({ store, bundleOf, log }),
+      sessions: store.sessions,
       settings: config,
       greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
       log,

@@ -7,6 +7,8 @@ export interface CommitRows {
   partitions: { p: number; epoch: number; commitNo: number; owner: string; cursor: number; cursorFingerprint: string | null }[];
   sessions: Row[];
   events: Row[];
+  changedEvents: Row[];
+  deletedEvents: Row[];
   seen: Row[];
   effects: Row[];
   closedEffects: Row[];
@@ -58,7 +60,7 @@ export function refuseNul(rows: CommitRows): void {
   }
 }
 
-type Conversations = 'sessions' | 'events' | 'seen' | 'deletedSessions' | 'customers' | 'labelledSessions' | 'labels';
+type Conversations = 'sessions' | 'events' | 'changedEvents' | 'deletedEvents' | 'seen' | 'deletedSessions' | 'customers' | 'labelledSessions' | 'labels';
 
 function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
   return {
@@ -70,7 +72,11 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
     }),
     events: plan.events.map(({ partition: p, sessionId, event, text }) => {
       const { offset: off, id, kind, source, trace_id, created_at } = event;
-      return { p, session_id: sessionId, off, id, kind, source, trace_id, body: text, created_at: new Date(created_at) };
+      return { p, session_id: sessionId, off, id, kind, source, trace_id, body: text, created_at: new Date(created_at), deleted_at: null };
+    }),
+    changedEvents: plan.changedEvents.map(({ partition: p, sessionId, offset: off, text: body }) => ({ p, session_id: sessionId, off, body })),
+    deletedEvents: plan.deletedEvents.map(({ partition: p, sessionId, fromOffset: from, toOffset: to, atMs }) => {
+      return { p, session_id: sessionId, from, to, deleted_at: at(atMs) };
     }),
     seen: [...plan.processed.values()].map(({ partition: p, sessionId, commandId, reply }) => {
       return { p, session_id: sessionId, command_id: commandId, answer: jsonOrNull(reply) };

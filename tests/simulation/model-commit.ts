@@ -71,6 +71,19 @@ const CHANGES: Record<Kind, Change> = {
       if (run['ephemeral'] === true) tables.customers.delete(run['customer_id'] as string);
     }
   },
+  changedEvents: (tables, rows) => {
+    for (const { session_id: id, off, body } of rows) {
+      const row = tables.events.get(id as string)?.get(off as number);
+      if (row?.['deleted_at'] === null) row['body'] = body;
+    }
+  },
+  deletedEvents: (tables, rows) => {
+    for (const { session_id: id, from, to, deleted_at } of rows) {
+      for (const [off, row] of tables.events.get(id as string) ?? []) {
+        if (off >= (from as number) && off < (to as number) && row['deleted_at'] === null) row['deleted_at'] = deleted_at;
+      }
+    }
+  },
   labelledSessions: (tables, rows) => {
     for (const { session_id: id, labels } of rows) {
       tables.sessionLabels = tables.sessionLabels.filter((row) => row['session_id'] !== id || (labels as string[]).includes(row['label'] as string));

@@ -57,7 +57,12 @@ function ofWorkers(tables: ModelTables, nowMs: () => number): Record<string, Exe
     effect_worker_events: ([session, from, to, kinds, limit]) => {
       const rows = [...(tables.events.get(session as string)?.values() ?? [])].filter((row) => {
         const off = row['off'] as number;
-        return off >= (from as number) && off < (to as number) && (kinds === null || (kinds as string[]).includes(row['kind'] as string));
+        return (
+          row['deleted_at'] === null &&
+          off >= (from as number) &&
+          off < (to as number) &&
+          (kinds === null || (kinds as string[]).includes(row['kind'] as string))
+        );
       });
       // Small: the limit of bytes is never reached.
       const inOrder = rows.sort((left, right) => (left['off'] as number) - (right['off'] as number)).slice(0, limit as number);

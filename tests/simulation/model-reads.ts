@@ -20,13 +20,31 @@ export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
         ...{ snapshot: jsonOf(row['snapshot']), record: jsonOf(row['record']) as StoredSession['record'], isDeleted: row['deleted_at'] !== null },
       })),
 
+    event(sessionId, eventId) {
+      const row = liveIn(tables, sessionId).find(({ id }) => id === eventId);
+      return row === undefined ? null : (jsonOf(row['body']) as ConversationEvent);
+    },
+
+    cut(sessionId, minOffset) {
+      const live = liveIn(tables, sessionId);
+      const row = live.find(({ off }) => (off as number) >= minOffset);
+      if (row === undefined) return null;
+      const isFirstOfTrace = !live.some(({ off, trace_id: trace }) => (off as number) < (row['off'] as number) && trace === row['trace_id']);
+      return { offset: row['off'] as number, isFirstOfTrace };
+    },
+
     messages: (sessionId, upToOffset, limit) =>
-      [...(tables.events.get(sessionId)?.values() ?? [])]
+      liveIn(tables, sessionId)
         .filter(({ off, kind, source }) => (off as number) <= upToOffset && (MESSAGES.has(kind) || (kind === 'tool' && source === 'system')))
-        .sort((left, right) => (left['off'] as number) - (right['off'] as number))
         .slice(-limit)
         .map((row) => jsonOf(row['body']) as ConversationEvent),
   };
+}
+
+/** Events that are not deleted, in order. */
+function liveIn(tables: ModelTables, sessionId: string): Row[] {
+  const live = [...(tables.events.get(sessionId)?.values() ?? [])].filter((row) => row['deleted_at'] === null);
+  return live.sort((left, right) => (left['off'] as number) - (right['off'] as number));
 }
 
 export function timersOf(tables: ModelTables): Executed<TimerStore> {

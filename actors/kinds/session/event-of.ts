@@ -7,6 +7,7 @@ import { scopeOf } from '../run/scope-of.ts';
 import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
 import type { TurnEventBody } from '../turn/types.ts';
+import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
 import { postedEvent } from './posted-event.ts';
 import type { SessionEvent } from './types.ts';
@@ -19,6 +20,10 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return { type: command.type, command, greeting: inputs.greetingOf(command.bundleHash) };
     case 'session.patch':
       return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
+    case 'event.patch':
+      return patchedEvent(command, storedIn(plan).event);
+    case 'events.delete':
+      return deletedEvents(command, storedIn(plan).cut, plan.lastOffset + 1);
     case 'session.delete':
       // A sweep leaves a session whose events are still being posted.
       return command.unlessBusy === true && awaitsEvents(plan) ? null : { type: command.type, unlessBusy: command.unlessBusy ?? false };
@@ -42,6 +47,12 @@ export function eventOf(plan: Plan): SessionEvent | null {
     default:
       return isAwaited(command) ? resultOf(plan, command) : null;
   }
+}
+
+/** @throws TypeError when it was not read, so that no change is lost silently */
+function storedIn({ inputs: { stored } }: Plan) {
+  if (stored === undefined) throw new TypeError('the stored events were not read');
+  return stored;
 }
 
 type Awaited = CommandOf<ResultType | 'effect.overdue'>;

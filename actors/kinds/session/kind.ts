@@ -22,6 +22,11 @@ const handlers: Handlers<SessionActions> = {
   change: (plan, { command }) => {
     if (plan.record !== null) plan.record = { ...patchRecord(plan.record, command), updated_at: plan.at };
   },
+  changeEvent: (plan, { event }) => {
+    plan.changeEvent(event);
+    plan.posted = event;
+  },
+  cut: (plan, { from, to }) => plan.deleteEvents(from, to),
   openForRun: (plan, { runId }) => {
     plan.record = recordFor(plan, runId);
     plan.openCustomer(plan.record.customer_id);

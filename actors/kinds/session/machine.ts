@@ -1,4 +1,5 @@
 import { and, assign, setup } from 'xstate';
+import { deleteEvents, deleteEventsOfTurn, keepEventsOfRun, patchEvent } from './log-actions.ts';
 import { append, begin, turnFor } from './post-actions.ts';
 import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
 import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
@@ -33,6 +34,8 @@ export const SESSION_MACHINE_VERSION = 3;
  *              ──turn.settled, of an ephemeral session that is over──▶ idle, and deleted once its events are posted
  *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
  *   any        ──run.cancel──▶ the same   the run fails; one in progress first waits for tools that can not be taken back
+ *   any that exists ──event.patch──▶ the same     a stored event changes
+ *   any that exists ──events.delete──▶ the same   refused during a run, and during a turn unless it may cancel it
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
  * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/kinds/turn).
@@ -58,6 +61,9 @@ export const sessionMachine = setup({
     isGreeted: ({ event }) => event.type === 'session.create' && event.command.allowGreeting && event.greeting !== null,
     mayInterrupt: ({ event }) => event.type === 'session.delete' && !event.unlessBusy,
     fits: ({ event }) => event.type === 'session.patch' && event.problem === null,
+    isRefusedChange: ({ event }) => (event.type === 'event.patch' || event.type === 'events.delete') && event.refusal !== null,
+    isEmptyCut: ({ event }) => event.type === 'events.delete' && event.range === null,
+    isForced: ({ event }) => event.type === 'events.delete' && event.force,
     isCrowded: ({ context }) => context.queue.length >= MAX_WAITING_RUNS,
     hasWaitingRun: ({ context }) => context.queue.length > 0,
     hasWantedTurn: ({ context }) => context.wanted !== null,
@@ -69,6 +75,8 @@ export const sessionMachine = setup({
     open: (_, _params: SessionActions['open']) => {},
     openForRun: (_, _params: SessionActions['openForRun']) => {},
     change: (_, _params: SessionActions['change']) => {},
+    changeEvent: (_, _params: SessionActions['changeEvent']) => {},
+    cut: (_, _params: SessionActions['cut']) => {},
     fact: (_, _params: SessionActions['fact']) => {},
     beginTurn: (_, _params: SessionActions['beginTurn']) => {},
     runTurn: (_, _params: SessionActions['runTurn']) => {},
@@ -99,6 +107,8 @@ export const sessionMachine = setup({
         ],
         'event.post': { actions: notThere() },
         'session.patch': { actions: notThere() },
+        'event.patch': { actions: notThere() },
+        'events.delete': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },
         'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
@@ -120,6 +130,8 @@ export const sessionMachine = setup({
       on: {
         'session.create': { actions: alreadyThere() },
         'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
+        'event.patch': patchEvent(),
+        'events.delete': deleteEvents(),
         'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
         'run.expired': { actions: failUnknownRun() },
@@ -148,6 +160,8 @@ export const sessionMachine = setup({
       on: {
         'session.create': { actions: alreadyThere() },
         'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
+        'event.patch': patchEvent(),
+        'events.delete': deleteEventsOfTurn(),
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
@@ -197,6 +211,8 @@ export const sessionMachine = setup({
       on: {
         'session.create': { actions: alreadyThere() },
         'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: refusePatch() }],
+        'event.patch': patchEvent(),
+        'events.delete': keepEventsOfRun(),
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
@@ -246,6 +262,8 @@ export const sessionMachine = setup({
       on: {
         'session.create': { actions: alreadyThere() },
         'session.patch': { actions: notThere() },
+        'event.patch': { actions: notThere() },
+        'events.delete': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'event.post': { actions: notThere() },
         'run.expired': { actions: failUnknownRun() },

@@ -1,5 +1,5 @@
 import type { CommandOf } from '#bus/messages/session.ts';
-import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
+import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import type { RunEventBody } from '../run/types.ts';
@@ -22,6 +22,19 @@ export interface PostedEvent {
   turn: Omit<TurnStart, 'turnId'> | null;
   /** Within the coalescing window it joins the turn in progress instead of cancelling it. */
   joins: boolean;
+}
+
+/** A refusal of a command that changes stored events. */
+interface Refusal {
+  code: ErrorCode;
+  message: string;
+}
+
+/** Stored events that a command deletes. */
+interface CutRange {
+  from: number;
+  /** Exclusive: the end of the log before the command. */
+  to: number;
 }
 
 export interface SessionContext {
@@ -48,6 +61,10 @@ export type SessionEvent =
   /** `unlessBusy`: only without a turn or run in progress. */
   | { type: 'session.delete'; unlessBusy: boolean }
   | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string }
+  /** `changed`: the event as it is to be stored. */
+  | { type: 'event.patch'; changed: ConversationEvent | null; refusal: Refusal | null }
+  /** `range` null: there is nothing to delete. */
+  | { type: 'events.delete'; range: CutRange | null; force: boolean; refusal: Refusal | null }
   /** `ephemeral`: the run creates the session. */
   | { type: 'run.start'; runId: string; ephemeral: boolean }
   | { type: 'turn.result'; event: TurnEventBody }
@@ -66,6 +83,9 @@ export interface SessionActions {
   open: { command: CommandOf<'session.create'> };
   /** Changes the public record, without an event. */
   change: { command: CommandOf<'session.patch'> };
+  /** Replaces a stored event. */
+  changeEvent: { event: ConversationEvent };
+  cut: CutRange;
   /** Creates the record of a run's ephemeral session. */
   openForRun: { runId: string };
   fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' | 'wanted' };

@@ -8,10 +8,12 @@ import type { ActorKind, ActorKinds, ActorMetadata, ActorName, ActorState } from
 import type { CommitPlan } from './commit-plan.ts';
 import type {
   AgentStateRow,
+  ChangedEvent,
   ClosedEffect,
   CommandRows,
   CustomerRow,
   DeadLetter,
+  DeletedEvents,
   DeliveryEnd,
   DeliveryRow,
   EndedWork,
@@ -69,6 +71,8 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   posted: ConversationEvent | null = null;
   readonly customers: CustomerRow[] = [];
   readonly events: EventRow[] = [];
+  readonly changedEvents: ChangedEvent[] = [];
+  readonly deletedEvents: DeletedEvents[] = [];
   readonly steps: StepRow[] = [];
   readonly turnSteps: TurnStepRow[] = [];
   readonly agentStates: AgentStateRow[] = [];
@@ -215,6 +219,24 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     this.#head += 1;
     this.events.push({ partition: this.partition, sessionId: this.sessionId, event, text: JSON.stringify(event) });
     return event;
+  }
+
+  /** Replaces a stored event of an earlier commit. */
+  changeEvent(event: ConversationEvent): void {
+    const { partition, sessionId } = this;
+    this.changedEvents.push({ partition, sessionId, offset: event.offset, text: JSON.stringify(event) });
+    this.#touch();
+  }
+
+  /** Deletes stored events of earlier commits. @param to exclusive */
+  deleteEvents(fromOffset: number, toOffset: number): void {
+    const { partition, sessionId, atMs } = this;
+    this.deletedEvents.push({ partition, sessionId, fromOffset, toOffset, atMs });
+    this.#touch();
+  }
+
+  #touch(): void {
+    if (this.record !== null) this.record = { ...this.record, updated_at: this.at };
   }
 
   /** A line for the log, after the commit. @param end null when nothing ends */

@@ -26,7 +26,7 @@ const WAIT = { timeout: 30_000 };
 
 type StoreOfLoop = Pick<RuntimeStore, 'commits' | 'sessions'>;
 
-const noSessions: StoreOfLoop['sessions'] = { load: async () => [], messages: async () => [] };
+const noSessions: StoreOfLoop['sessions'] = { load: async () => [], messages: async () => [], event: async () => null, cut: async () => null };
 const commitsBy = (commit: CommitStore['commit']): CommitStore => ({ commit, processed: async () => [] });
 
 /** A store that blocks its first commit until `release`, and records its calls in order. */

@@ -18,7 +18,7 @@ import type { CommitPlan } from './commit-plan.ts';
 import type { EndedWork } from './commit-rows.ts';
 import { CommitSender, type Outcome } from './commit-sender.ts';
 import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
-import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
+import { nameOf, type Parsed, type PlanInput, parseEntry, partsOf, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
 import { reportCommit } from './report-commit.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
@@ -161,7 +161,7 @@ export class CommitLoop {
       this.#flushRows = false;
       const batch = this.#dequeueBatch().map((entry) => parseEntry(entry, this.#deps.check));
       this.#noteRefused(batch);
-      this.#inFlight = this.#commit(batch);
+      this.#inFlight = this.#commitParts(batch);
       await this.#inFlight;
       failPoint('commit.announced');
     }
@@ -186,6 +186,10 @@ export class CommitLoop {
     this.#deps.log.error(fields, 'commands without a valid tag were refused: a process without HOUSE_SECRET, or of an earlier release, has sent them');
     this.#refused = 0;
     this.#refusalsLoggedAtMs = nowMs;
+  }
+
+  async #commitParts(batch: readonly Parsed[]): Promise<void> {
+    for (const part of partsOf(batch)) await this.#commit(part); // no fail point: inside
   }
 
   /** Filters repeats, isolates an unprocessable command, waits for an unavailable database. */

@@ -3,10 +3,12 @@ import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type {
   AfterCommit,
   AgentStateRow,
+  ChangedEvent,
   ClosedEffect,
   CommandRows,
   CustomerRow,
   DeadLetter,
+  DeletedEvents,
   DeliveryEnd,
   DeliveryRow,
   EventRow,
@@ -37,6 +39,8 @@ export class CommitPlan {
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, DeliveryEnd>();
   readonly deadLetters: DeadLetter[] = [];
+  readonly changedEvents: ChangedEvent[] = [];
+  readonly deletedEvents: DeletedEvents[] = [];
   readonly after: AfterCommit = { replies: [], notices: new Map(), aborts: [], milestones: [], ended: [] };
   #customers: CustomerRow[] = [];
   #events: EventRow[] = [];
@@ -93,6 +97,9 @@ export class CommitPlan {
     if (rows.labelled !== null) this.labelledSessions.set(sessionId, rows.labelled);
     for (const customer of rows.customers) this.#customers.push(customer);
     for (const row of rows.events) this.#append(row);
+    for (const row of rows.changedEvents) this.changedEvents.push(row);
+    for (const row of rows.deletedEvents) this.deletedEvents.push(row);
+    if (rows.changedEvents.length + rows.deletedEvents.length > 0) this.#noteChange(rows);
     for (const row of rows.steps) this.#steps.push(row);
     for (const row of rows.turnSteps) this.#turnSteps.push(row);
     for (const row of rows.agentStates) this.#agentStates.push(row);
@@ -134,6 +141,14 @@ export class CommitPlan {
     }
     notice.last = event.offset;
     notice.events.push(text);
+  }
+
+  /** Readers that have stored events in memory must drop them. */
+  #noteChange({ partition, sessionId, session }: CommandRows): void {
+    const notice = this.after.notices.get(sessionId);
+    const head = session?.head ?? 0;
+    if (notice === undefined) this.after.notices.set(sessionId, { partition, first: head, last: head - 1, events: [], isDeleted: false, isChanged: true });
+    else notice.isChanged = true;
   }
 
   /** An effect of this commit or an earlier one. */

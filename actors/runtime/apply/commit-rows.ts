@@ -9,7 +9,7 @@ import type { SessionState } from './session-state.ts';
 export interface AfterCommit {
   replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
   /** By session: first and last new offset, and the events as JSON. */
-  notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
+  notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean; isChanged?: boolean }>;
   /** Superseded calls, to be aborted at their workers. */
   aborts: { partition: number; callId: string }[];
   milestones: Milestone[];
@@ -56,6 +56,25 @@ export interface EventRow {
   event: ConversationEvent;
   /** As JSON. */
   text: string;
+}
+
+/** A stored event with new metadata. */
+export interface ChangedEvent {
+  partition: number;
+  sessionId: string;
+  offset: number;
+  /** As JSON. */
+  text: string;
+}
+
+/** A deletion of stored events. */
+export interface DeletedEvents {
+  partition: number;
+  sessionId: string;
+  fromOffset: number;
+  /** Exclusive. */
+  toOffset: number;
+  atMs: number;
 }
 
 /** A message of a transcript. */
@@ -178,6 +197,9 @@ export interface CommandRows {
   readonly labelled: LabelledSession | null;
   readonly customers: readonly CustomerRow[];
   readonly events: readonly EventRow[];
+  /** Of earlier commits, as `deletedEvents`. */
+  readonly changedEvents: readonly ChangedEvent[];
+  readonly deletedEvents: readonly DeletedEvents[];
   readonly steps: readonly StepRow[];
   readonly turnSteps: readonly TurnStepRow[];
   readonly agentStates: readonly AgentStateRow[];

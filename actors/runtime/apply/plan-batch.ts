@@ -1,5 +1,5 @@
 import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
-import { COMMAND_VERSION, sessionCommand } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, logChangeTypes, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -43,6 +43,19 @@ export interface PlanInput {
   transitionInputs: TransitionInputs;
   isOwned(claim: PartitionClaim): boolean;
   log: Log;
+}
+
+/** The parts of a batch that have commits of their own, in order: a command that changes stored events is alone. */
+export function partsOf(batch: readonly Parsed[]): Parsed[][] {
+  const parts: Parsed[][] = [];
+  let isAlone = true;
+  for (const parsed of batch) {
+    const changesLog = parsed.command !== null && logChangeTypes.has(parsed.command.type);
+    if (isAlone || changesLog) parts.push([parsed]);
+    else parts.at(-1)?.push(parsed);
+    isAlone = changesLog;
+  }
+  return parts.length === 0 ? [[]] : parts;
 }
 
 /** Timers and lost starts come from our own rows, so only commands of the log are checked. */

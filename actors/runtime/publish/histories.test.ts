@@ -49,6 +49,19 @@ describe('the history of a session', () => {
     expect(reads).toBe(2);
   });
 
+  it.each(['before', 'while'])('has no event that was deleted after it was read: the reading ended %s', async (when) => {
+    stored = ['a', 'b'].map((text, offset) => ({ offset, kind: 'user_message', text }) as ConversationEvent);
+    const reading = textsUpTo(1);
+    if (when === 'before') await reading;
+    const plan = new CommitPlan();
+    plan.merge(commandRows({ deletedEvents: [{ partition: 7, sessionId: 'ses_1', fromOffset: 1, toOffset: 2, atMs: 0 }] }));
+    stored = stored.slice(0, 1);
+    histories.release(plan, new Set([7]));
+    await reading;
+
+    expect(await textsUpTo(1)).toEqual(['a']);
+  });
+
   it('does not include events of a commit that was fenced', async () => {
     commit('a');
     commit('lost', { owned: [8] });

@@ -24,7 +24,7 @@ interface Cached {
 
 /**
  * LRU cache of the conversations in this host's partitions. Each prompt contains the whole conversation, and this host has stored it, so it need
- * not be read for each turn. Stored events never change, so the cache is never stale.
+ * not be read for each turn. A commit that changes or deletes stored events drops its conversation.
  */
 export class Histories {
   readonly #store: Pick<SessionStore, 'messages'>;
@@ -36,6 +36,9 @@ export class Histories {
     sizeCalculation: ({ characters }) => Math.max(1, characters),
   });
 
+  /** Commits that changed or deleted stored events: a read that began before one may lack it. */
+  #changes = 0;
+
   constructor(store: Pick<SessionStore, 'messages'>) {
     this.#store = store;
   }
@@ -44,16 +47,20 @@ export class Histories {
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
     if (cached !== undefined && cached.next > offset) return cached.messages.filter((event) => event.offset <= offset);
+    const changes = this.#changes;
     const messages = await this.#store.messages(sessionId, offset, MAX_HISTORY_MESSAGES);
+    if (this.#changes !== changes) return messages;
     const characters = messages.reduce((sum, event) => sum + weightOf(event), 0);
     this.#cached.set(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
     return messages;
   }
 
   /** Adds what a commit has stored, for the partitions that it committed. */
-  release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
+  release({ events, changedEvents, deletedEvents, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
     for (const sessionId of deletedSessions.keys()) this.#cached.delete(sessionId);
+    for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);
+    if (changedEvents.length + deletedEvents.length > 0) this.#changes += 1;
   }
 
   /** Drops a partition that another host may own. */

@@ -167,11 +167,12 @@ export class Outbox {
       const message: ReplyMessage = { v: 1, commandId, answer: reply, repeat };
       if (owned.has(partition)) this.#notify(addresses.replies, gateway, JSON.stringify(message));
     }
-    for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
+    for (const [sessionId, { partition, first, last, events, isDeleted, isChanged }] of notices) {
       if (!owned.has(partition)) continue;
       const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
       const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
       if (isDeleted) message.isDeleted = isDeleted;
+      if (isChanged) message.isChanged = isChanged;
       this.#notify(addresses.notices, sessionId, JSON.stringify(message));
     }
     for (const { partition, callId } of aborts) {

@@ -34,6 +34,37 @@ export function sessionCases(underTest: UnderTest): void {
       expect(await underTest().store.sessions.messages(unique('ses'), 10, 10)).toEqual([]);
     });
 
+    it('have changed events, and none that is deleted, up to the end of the range', async () => {
+      const [id, other, claim] = [unique('ses'), unique('ses'), await acquire(underTest(), nextPartition())];
+      const { partition } = claim;
+      const plan = planOf(claim);
+      for (const session of [id, other]) for (const offset of [0, 1, 2, 3]) append(plan, claim, session, { ...messageAt(offset), trace_id: `t${offset >> 1}` });
+      await commit(underTest(), plan);
+      const { sessions } = underTest().store;
+      expect(await sessions.event(id, 'evt_2')).toMatchObject({ offset: 2 });
+      expect(await sessions.event(id, 'evt_9')).toBeNull();
+      expect([await sessions.cut(id, 1), await sessions.cut(id, 2)]).toEqual([
+        { offset: 1, isFirstOfTrace: false },
+        { offset: 2, isFirstOfTrace: true },
+      ]);
+
+      const change = planOf(claim);
+      const changed = { ...messageAt(0), trace_id: 't0', metadata: { nul: '\u0000', half: '\ud800' } };
+      write(change, claim, { sessionId: id, changedEvents: [{ partition, sessionId: id, offset: 0, text: JSON.stringify(changed) }] });
+      await commit(underTest(), change);
+      const deletion = planOf(claim);
+      write(deletion, claim, { sessionId: id, deletedEvents: [{ partition, sessionId: id, fromOffset: 1, toOffset: 3, atMs: AT_MS }] });
+      await commit(underTest(), deletion);
+      const late = planOf(claim);
+      write(late, claim, { sessionId: id, changedEvents: [{ partition, sessionId: id, offset: 2, text: JSON.stringify(changed) }] });
+      await commit(underTest(), late);
+
+      expect(await sessions.messages(id, 9, 10)).toEqual([changed, { ...messageAt(3), trace_id: 't1' }]);
+      expect(await sessions.messages(other, 9, 10)).toHaveLength(4);
+      expect([await sessions.event(id, 'evt_2'), await sessions.event(id, 'evt_0')]).toEqual([null, changed]);
+      expect([await sessions.cut(id, 1), await sessions.cut(id, 4)]).toEqual([{ offset: 3, isFirstOfTrace: true }, null]);
+    });
+
     it('have the customer of their run stored with them, and deleted with them, and no other', async () => {
       const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
       const { others } = underTest();

@@ -13,9 +13,20 @@ export interface StoredSession {
   isDeleted: boolean;
 }
 
+/** Where a deletion would cut a log: the first event at or above an offset that is not deleted. */
+export interface LogCut {
+  offset: number;
+  /** No event before it that is not deleted has its trace. */
+  isFirstOfTrace: boolean;
+}
+
 export interface SessionStore {
   /** Omits sessions that do not exist. */
   load(sessionIds: readonly string[]): Promise<StoredSession[]>;
   /** The newest messages and injected tool results up to and including an offset, in log order. */
   messages(sessionId: string, upToOffset: number, limit: number): Promise<ConversationEvent[]>;
+  /** Null: there is no such event in the session, or it is deleted. */
+  event(sessionId: string, eventId: string): Promise<ConversationEvent | null>;
+  /** Null: there is no event at or above the offset. */
+  cut(sessionId: string, minOffset: number): Promise<LogCut | null>;
 }

@@ -1,6 +1,7 @@
 import { encodeSnapshot, MACHINE_VERSION } from '../../kinds/snapshots.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import { listingSets } from './listing-sets.ts';
+import { logChangeSets } from './log-change-sets.ts';
 import { type Columns, instant, type RowSet, rowSet, withoutNul } from './row-set.ts';
 import { stagedSets } from './turn-sets.ts';
 
@@ -66,6 +67,7 @@ export const turnSets: readonly RowSet[] = [
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...deletions(),
+  ...logChangeSets,
   ...listingSets,
   ...stagedSets,
   ...runSets(),

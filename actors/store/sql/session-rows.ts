@@ -14,6 +14,16 @@ export function sessionRows(database: Queryable): SessionStore {
       const { rows } = await database.query<{ body: ConversationEvent }>(MESSAGES, [sessionId, upToOffset, limit]);
       return rows.map((row) => row.body).reverse();
     },
+
+    async event(sessionId, eventId) {
+      const { rows } = await database.query<{ body: ConversationEvent }>(EVENT, [sessionId, eventId]);
+      return rows[0]?.body ?? null;
+    },
+
+    async cut(sessionId, minOffset) {
+      const { rows } = await database.query<{ off: number; is_first: boolean }>(CUT, [sessionId, minOffset]);
+      return rows[0] === undefined ? null : { offset: Number(rows[0].off), isFirstOfTrace: rows[0].is_first };
+    },
   };
 }
 
@@ -33,6 +43,20 @@ const LOAD: NamedStatement = {
 
 const MESSAGES: NamedStatement = {
   name: 'load-history',
-  text: `select body from events where session_id = $1 and off <= $2
+  text: `select body from events where session_id = $1 and off <= $2 and deleted_at is null
     and (kind in ('user_message', 'assistant_message', 'preamble') or (kind = 'tool' and source = 'system')) order by off desc limit $3`,
+};
+
+/** Within one session, which the primary key begins with. */
+const EVENT: NamedStatement = {
+  name: 'load-event',
+  text: 'select body from events where session_id = $1 and id = $2 and deleted_at is null',
+};
+
+const CUT: NamedStatement = {
+  name: 'load-cut',
+  text: `select off, not exists (
+      select 1 from events before
+      where before.session_id = $1 and before.off < found.off and before.trace_id = found.trace_id and before.deleted_at is null) as is_first
+    from events found where session_id = $1 and off >= $2::bigint and deleted_at is null order by off limit 1`,
 };

@@ -108,6 +108,20 @@ export function patch(sessionId: string, commandId: string, changes: Partial<Com
   return { ...HEADER, type: 'session.patch', sessionId, commandId, ...nothing, ...changes };
 }
 
+export function patchEvent(
+  sessionId: string,
+  commandId: string,
+  eventId: string,
+  setMetadata: Record<string, unknown>,
+  unsetMetadata: string[] = [],
+): CommandOf<'event.patch'> {
+  return { ...HEADER, v: 3, type: 'event.patch', sessionId, commandId, eventId, setMetadata, unsetMetadata };
+}
+
+export function deleteEvents(sessionId: string, commandId: string, minOffset: number, force = false): CommandOf<'events.delete'> {
+  return { ...HEADER, v: 3, type: 'events.delete', sessionId, commandId, minOffset, force };
+}
+
 export function remove(sessionId: string): CommandOf<'session.delete'> {
   return { ...HEADER, type: 'session.delete', sessionId, commandId: `${sessionId}-delete` };
 }

@@ -69,6 +69,7 @@ export interface TestCluster {
   answerAllCalls(): void;
   acceptRun(run: Partial<RunRow> & { id: string }): Promise<void>;
   startRun(run: Partial<RunRow> & { id: string }): Promise<void>;
+  /** Without deleted events. */
   log(sessionId: string): Promise<ConversationEvent[]>;
   rows<Row extends object>(sql: string, parameters?: unknown[]): Promise<Row[]>;
   count(table: string, where?: string): Promise<number>;
@@ -158,9 +159,9 @@ export async function openTestCluster(stores: Stores): Promise<TestCluster> {
       await cluster.send(start(run.sessionId ?? 'ses_run', run.id));
     },
     log: async (sessionId) =>
-      (await database.query<{ body: ConversationEvent }>('select body from events where session_id = $1 order by off', [sessionId])).rows.map(
-        (row) => row.body,
-      ),
+      (
+        await database.query<{ body: ConversationEvent }>('select body from events where session_id = $1 and deleted_at is null order by off', [sessionId])
+      ).rows.map((row) => row.body),
     rows: async <Row extends object>(sql: string, parameters: unknown[] = []) => (await database.query<Row>(sql, parameters)).rows,
     count: async (table, where = 'true') => (await database.query<{ n: number }>(`select count(*) as n from ${table} where ${where}`)).rows[0]?.n ?? -1,
     async loseBus() {

@@ -1,6 +1,6 @@
 /**
- * A session's log as long-poll, SSE and event webhooks return it (agent-server, "Conversation events"). Offsets are dense from 0. Stored
- * events never change: tokens of a reply in progress are not in the log.
+ * A session's log as long-poll, SSE and event webhooks return it (agent-server, "Conversation events"). Offsets are dense
+ * from 0, but for deleted events. Only the metadata of a stored event may change: tokens of a reply in progress are not in the log.
  */
 export type EventSource = 'customer' | 'customer_ui' | 'ai_agent' | 'human_agent' | 'human_agent_on_behalf_of_ai_agent' | 'system';
 
