@@ -92,7 +92,7 @@ async function replayDelivery(letter: DeadLetter, { database, bus, clock }: Repl
 async function replayEvent(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   const { sessionId, offset, url, bundleHash } = deadEvent.parse(jsonIn(letter.body));
   if (url === '') throw new SwitchyardError('request.invalid', `the session ${sessionId} had no event webhook any more when its event was given up again`);
-  const { rows } = await database.query('select 1 as one from events where session_id = $1 and off = $2', [sessionId, offset]);
+  const { rows } = await database.query('select 1 as one from events where session_id = $1 and off = $2 and deleted_at is null', [sessionId, offset]);
   if (rows.length === 0) throw new SwitchyardError('request.not_found', `the event ${offset} of session ${sessionId} is deleted`);
   const nowMs = clock.nowMs();
   const effectId = replayOf(letter.id, ulid(nowMs));

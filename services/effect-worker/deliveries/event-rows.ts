@@ -16,7 +16,8 @@ const READ: NamedStatement = {
   name: 'effect_worker_events',
   text: `select off, body from (
       select off, body::text as body, sum(octet_length(body::text)) over (order by off) - octet_length(body::text) as bytes_before from (
-        select off, body from events where session_id = $1 and off >= $2::bigint and off < $3::bigint and ($4::text[] is null or kind = any ($4::text[]))
+        select off, body from events where session_id = $1 and off >= $2::bigint and off < $3::bigint and deleted_at is null
+          and ($4::text[] is null or kind = any ($4::text[]))
         order by off limit $5) page) sized
     where bytes_before < $6 order by off`,
 };

@@ -18,7 +18,9 @@ let deployment: WorkerDeployment;
 let bundleHash: string;
 let receiver: HttpDouble;
 let poster: GuardedPoster;
-/** The receiver's response, by offset. */
+/** Answers the request that got no response at first. */
+let answer: (() => void) | null = null;
+/** The receiver's response, by offset; null: none yet. */
 let answerTo: (offset: number) => { status: number; headers?: Record<string, string> } | null;
 
 beforeAll(async () => {
@@ -33,8 +35,9 @@ beforeEach(async () => {
   bundleHash = await deployment.bundle();
   answerTo = () => ({ status: 204 });
   receiver = await openHttpDouble(({ body }, response) => {
-    const answer = answerTo((JSON.parse(body.toString('utf8')) as { offset: number }).offset);
-    if (answer !== null) response.writeHead(answer.status, answer.headers).end();
+    const answered = answerTo((JSON.parse(body.toString('utf8')) as { offset: number }).offset);
+    if (answered === null) answer = () => response.writeHead(204).end();
+    else response.writeHead(answered.status, answered.headers).end();
   });
   await database.query('delete from events');
 });
@@ -45,9 +48,9 @@ afterEach(async () => {
   await bus.close();
 });
 
-async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receiver.port): Promise<void> {
+async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receiver.port, clock = systemClock): Promise<void> {
   poster = openGuardedPoster({ rules: { allowHosts: new Set([`127.0.0.1:${allowed}`]) } });
-  await deployment.start({ kinds: ['delivery'], ...config }, { poster });
+  await deployment.start({ kinds: ['delivery'], ...config }, { poster, clock });
 }
 
 /** Stores events with the given texts, from offset 0. */
@@ -96,10 +99,27 @@ describe('a round of an event webhook', () => {
     });
   });
 
+  it('DESIGN 5: posts no event that was deleted more than a second before, though it was read with those before it', async () => {
+    let aheadMs = 0;
+    answerTo = (offset) => {
+      if (offset !== 0) return { status: 204 };
+      // The answer to the first takes its time.
+      aheadMs = 1_500;
+      void database.query('update events set deleted_at = now() where off = 1').then(() => answer?.());
+      return null;
+    };
+    await start({}, receiver.port, { nowMs: () => systemClock.nowMs() + aheadMs });
+    await log({}, {}, {});
+    const report = await reportOf(round({ toOffset: 3 }));
+
+    expect(report).toMatchObject({ outcome: 'posted', nextOffset: 3 });
+    expect(offsetsReceived()).toEqual([0, 2]);
+  });
+
   it('leaves out events of other kinds, deleted ones, and those behind its interval', async () => {
     await start();
     await log({}, { kind: 'status' }, {}, {}, {});
-    await database.query('delete from events where off = 2');
+    await database.query('update events set deleted_at = now() where off = 2');
     const report = await reportOf(round({ kinds: ['user_message'], fromOffset: 0, toOffset: 4 }));
 
     expect(report).toMatchObject({ outcome: 'posted', nextOffset: 4 });

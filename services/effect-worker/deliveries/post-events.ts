@@ -36,6 +36,8 @@ const ROUND_MS = 5_000;
 /** An event that waited longer is posted although its receiver is full or its breaker open, so that it ends as posted or as a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
 const BUSY_MS = 1_000;
+/** An event that was read longer ago is read again right before its request: it may be deleted since. */
+const FRESH_MS = 1_000;
 /** Jitter of pauses, so that postponed rounds do not return together. */
 const SPREAD_MS = 4_000;
 
@@ -43,6 +45,8 @@ interface Posting {
   apiKey: string;
   offset: number;
   text: string;
+  /** When `text` was requested from the database. */
+  readAtMs: number;
   attempt: number;
 }
 
@@ -58,12 +62,13 @@ export async function postEvents(work: EventWork, running: RunningItem, deps: De
   let next = work.fromOffset;
   for (;;) {
     const from = next;
+    const readAtMs = clock.nowMs();
     const page = await retryWhileTransient(() => readEvents(database, work, from), running.signal); // no fail point: reads
     if (page.length === 0) return posted(work.toOffset);
     for (const { offset, text } of page) {
       if (next > work.fromOffset && clock.nowMs() >= endAtMs) return posted(next);
-      const attempt = offset === page[0]?.offset && next === work.fromOffset ? work.attempts + 1 : 1;
-      const outcome = await postEvent({ apiKey, offset, text, attempt }, work, running, deps); // no fail point: inside
+      const attempt = offset === work.fromOffset ? work.attempts + 1 : 1;
+      const outcome = await postEvent({ apiKey, offset, text, readAtMs, attempt }, work, running, deps); // no fail point: inside
       if (typeof outcome === 'object' && 'type' in outcome) return outcome;
       if (!outcome.delivered) return report('failed', offset, outcome.reason, outcome.retryAfterMs);
       next = offset + 1;
@@ -71,23 +76,39 @@ export async function postEvents(work: EventWork, running: RunningItem, deps: De
   }
 }
 
-/** @returns a report when nothing was posted */
+/** @returns a report when nothing was posted, and the round ends */
 async function postEvent(event: Posting, work: EventWork, running: RunningItem, deps: Deps): Promise<Attempt | EventReport> {
   const receiver = deps.receivers.of(work.url);
   const isOverdue = work.waitingSinceMs !== null && deps.clock.nowMs() - work.waitingSinceMs > MAX_POSTPONED_MS;
   if (receiver.isFull() && !isOverdue) return postponed(event.offset, 'busy', BUSY_MS, deps);
   return receiver.slots.withSlot(running.signal, async () => {
+    const current = await freshOf(event, work, running, deps); // no fail point: reads
+    // Its receiver lacks nothing.
+    if (current === null) return { status: null, delivered: true };
     const pass = isOverdue ? UNCHECKED : receiver.breaker.enter();
     if (typeof pass === 'number') return postponed(event.offset, 'silent', pass, deps);
     let outcome: Attempt | null = null;
     try {
-      outcome = await post(event, work, running, deps); // no fail point: inside
+      outcome = await post(current, work, running, deps); // no fail point: inside
       deps.metrics.add('eventAttempts', { outcome: outcome.delivered ? 'delivered' : 'failed' });
       return outcome;
     } finally {
       leaveBreaker(receiver, pass, outcome, deps.log);
     }
   });
+}
+
+/** The event as it is stored now; null: it is deleted. The request follows in the same tick, or it would be read again. */
+async function freshOf(event: Posting, work: EventWork, running: RunningItem, { database, clock }: Deps): Promise<Posting | null> {
+  let current = event;
+  while (clock.nowMs() - current.readAtMs >= FRESH_MS) {
+    const readAtMs = clock.nowMs();
+    const one = { ...work, toOffset: event.offset + 1 };
+    const [found] = await retryWhileTransient(() => readEvents(database, one, event.offset), running.signal); // no fail point: reads
+    if (found === undefined) return null;
+    current = { ...event, text: found.text, readAtMs };
+  }
+  return current;
 }
 
 function post({ apiKey, text, attempt }: Posting, work: EventWork, running: RunningItem, { poster, timeoutMs }: Deps): Promise<Attempt> {
