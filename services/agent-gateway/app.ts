@@ -18,6 +18,7 @@ import { requireReady } from './plugins/require-ready.ts';
 import { unknownFirst } from './plugins/unknown-first.ts';
 import { unroutable } from './plugins/unroutable.ts';
 import { cancelRun } from './routes/cancel-run.ts';
+import { changeEvents } from './routes/change-events.ts';
 import { chatPage } from './routes/chat-page.ts';
 import { customers } from './routes/customers.ts';
 import { eventWebhook } from './routes/event-webhook.ts';
@@ -99,7 +100,13 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },
-    { routes: [oneEvent(commands), readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log })] },
+    {
+      routes: [
+        oneEvent(commands),
+        changeEvents({ ...commands, feeds: components.feeds }),
+        readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log }),
+      ],
+    },
     {
       routes: [
         triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }),

@@ -27,6 +27,7 @@ beforeAll(async () => {
   routes = await routesOf(deployment);
   const app = deployment.app({ bundle });
   known['session_id'] = await newSession(app);
+  known['event_id'] = (await send(app, 'POST', `/sessions/${known['session_id']}/events`, { kind: 'user_message', text: 'hello' })).json().id;
   await send(app, 'POST', '/customers', { id: 'ada', name: 'Ada' });
   known['run_id'] = (await send(app, 'POST', '/routines/triage/trigger', { callback_url: 'https://example.com/' })).json().run_id;
 }, 60_000);
@@ -106,6 +107,11 @@ const INVALID: readonly (readonly [route: string, query: string, body: unknown, 
   ['PATCH /sessions/:session_id', '', { colour: 'red' }, '/colour'],
   ['POST /sessions/:session_id/events', '', { kind: 'user_message', text: '' }, '/text'],
   ['GET /sessions/:session_id/events', '?limit=x', undefined, '/limit'],
+  ['PATCH /sessions/:session_id/events/:event_id', '', {}, '/metadata'],
+  ['PATCH /sessions/:session_id/events/:event_id', '', { metadata: { plan: 'gold' } }, '/metadata/plan'],
+  ['DELETE /sessions/:session_id/events', '', undefined, '/min_offset'],
+  ['DELETE /sessions/:session_id/events', '?min_offset=-1', undefined, '/min_offset'],
+  ['DELETE /sessions/:session_id/events', '?min_offset=0&force=maybe', undefined, '/force'],
   ['POST /customers', '', {}, '/name'],
   ['GET /customers', '?sort=x', undefined, '/sort'],
   ['PATCH /customers/:customer_id', '', { id: 'other' }, '/id'],
@@ -160,6 +166,8 @@ describe('an idempotency key', () => {
     ['DELETE', '/sessions/:session_id', undefined],
     ['PATCH', '/sessions/:session_id', {}],
     ['POST', '/sessions/:session_id/events', { kind: 'user_message', text: 'hello' }],
+    ['PATCH', '/sessions/:session_id/events/:event_id', { metadata: {} }],
+    ['DELETE', '/sessions/:session_id/events?min_offset=0', undefined],
     ['POST', '/customers', { name: 'Ada' }],
     ['PATCH', '/customers/:customer_id', {}],
     ['DELETE', '/customers/:customer_id', undefined],

@@ -43,6 +43,10 @@ interface Feed {
   readonly newest: NewestEvents;
   /** The head by the notices. */
   expected: number;
+  /** Changes of stored events that were noticed. */
+  changes: number;
+  /** `updated_at` of the session at the last comparison; null before the first. */
+  comparedAtMs: number | null;
   isDeleted: boolean;
   isFetching: boolean;
   eviction: NodeJS.Timeout | null;
@@ -133,6 +137,12 @@ export class EventFeeds {
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
 
+  /** Events of the session that were read before may have changed or be deleted. */
+  noteChange(sessionId: string): void {
+    const feed = this.#feeds.get(sessionId);
+    if (feed !== undefined) this.#onChanged(feed);
+  }
+
   compareAll(): void {
     this.#compare(this.#feeds.values());
   }
@@ -148,6 +158,8 @@ export class EventFeeds {
       head: null,
       newest: new NewestEvents(),
       expected: 0,
+      changes: 0,
+      comparedAtMs: null,
       isDeleted: false,
       isFetching: false,
       eviction: null,
@@ -198,12 +210,19 @@ export class EventFeeds {
       this.#onDeleted(feed);
       return;
     }
+    if (notice.isChanged) this.#onChanged(feed);
     const next = notice.last + 1;
     // Without a gap no read is needed.
     const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head;
     const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
     else this.#emit(feed, events, next);
+  }
+
+  /** Readers read stored events again; what they already have stays as it was. */
+  #onChanged(feed: Feed): void {
+    feed.changes += 1;
+    feed.newest.clear();
   }
 
   #onDeleted(feed: Feed): void {
@@ -228,12 +247,13 @@ export class EventFeeds {
     try {
       while (feed.head !== null && feed.head < feed.expected && feed.subscribers.length > 0) {
         const from = feed.head;
-        const { expected } = feed;
+        const { expected, changes } = feed;
         const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
         if (page === null) {
           this.#onDeleted(feed);
           return;
         }
+        if (feed.changes !== changes) continue;
         this.#emit(feed, page.events, page.next);
         // Nothing read, no further notice: the log is shorter than announced.
         if (page.next <= from && feed.expected === expected) feed.expected = feed.head;
@@ -288,10 +308,17 @@ export class EventFeeds {
     try {
       const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));
       for (const feed of feeds) {
-        const head = heads.get(feed.sessionId);
+        const found = heads.get(feed.sessionId);
         const known = before.get(feed) ?? null;
-        if (head === undefined && known !== null) this.#onDeleted(feed);
-        if (head !== undefined && known !== null) this.#noteHead(feed, head, known);
+        if (known === null) continue;
+        if (found === undefined) {
+          this.#onDeleted(feed);
+          continue;
+        }
+        // The notice of a change may have been lost.
+        if (found.changedAtMs !== feed.comparedAtMs) this.#onChanged(feed);
+        feed.comparedAtMs = found.changedAtMs;
+        this.#noteHead(feed, found.head, known);
       }
     } catch (error) {
       this.#deps.log.warn({ err: error, sessions: feeds.length }, 'the heads of open sessions could not be read yet');

@@ -32,6 +32,12 @@ export interface LogPage {
   next: number;
 }
 
+/** Where a log ends, and when its session last changed: a later time may be a change of stored events. */
+export interface LogHead {
+  head: number;
+  changedAtMs: number;
+}
+
 /** An ephemeral session before its run's first step stores it. */
 export interface AwaitedSession {
   customerId: string;
@@ -61,11 +67,11 @@ export class SessionLog {
     return { events, head: first.head, next };
   }
 
-  async heads(sessionIds: readonly string[]): Promise<Map<string, number>> {
-    const { rows } = await this.#database.query<{ id: string; head: number }>(SELECT_HEADS, [sessionIds]);
-    const heads = new Map(rows.map(({ id, head }) => [id, head]));
+  async heads(sessionIds: readonly string[]): Promise<Map<string, LogHead>> {
+    const { rows } = await this.#database.query<{ id: string; head: number; updated_at: Date }>(SELECT_HEADS, [sessionIds]);
+    const heads = new Map(rows.map(({ id, head, updated_at }) => [id, { head, changedAtMs: updated_at.getTime() }]));
     const others = sessionIds.filter((id) => !heads.has(id));
-    for (const id of others.length > 0 ? await this.#awaitedAmong(others) : []) heads.set(id, 0);
+    for (const id of others.length > 0 ? await this.#awaitedAmong(others) : []) heads.set(id, { head: 0, changedAtMs: 0 });
     return heads;
   }
 
@@ -123,7 +129,7 @@ const SELECT_PAGE: NamedStatement = {
       select *, count(*) over () as matched, sum(octet_length(body)) over (order by off) - octet_length(body) as bytes_before
       from (
         select off, id, kind, source, trace_id, body::text as body from events
-        where session_id = $1 and off >= $2::bigint and ($3::text[] is null or kind = any ($3::text[]))
+        where session_id = $1 and off >= $2::bigint and deleted_at is null and ($3::text[] is null or kind = any ($3::text[]))
           and ($4::text is null or source = $4) and ($5::text is null or trace_id = $5)
         order by off limit $6::int) wanted
     ) page on page.bytes_before < $7::bigint
@@ -132,7 +138,7 @@ const SELECT_PAGE: NamedStatement = {
 
 const SELECT_HEADS: NamedStatement = {
   name: 'agent-gateway-heads',
-  text: 'select id, head from sessions where id = any ($1::text[]) and deleted_at is null',
+  text: 'select id, head, updated_at from sessions where id = any ($1::text[]) and deleted_at is null',
 };
 
 const SELECT_AWAITED: NamedStatement = {
@@ -148,7 +154,7 @@ const SELECT_EVENT: NamedStatement = {
   name: 'agent-gateway-event',
   // Within one session, which the primary key begins with: an index of ids would cost each commit.
   text: `select events.body::text as body from events join sessions on sessions.id = events.session_id
-    where events.session_id = $1 and events.id = $2 and sessions.deleted_at is null`,
+    where events.session_id = $1 and events.id = $2 and events.deleted_at is null and sessions.deleted_at is null`,
 };
 
 const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1 and deleted_at is null' };

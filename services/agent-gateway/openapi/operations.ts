@@ -86,6 +86,18 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400, 404, 504],
   },
   'GET /sessions/{session_id}/events/{event_id}': { summary: 'One event', access: 'key', answers: { 200: json(storedEvent) }, refusals: [404] },
+  'PATCH /sessions/{session_id}/events/{event_id}': {
+    summary: 'Changes the metadata of an event',
+    access: 'key',
+    answers: { 200: json(storedEvent) },
+    refusals: [...invalid, 404],
+  },
+  'DELETE /sessions/{session_id}/events': {
+    summary: 'Deletes the events from an offset on, which must be at the first event of a trace; force=true cancels a turn in progress',
+    access: 'key',
+    answers: { 204: null },
+    refusals: [400, 404, 409],
+  },
   'POST /sessions/{session_id}/events': {
     summary: 'Posts a message or an event of a front end; 202: it is durable and has no offset yet',
     access: 'key',

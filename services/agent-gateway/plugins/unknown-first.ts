@@ -3,8 +3,8 @@ import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** What a parameter of an address names. */
 export interface Named {
-  /** Null: unknown right now. */
-  isKnown(id: string): Promise<boolean | null>;
+  /** Null: unknown right now. @param params of the request, for what is known within another */
+  isKnown(id: string, params?: unknown): Promise<boolean | null>;
   notFound(): SwitchyardError;
 }
 
@@ -20,12 +20,12 @@ export function unknownFirst(named: Readonly<Record<string, Named>>) {
       const id = parameterOf(request, parameter);
       return id === null ? [] : [{ id, isKnown, notFound }];
     });
-    return given.length === 0 ? null : firstUnknown(given);
+    return given.length === 0 ? null : firstUnknown(given, request.params);
   };
 }
 
-async function firstUnknown(given: readonly (Named & { id: string })[]): Promise<SwitchyardError | null> {
-  for (const { id, isKnown, notFound } of given) if ((await isKnown(id)) === false) return notFound();
+async function firstUnknown(given: readonly (Named & { id: string })[], params: unknown): Promise<SwitchyardError | null> {
+  for (const { id, isKnown, notFound } of given) if ((await isKnown(id, params)) === false) return notFound();
   return null;
 }
 

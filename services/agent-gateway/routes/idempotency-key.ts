@@ -13,6 +13,10 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
 }
 
 /** The same for the same session, operation and key; new without a key. */
-export function commandIdOf(sessionId: string, what: 'post' | 'patch' | 'tool' | 'delete' | 'event-webhook', key: string | null): string {
+export function commandIdOf(
+  sessionId: string,
+  what: 'post' | 'patch' | 'tool' | 'delete' | 'event-webhook' | 'event-patch' | 'events-delete',
+  key: string | null,
+): string {
   return `${sessionId}-${what}-${key === null ? ulid() : createHash('sha256').update(key, 'utf8').digest('hex')}`;
 }

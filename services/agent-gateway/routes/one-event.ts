@@ -1,11 +1,9 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { SessionLog } from '../feed/session-log.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
+import { isEventId, noSuchEvent } from './event-id.ts';
 import { checkedSessionId } from './session-id.ts';
-
-const EVENT_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 interface OneEventDeps {
   sessionLog: SessionLog;
@@ -20,10 +18,10 @@ export function oneEvent({ sessionLog, isKnownSession }: OneEventDeps): FastifyP
     app.get('/sessions/:session_id/events/:event_id', { schema: { params } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const { event_id: eventId } = request.params;
-      const event = EVENT_ID.test(eventId) ? await sessionLog.event(sessionId, eventId) : null;
+      const event = isEventId(eventId) ? await sessionLog.event(sessionId, eventId) : null;
       if (event !== null) return reply.type('application/json; charset=utf-8').send(event);
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
-      throw new SwitchyardError('request.not_found', 'there is no such event in the session');
+      throw noSuchEvent();
     });
   };
 }

@@ -17,6 +17,8 @@ export type Appended = EventContent & { id?: string; source?: EventSource; trace
 export class OwnerDouble {
   /** What is stored but not published. */
   readonly silent = { answers: false, notices: false };
+  /** Refuses deletions of events, as during a turn. */
+  isBusy = false;
   /** Notices without events, as of large ones. */
   withoutBodies = false;
   /** All received commands, in order. */
@@ -123,6 +125,7 @@ export class OwnerDouble {
       await this.#store(next, []);
       return { ok: true, value: { session: next } };
     }
+    if (record !== undefined && (command.type === 'event.patch' || command.type === 'events.delete')) return this.#change(command);
     if (record !== undefined && command.type === 'event-webhook.set') {
       const { url, fromOffset } = command;
       if ((fromOffset ?? 0) > record.last_offset + 1) return { ok: false, code: 'request.invalid', message: 'beyond the log' };
@@ -140,6 +143,31 @@ export class OwnerDouble {
     };
     await this.#store(record, [event]);
     events.push(event);
+    return { ok: true, value: { event } };
+  }
+
+  /** A stored event, without the rules of the owner but for those that the gateway answers differently. */
+  async #change(command: CommandOf<'event.patch' | 'events.delete'>): Promise<CommandReply> {
+    const { sessionId } = command;
+    const live = 'session_id = $1 and deleted_at is null';
+    if (command.type === 'events.delete') {
+      if (this.isBusy && !command.force) return { ok: false, code: 'request.conflict', message: 'a turn is in progress' };
+      const { rows } = await this.#database.query<{ off: number; trace_id: string }>(`select off, trace_id from events where ${live} order by off`, [
+        sessionId,
+      ]);
+      const first = rows.find(({ off }) => off >= command.minOffset);
+      if (rows.some(({ off, trace_id: trace }) => first !== undefined && off < first.off && trace === first.trace_id))
+        return { ok: false, code: 'request.invalid', message: 'not the first of its trace' };
+      await this.#database.query(`update events set deleted_at = now() where ${live} and off >= $2`, [sessionId, command.minOffset]);
+      await this.#noteChange(sessionId);
+      return { ok: true, value: {} };
+    }
+    const { rows } = await this.#database.query<{ body: ConversationEvent }>(`select body from events where ${live} and id = $2`, [sessionId, command.eventId]);
+    const [found] = rows;
+    if (found === undefined) return { ok: false, code: 'request.not_found', message: 'there is no such event in the session' };
+    const event = { ...found.body, metadata: { ...found.body.metadata, ...command.setMetadata } };
+    await this.#database.query('update events set body = $3::json where session_id = $1 and id = $2', [sessionId, command.eventId, JSON.stringify(event)]);
+    await this.#noteChange(sessionId);
     return { ok: true, value: { event } };
   }
 
@@ -196,6 +224,14 @@ export class OwnerDouble {
     if (this.silent.notices || first === undefined) return;
     const texts = this.withoutBodies ? null : events.map((event) => JSON.stringify(event));
     const message: NoticeMessage = { v: 1, first: first.offset, last: first.offset + events.length - 1, events: texts };
+    this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
+  }
+
+  async #noteChange(sessionId: string): Promise<void> {
+    await this.#database.query('update sessions set updated_at = clock_timestamp() where id = $1', [sessionId]);
+    if (this.silent.notices) return;
+    const head = (this.#records.get(sessionId)?.last_offset ?? -1) + 1;
+    const message: NoticeMessage = { v: 1, first: head, last: head - 1, events: [], isChanged: true };
     this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { unknownField } from './unknown-field.ts';
 import { wholeNumber } from './whole-number.ts';
 
 export const MAX_TAGS = 100;
@@ -44,9 +45,6 @@ export const createCustomerRequest = z.object({
   tags: tags.default([]),
   metadata: metadata.refine(fitsCustomer, 'must have at most 64 KiB as JSON').default({}),
 });
-
-/** Reports an unknown field under its own path; `z.never()` reports the object's. */
-const unknownField = z.custom<never>(() => false, 'is not a known field');
 
 /** Body of PATCH /customers/{id}; absent fields stay unchanged. Strict, since a misspelt field would be lost silently. Removals are applied last. */
 export const patchCustomerRequest = z

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { deleteEventsQuery, patchEventRequest } from './change-events.ts';
 import { createCustomerRequest, listCustomersQuery, patchCustomerRequest } from './customer.ts';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
@@ -18,6 +19,8 @@ function casesOf(folder: 'valid' | 'invalid', name: string) {
 describe.each([
   ['create-session', createSessionRequest],
   ['patch-session', patchSessionRequest],
+  ['patch-event', patchEventRequest],
+  ['delete-events', deleteEventsQuery],
   ['event-webhook', setEventWebhookRequest],
   ['post-event', postEventRequest],
   ['tool-event', toolEventRequest],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sessionStatuses } from './conversation-event.ts';
+import { unknownField } from './unknown-field.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const metadata = z.record(z.string(), z.unknown());
@@ -25,9 +26,6 @@ export const createSessionRequest = z.object({
   /** Where the session's events are posted; null: as without it. */
   event_webhook_url: z.string().min(1).max(MAX_URL_CHARACTERS).nullish(),
 });
-
-/** Reports an unknown field under its own path; `z.never()` reports the object's. */
-const unknownField = z.custom<never>(() => false, 'is not a known field');
 
 /**
  * Body of PATCH /sessions/{id}; absent fields stay unchanged. Strict, since a misspelt field would be lost silently. Removals from
