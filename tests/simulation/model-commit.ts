@@ -82,6 +82,8 @@ const CHANGES: Record<Kind, Change> = {
       for (const [off, row] of tables.events.get(id as string) ?? []) {
         if (off >= (from as number) && off < (to as number) && row['deleted_at'] === null) row['deleted_at'] = deleted_at;
       }
+      const isKept = (row: Row) => row['session_id'] !== id || (row['off'] as number) < (from as number);
+      for (const staged of [tables.turnSteps, tables.agentStates]) for (const [key, own] of staged) staged.set(key, own.filter(isKept));
     }
   },
   labelledSessions: (tables, rows) => {

@@ -39,6 +39,10 @@ export function sessionCases(underTest: UnderTest): void {
       const { partition } = claim;
       const plan = planOf(claim);
       for (const session of [id, other]) for (const offset of [0, 1, 2, 3]) append(plan, claim, session, { ...messageAt(offset), trace_id: `t${offset >> 1}` });
+      for (const [seq, offset] of [0, 1, 3].entries()) {
+        const row = { partition, sessionId: id, seq, offset };
+        write(plan, claim, { sessionId: id, turnSteps: [{ ...row, turnId: `trn_${id}`, body: {} }], agentStates: [{ ...row, state: { at: offset } }] });
+      }
       await commit(underTest(), plan);
       const { sessions } = underTest().store;
       expect(await sessions.event(id, 'evt_2')).toMatchObject({ offset: 2 });
@@ -55,6 +59,8 @@ export function sessionCases(underTest: UnderTest): void {
       const deletion = planOf(claim);
       write(deletion, claim, { sessionId: id, deletedEvents: [{ partition, sessionId: id, fromOffset: 1, toOffset: 3, atMs: AT_MS }] });
       await commit(underTest(), deletion);
+      expect(await underTest().store.turns.agentStates([id])).toEqual(new Map([[id, { at: 0 }]]));
+      expect((await underTest().store.turns.staged([`trn_${id}`])).get(`trn_${id}`)).toEqual([{ seq: 0, body: {} }]);
       const late = planOf(claim);
       write(late, claim, { sessionId: id, changedEvents: [{ partition, sessionId: id, offset: 2, text: JSON.stringify(changed) }] });
       await commit(underTest(), late);
