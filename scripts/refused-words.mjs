@@ -45,6 +45,7 @@ export const exceptions = [
   { under: 'docs/adr/', because: 'an accepted record is superseded, never edited' },
   { under: 'shared/storage/migrations/', because: 'an applied migration never changes' },
   { under: 'services/router-worker/providers/scripted/', because: 'the scripted model speaks to people, and reads what they write' },
+  { under: 'actors/engine/routines/steps/', because: "a text for models is part of its template's version" },
   { under: 'actors/engine/compose-run.ts', because: "a text for models is part of its template's version" },
   { under: 'actors/engine/read-run-reply.ts', because: "a text for models is part of its template's version" },
   { under: 'actors/engine/tool-message.ts', because: "a text for models is part of its template's version" },

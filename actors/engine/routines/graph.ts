@@ -1,7 +1,7 @@
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 
 export const ROOT = 'root';
-const END = 'end';
+export const END = 'end';
 
 interface RoutineNode {
   id: string;
@@ -14,7 +14,7 @@ interface RoutineNode {
   metadata: Readonly<Record<string, unknown>>;
 }
 
-interface RoutineEdge {
+export interface RoutineEdge {
   /** Unique in the routine: the transition's id, or one with a colon, which no id of a document contains. */
   id: string;
   source: string;

@@ -1,10 +1,14 @@
 import { matchByWords } from './match-by-words.ts';
 import { type Question, readQuestion } from './question.ts';
+import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
 
 /** By the name of the answer's schema: the answers to the questions of the agent's engine, by shared words. */
 const rules = new Map<string, (question: Question) => object>([
   ['match_observational', matchByWords],
   ['match_actionable', matchByWords],
+  ['next_step', nextStepByWords],
+  ['check_backtrack', backtrackByWords],
+  ['select_node', nodeByWords],
 ]);
 
 /**
