@@ -45,6 +45,8 @@ export const listedTool = z.object({
   title: z.string().nullable(),
   description: z.string().nullable(),
   inputSchema: z.record(z.string(), z.unknown()),
+  /** Of structured results; absent when the server gives none, and from lists of older releases. */
+  outputSchema: z.record(z.string(), z.unknown()).optional(),
   /** The server declares the call read-only or idempotent: an unknown outcome then costs only a second call. */
   repeatable: z.boolean(),
 });

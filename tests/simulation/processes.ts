@@ -94,6 +94,7 @@ type ToolDeps = Parameters<typeof toolItems>[0];
 /** One tool server, always connected, with one list. */
 function toolServerOf(process: Process, environment: Environment): Pick<ToolDeps, 'servers' | 'lists'> {
   const connection = {
+    era: { kind: 'legacy' },
     request: (_method: string, params: { name: string; arguments: Record<string, unknown> }, _schema: unknown, { signal }: { signal: AbortSignal }) =>
       environment.callTool(process, params.name, params.arguments, signal),
   };
@@ -101,7 +102,7 @@ function toolServerOf(process: Process, environment: Environment): Pick<ToolDeps
   const servers = { of: () => server };
   const lists = {
     current: async () => ({ listHash: 'h1' }),
-    isRepeatable: async (_: string, name: string) => TOOLS.some((tool) => tool.name === name && tool.repeatable),
+    tool: async (_: string, name: string) => TOOLS.find((tool) => tool.name === name) ?? null,
   };
   return { servers, lists } as unknown as Pick<ToolDeps, 'servers' | 'lists'>;
 }

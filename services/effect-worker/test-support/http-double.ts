@@ -18,6 +18,7 @@ export interface HttpDouble {
 /** A local HTTP server with responses of the test. */
 export async function openHttpDouble(
   answer: (received: ReceivedRequest, response: ServerResponse, request: IncomingMessage) => void | Promise<void>,
+  port = 0,
 ): Promise<HttpDouble> {
   const received: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
@@ -27,7 +28,7 @@ export async function openHttpDouble(
     received.push(one);
     await answer(one, response, request);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
     port: portOf(server.address()),
     received,

@@ -5,7 +5,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { z } from 'zod';
 import { openHttpDouble, type ReceivedRequest } from './http-double.ts';
 
-const rpcMessage = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string(), params: z.looseObject({}).default({}) });
+export const rpcMessage = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string(), params: z.looseObject({}).default({}) });
 export type RpcMessage = z.infer<typeof rpcMessage>;
 
 export interface ToolServerDouble {
@@ -63,33 +63,49 @@ export async function openSdkToolServer(register: (server: McpServer) => void): 
 
 export type Misbehave = (message: RpcMessage, response: ServerResponse, received: ReceivedRequest) => unknown;
 
+interface HandMadeOptions {
+  /** Its answer to the probe of 2026-07-28. */
+  onProbe?: (message: RpcMessage, response: ServerResponse) => void;
+  /** Whether it answers requests of a version, by their header, with 400. */
+  refuses?: (version: unknown) => boolean;
+  /** Default: a free one. */
+  port?: number | undefined;
+}
+
+const notFound = (message: RpcMessage, response: ServerResponse) => answerError(response, message, -32_601, 'Method not found');
+
 /**
  * A tool server without the SDK and without sessions. `misbehave` returns the result of a request; undefined means that it has
  * responded itself, or will not.
  */
-export async function openHandMadeServer(misbehave: Misbehave): Promise<ToolServerDouble> {
+export async function openHandMadeServer(
+  misbehave: Misbehave,
+  { onProbe = notFound, refuses = () => false, port }: HandMadeOptions = {},
+): Promise<ToolServerDouble> {
   const double = await openHttpDouble((received, response) => {
+    if (refuses(received.headers['mcp-protocol-version'])) return void response.writeHead(400).end('unknown version');
     if (received.method !== 'POST') return void response.writeHead(405).end();
     const message = rpcMessage.parse(JSON.parse(received.body.toString('utf8')));
     if (message.method.startsWith('notifications/')) return void response.writeHead(202).end();
+    if (message.method === 'server/discover') return onProbe(message, response);
     const capabilities = { tools: {} };
     const greeting = { protocolVersion: '2025-06-18', capabilities, serverInfo: { name: 'hand-made', version: '1' } };
     const result = misbehave(message, response, received) ?? (message.method === 'initialize' && !response.headersSent ? greeting : undefined);
     if (result !== undefined) answerWith(response, { jsonrpc: '2.0', id: message.id, result });
-  });
+  }, port);
   return { port: double.port, received: double.received, messages: (method) => messagesOf(double.received, method), close: double.close };
 }
 
 /** Responds with a JSON-RPC error. */
-export function answerError(response: ServerResponse, { id }: RpcMessage, code: number, message: string): undefined {
-  answerWith(response, { jsonrpc: '2.0', id, error: { code, message } });
+export function answerError(response: ServerResponse, { id }: RpcMessage, code: number, message: string, status = 200): undefined {
+  answerWith(response, { jsonrpc: '2.0', id, error: { code, message } }, status);
 }
 
-function answerWith(response: ServerResponse, body: object): void {
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+function answerWith(response: ServerResponse, body: object, status = 200): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-function messagesOf(received: readonly ReceivedRequest[], method: string): RpcMessage[] {
+export function messagesOf(received: readonly ReceivedRequest[], method: string): RpcMessage[] {
   const messages = received.filter((one) => one.method === 'POST').map(({ body }) => rpcMessage.parse(JSON.parse(body.toString('utf8'))));
   return messages.filter((message) => message.method === method);
 }

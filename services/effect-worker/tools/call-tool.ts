@@ -1,4 +1,4 @@
-import type { ToolWork } from '#bus/messages/tool.ts';
+import type { ListedTool, ToolWork } from '#bus/messages/tool.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { BundleCache } from '#shared/config/bundle-cache.ts';
@@ -10,7 +10,8 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { effectIds } from '../effect-ids.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
-import { callResponse, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
+import { paramHeadersOf } from './param-headers.ts';
+import { callResponse, checkedResult, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { ToolLists } from './tool-lists.ts';
 import type { ToolServer } from './tool-server.ts';
@@ -19,6 +20,10 @@ import type { ToolServers } from './tool-servers.ts';
 /** JSON-RPC codes. */
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
+/** The headers made from the arguments do not fit: the tool's schema is another one now. */
+const HEADER_MISMATCH = -32_020;
+/** They mean that the list which the call was made from is old. */
+const STALE_LIST = new Set<number | null>([METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH]);
 
 type ToolCall = Extract<ToolWork, { type: 'call' }>;
 
@@ -46,7 +51,8 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), running.signal); // no fail point: reads (2)
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
-  const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), running.signal);
+  const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal); // no fail point: reads
+  const repeatable = tool?.repeatable ?? false;
   // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;
   const claim = async () => {
@@ -59,7 +65,7 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     failPoint('tool.claimed');
   };
   try {
-    return await request(work, toolName, server, repeatable, claim, running, deps); // no fail point: inside
+    return await request(work, { name: toolName, tool, server }, claim, running, deps); // no fail point: inside
   } catch (error) {
     running.leaseLost.throwIfAborted();
     if (running.isCancelled()) throw error;
@@ -68,16 +74,14 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     // The tool's own error text may repeat the arguments, so it goes to the model and not to the log.
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
     log.warn({ ...effectIds(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
-    if (error.rpcCode === METHOD_NOT_FOUND || error.rpcCode === INVALID_PARAMS) server.isListStale = true;
+    if (STALE_LIST.has(error.rpcCode)) server.isListStale = true;
     return outcomeOf(error, repeatable);
   }
 }
 
 async function request(
   work: ToolCall,
-  toolName: string,
-  server: ToolServer,
-  repeatable: boolean,
+  { name, tool, server }: { name: string; tool: ListedTool | null; server: ToolServer },
   claim: () => Promise<void>,
   running: RunningItem,
   { timeoutMs, longestMs, clock }: CallToolDeps,
@@ -85,15 +89,16 @@ async function request(
   const { signal } = running;
   const traceparent = running.span?.traceparent ?? work.traceparent;
   const meta = traceparent === null ? {} : { _meta: { traceparent } };
-  const params = { name: toolName, arguments: work.arguments, ...meta };
+  const params = { name, arguments: work.arguments, ...meta };
   const attempt = () =>
     server.connected(async (connection) => {
       await claim(); // no fail point: inside
-      const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs });
+      const headers = tool !== null && connection.era.kind === 'modern' ? paramHeadersOf(tool.inputSchema, work.arguments) : {};
+      const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs, headers });
       failPoint('tool.answered');
-      return resultOf(response);
+      return checkedResult(resultOf(response), response.structuredContent, tool?.outputSchema ?? null);
     });
-  const attempts = { repeatable, signal, deadlineAtMs: work.deadlineAtMs, clock };
+  const attempts = { repeatable: tool?.repeatable ?? false, signal, deadlineAtMs: work.deadlineAtMs, clock };
   return withAttempts(attempts, () => orStopped(signal, server.slots.withSlot(signal, attempt)));
 }
 
@@ -113,10 +118,8 @@ function outcomeOf(failure: ToolFailure, repeatable: boolean): ToolOutcome {
     case 'timeout':
     case 'stopped':
       return mayHaveHappened ? outcomeUnknown() : failed('timeout', 'the tool did not answer in time');
-    case 'error': {
-      const isRefusal = failure.rpcCode === METHOD_NOT_FOUND || failure.rpcCode === INVALID_PARAMS;
-      return isRefusal ? failed('refused', failure.message) : errorResult(failure.message);
-    }
+    case 'error':
+      return STALE_LIST.has(failure.rpcCode) ? failed('refused', failure.message) : errorResult(failure.message);
     case 'unreadable':
       return errorResult(failure.message);
   }

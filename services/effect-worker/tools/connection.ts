@@ -1,14 +1,13 @@
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { Client, type ConnectOptions, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import { standListening } from './list-subscription.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { handshakeFailureOf, toolFailureOf } from './tool-failure-of.ts';
-import { type RequestLimits, watchRequest } from './watch-request.ts';
+import { type RequestLimits, type WatchedRequest, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
 const CLIENT = { name: 'switchyard', version: '0.1.0' };
-/** Covers connecting and the handshake. */
+/** Covers connecting, the probe and the handshake. */
 const OPEN_TIMEOUT_MS = 10_000;
 /** Session termination; an unreachable server does not answer. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -18,14 +17,25 @@ const NEVER_MS = 2_147_483_647;
 const NEVER = new AbortController().signal;
 /** The client's code for a server without a standing stream. */
 const NO_STREAM = 405;
+/** The client checks the answers of the methods that it knows, and refuses a whole list because of one tool: it gets these names instead. */
+const UNCHECKED = 'unchecked/';
 
-/** Responses are validated where they are used: the client's schemas refuse a whole list because of one tool. */
+/** Responses are validated where they are used. */
 const anyResult = z.looseObject({});
 
-/** An MCP session with one tool server; requests may run concurrently. */
+/** How a server speaks: with sessions, up to 2025-11-25, or without, from 2026-07-28. What a probe has found out can be used again. */
+export type ServerEra = NonNullable<ConnectOptions['prior']>;
+
+interface RequestOptions extends RequestLimits {
+  /** Beside the client's own. */
+  headers?: Record<string, string>;
+}
+
+/** A connection with one tool server; requests may run concurrently. */
 export interface Connection {
+  readonly era: ServerEra;
   /** @throws ToolFailure, and nothing else */
-  request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
+  request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, options: RequestOptions): Promise<Answer>;
   /** Fails requests in flight as `stopped`. Never rejects. */
   close(): Promise<void>;
 }
@@ -34,41 +44,64 @@ interface OpenOptions {
   url: URL;
   bearer: string | null;
   fetcher: WatchedFetch;
+  /** Null: the server is probed. */
+  era: ServerEra | null;
   onListChanged(): void;
 }
 
-/** @throws ToolFailure; nothing but the handshake can have been sent */
-export async function openConnection({ url, bearer, fetcher, onListChanged }: OpenOptions): Promise<Connection> {
+/** @throws ToolFailure; nothing but the probe and the handshake can have been sent */
+export async function openConnection({ url, bearer, fetcher, era, onListChanged }: OpenOptions): Promise<Connection> {
   const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
-  // After we cut the standing stream no other is opened: the client would reconnect every second.
-  let isCut = false;
-  const onCut = () => {
-    isCut = true;
-  };
+  // After we cut the standing stream no other is opened: the client would reconnect every second. Without sessions there is none at all.
+  const cut = new AbortController();
+  let hasGet = true;
   const fetch: WatchedFetch['fetch'] = async (to, init) =>
-    isCut && (init?.method ?? 'GET') === 'GET' ? new Response(null, { status: NO_STREAM }) : fetcher.fetch(to, init, onCut);
-  const transport = new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers } });
-  const client = new Client(CLIENT, { capabilities: {} });
-  client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
+    (cut.signal.aborted || !hasGet) && (init?.method ?? 'GET') === 'GET'
+      ? new Response(null, { status: NO_STREAM })
+      : fetcher.fetch(to, init, () => cut.abort());
+  const transport = new UncheckedTransport(url, { fetch, requestInit: { headers, redirect: 'manual' } });
+  const client = new Client(CLIENT, {
+    capabilities: {},
+    versionNegotiation: { mode: 'auto', probe: { timeoutMs: OPEN_TIMEOUT_MS } },
+    // No input is asked for here: the server's request is an error of the call.
+    inputRequired: { autoFulfill: false },
+  });
+  client.setNotificationHandler('notifications/tools/list_changed', onListChanged);
   // Requests report their own errors; a broken standing stream needs no handling.
   client.onerror = () => {};
-  const inFlight = new Set<(failure: ToolFailure) => void>();
   const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });
+  const { signal } = handshake.watch;
   try {
-    await fetcher.watching(handshake.watch, () => client.connect(transport, { signal: handshake.watch.signal, timeout: NEVER_MS })); // no fail point: requests
+    const prior = era === null ? {} : { prior: era };
+    const connect = () => client.connect(transport, { signal, timeout: NEVER_MS, ...prior });
+    await orFailed(handshake, fetcher.watching(handshake.watch, connect)); // no fail point: requests
   } catch (error) {
     await client.close().catch(() => {}); // no fail point: stops
     throw handshakeFailureOf(handshake.failure() ?? error);
   } finally {
     handshake.stop();
   }
+  const discover = client.getDiscoverResult();
+  const spoken: ServerEra = client.getProtocolEra() === 'modern' && discover !== undefined ? { kind: 'modern', discover } : { kind: 'legacy' };
+  hasGet = spoken.kind === 'legacy';
+  const listening =
+    spoken.kind === 'modern' && client.getServerCapabilities()?.tools?.listChanged === true ? standListening({ client, cut: cut.signal, onListChanged }) : null;
+  return connected(spoken, client, transport, fetcher, listening);
+}
+
+function connected(era: ServerEra, client: Client, transport: UncheckedTransport, fetcher: WatchedFetch, listening: { stop(): void } | null): Connection {
+  const inFlight = new Set<(failure: ToolFailure) => void>();
   return {
-    async request(method, params, response, limits) {
+    era,
+    async request(method, params, response, { headers, ...limits }) {
       const { watch, progress, failure, fail, onProgress, onResumable, stop } = watchRequest(limits);
       inFlight.add(fail);
+      // Streams of the newer era can not be resumed, whatever ids their events have.
+      const resuming = era.kind === 'legacy' ? { onresumptiontoken: onResumable } : {};
+      const options = { signal: watch.signal, timeout: NEVER_MS, onprogress: onProgress, ...resuming, ...(headers === undefined ? {} : { headers }) };
       try {
-        const options = { signal: watch.signal, timeout: NEVER_MS, onprogress: onProgress, onresumptiontoken: onResumable };
-        return response.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options))); // no fail point: caller
+        const request = () => client.request({ method: `${UNCHECKED}${method}`, params }, anyResult, options);
+        return response.parse(await fetcher.watching(watch, request)); // no fail point: caller
       } catch (error) {
         throw failure() ?? toolFailureOf(error, progress);
       } finally {
@@ -77,10 +110,28 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
       }
     },
     async close() {
+      listening?.stop();
       for (const fail of [...inFlight]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
       const termination = transport.terminateSession().catch(() => {});
       await Promise.race([termination, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]); // no fail point: stops (2)
       await client.close().catch(() => {});
     },
   };
+}
+
+type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
+
+class UncheckedTransport extends StreamableHTTPClientTransport {
+  override send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
+    const isUnchecked = !Array.isArray(message) && 'method' in message && message.method.startsWith(UNCHECKED);
+    return super.send(isUnchecked ? { ...message, method: message.method.slice(UNCHECKED.length) } : message, options);
+  }
+}
+
+/** The client's probe does not heed the signal of its handshake. */
+function orFailed<Result>({ watch, failure }: WatchedRequest, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    watch.signal.addEventListener('abort', () => reject(failure()), { once: true });
+    work.then(resolve, reject); // no fail point: waits
+  });
 }

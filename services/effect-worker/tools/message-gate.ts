@@ -19,7 +19,7 @@ const STANDING_FOREIGN_PER_SECOND = 1 / 60;
 const MAX_BATCH_BYTES = 65_536;
 /** The only notifications that the client handles; it would validate all others too. */
 const PROGRESS = 'notifications/progress';
-const LIST_CHANGED = 'notifications/tools/list_changed';
+const HANDLED = new Set<unknown>([PROGRESS, 'notifications/tools/list_changed', 'notifications/subscriptions/acknowledged']);
 /** Throttles progress, which only shows that a call is running. The first message passes. */
 const PROGRESS_EVERY_MS = 100;
 /** Messages beside the answer that the client gets per minute; each takes it about 0.1 ms. */
@@ -109,7 +109,7 @@ class SideMessageLimit {
   passes(message: object): boolean {
     const atMs = this.#nowMs();
     if ('method' in message && !('id' in message)) {
-      if (message.method !== PROGRESS && message.method !== LIST_CHANGED) return false;
+      if (!HANDLED.has(message.method)) return false;
       if (message.method === PROGRESS && atMs - this.#progressAtMs < PROGRESS_EVERY_MS) return false;
       if (message.method === PROGRESS) this.#progressAtMs = atMs;
     }

@@ -5,6 +5,7 @@ import { nestingViolation } from '#shared/json-schema.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { Connection } from './connection.ts';
+import { paramFaultOf } from './param-headers.ts';
 import { faultOfForm, MAX_SCHEMA_DEPTH } from './schema-form.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { RequestLimits } from './watch-request.ts';
@@ -15,19 +16,20 @@ const MAX_PAGES = 100;
 const MAX_TOOLS = 2_000;
 /** JSON of one server's stored tools: one row, read by each run that uses the server. */
 const MAX_LIST_BYTES = 512 * 1024;
-/** All pages, with what is not stored (output schemas, icons). A page is parsed in one go, at about 20 ms per MiB. */
+/** All pages, with what is not stored (icons). A page is parsed in one go, at about 20 ms per MiB. */
 const MAX_RESPONSES_BYTES = 4 * MAX_LIST_BYTES;
 /** Further ones are only counted. */
 const MAX_WARNINGS = 20;
 const MAX_NAME_CHARACTERS = 256;
 
-const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
+const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish(), ttlMs: z.number().nullish().catch(null) });
 
 const advertisedTool = z.looseObject({
   name: z.string().min(1).max(MAX_NAME_CHARACTERS),
   title: z.string().nullish().catch(null),
   description: z.string().nullish().catch(null),
   inputSchema: z.record(z.string(), z.unknown()),
+  outputSchema: z.record(z.string(), z.unknown()).nullish(),
   annotations: z
     .looseObject({ title: z.string().nullish().catch(null), readOnlyHint: z.unknown().optional(), idempotentHint: z.unknown().optional() })
     .nullish()
@@ -39,11 +41,14 @@ const advertisedTool = z.looseObject({
 export interface ToolList {
   tools: ListedTool[];
   warnings: string[];
+  /** How long the server says that it stays as it is; null when it does not say. */
+  ttlMs: number | null;
 }
 
 /** Reads all pages of a server's tool list. @throws ToolFailure */
 export async function readTools(connection: Connection, limits: Omit<RequestLimits, 'budget'>): Promise<ToolList> {
-  const list = new ToolListBuilder();
+  const list = new ToolListBuilder(connection.era.kind === 'modern');
+  let ttlMs: number | null = null;
   const budget = new ByteBudget(MAX_RESPONSES_BYTES);
   const cursors = new Set<string>();
   let cursor: string | null = null;
@@ -51,9 +56,10 @@ export async function readTools(connection: Connection, limits: Omit<RequestLimi
     // no fail point: requests
     const response: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
     cursor = response.nextCursor ?? null;
+    if (typeof response.ttlMs === 'number') ttlMs = Math.min(ttlMs ?? response.ttlMs, response.ttlMs);
     const stopReason = (await list.add(response.tools, limits.signal)) ?? stopReasonOf(cursor, cursors, pages); // no fail point: waits
-    if (stopReason !== null) return list.built(`the list is not read further: ${stopReason}`);
-    if (cursor === null) return list.built(null);
+    if (stopReason !== null) return list.built(ttlMs, `the list is not read further: ${stopReason}`);
+    if (cursor === null) return list.built(ttlMs, null);
     cursors.add(cursor);
   }
 }
@@ -66,12 +72,18 @@ function stopReasonOf(cursor: string | null, earlier: ReadonlySet<string>, pages
 }
 
 class ToolListBuilder {
+  /** Whether calls carry headers made from their arguments. */
+  readonly #hasParamHeaders: boolean;
   readonly #tools: ListedTool[] = [];
   readonly #names = new Set<string>();
   readonly #warnings: string[] = [];
   #leftOut = 0;
   #advertised = 0;
   #sizeBytes = 0;
+
+  constructor(hasParamHeaders: boolean) {
+    this.#hasParamHeaders = hasParamHeaders;
+  }
 
   /**
    * Adds a page's tools, one per tick: the server decides how many there are and how long each takes.
@@ -90,10 +102,10 @@ class ToolListBuilder {
     return null;
   }
 
-  built(ending: string | null): ToolList {
+  built(ttlMs: number | null, ending: string | null): ToolList {
     const further = this.#leftOut - this.#warnings.length;
     const count = further > 0 ? [`${further} more tools are left out`] : [];
-    return { tools: this.#tools, warnings: [...this.#warnings, ...count, ...(ending === null ? [] : [ending])] };
+    return { tools: this.#tools, warnings: [...this.#warnings, ...count, ...(ending === null ? [] : [ending])], ttlMs };
   }
 
   /** @returns false when the list is full; true also for a tool that is left out */
@@ -103,21 +115,27 @@ class ToolListBuilder {
     if (this.#names.has(tool.name)) return this.#leaveOut(advertised, 'another one has its name');
     if (tool.execution?.taskSupport === 'required') return this.#leaveOut(advertised, 'it only works as a task');
     const { title, description, inputSchema, annotations } = tool;
-    const isBroken = (fault: string) => this.#leaveOut(advertised, `the schema of its arguments is broken: ${fault}`);
+    const outputSchema = tool.outputSchema ?? null;
+    const isBroken = (of: string, fault: string) => this.#leaveOut(advertised, `the schema of its ${of} is broken: ${fault}`);
     const tooDeep = nestingViolation(inputSchema, MAX_SCHEMA_DEPTH);
-    if (tooDeep !== null) return isBroken(tooDeep.message);
+    if (tooDeep !== null) return isBroken('arguments', tooDeep.message);
+    const resultsTooDeep = nestingViolation(outputSchema, MAX_SCHEMA_DEPTH);
+    if (resultsTooDeep !== null) return isBroken('results', resultsTooDeep.message);
     const listed = {
       name: tool.name,
       title: title ?? annotations?.title ?? null,
       description: description ?? null,
       inputSchema,
+      ...(outputSchema === null ? {} : { outputSchema }),
       repeatable: annotations?.readOnlyHint === true || annotations?.idempotentHint === true,
     };
     // Counted even if the tool is left out: the time of the check is proportional to the size.
     this.#sizeBytes += Buffer.byteLength(JSON.stringify(listed));
     if (this.#sizeBytes > MAX_LIST_BYTES) return false;
-    const fault = faultOfForm(inputSchema);
-    if (fault !== null) return isBroken(fault);
+    const fault = faultOfForm(inputSchema) ?? (this.#hasParamHeaders ? paramFaultOf(inputSchema) : null);
+    if (fault !== null) return isBroken('arguments', fault);
+    const resultFault = outputSchema === null ? null : faultOfForm(outputSchema);
+    if (resultFault !== null) return isBroken('results', resultFault);
     this.#names.add(tool.name);
     this.#tools.push(listed);
     return true;

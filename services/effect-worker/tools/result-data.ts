@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { nestingViolation } from '#shared/json-schema.ts';
+import { compileSchema, nestingViolation, problemOfSchema } from '#shared/json-schema.ts';
 
 const MAX_DATA_BYTES = 64 * 1024;
 /** Longest text parsed as JSON: indented, it may fit `MAX_DATA_BYTES` once parsed. Longer ones are truncated as text. */
@@ -52,6 +52,14 @@ export function resultOf({ content, structuredContent, isError, _meta: meta }: z
   // Truncated data is a string, so only short data needs the depth check.
   if (nestingViolation(data, MAX_DATA_DEPTH) !== null) return errorResult(TOO_DEEP);
   return { type: 'result', data, metadata: metadataOf(meta), isError };
+}
+
+/** A structured result that its tool's own schema refuses is an error of the tool. A schema that can't be compiled refuses nothing. */
+export function checkedResult(outcome: ToolOutcome, structuredContent: unknown, outputSchema: Record<string, unknown> | null): ToolOutcome {
+  if (outputSchema === null || structuredContent === undefined || outcome.type !== 'result' || outcome.isError) return outcome;
+  if (problemOfSchema(outputSchema) !== null) return outcome;
+  const violation = compileSchema(outputSchema)(structuredContent);
+  return violation === null ? outcome : errorResult(`the answer of the tool does not fit its own schema: ${violation.path} ${violation.message}`.trim());
 }
 
 function metadataOf(meta: Record<string, unknown>): Record<string, unknown> {

@@ -67,10 +67,15 @@ export class ToolLists {
     return promise;
   }
 
-  /** False when the tool is not listed. */
-  async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
+  /** Whether the server has announced a change, or its own word about its list is over. */
+  isStale(bundle: Bundle | null, serverId: string): boolean {
+    return bundle !== null && (this.#deps.servers.of(bundle, serverId)?.isListStale ?? false);
+  }
+
+  /** Null when the tool is not listed. */
+  async tool(listHash: string, toolName: string): Promise<ListedTool | null> {
     const tools = this.#cached.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
-    return tools.find(({ name }) => name === toolName)?.repeatable ?? false;
+    return tools.find(({ name }) => name === toolName) ?? null;
   }
 
   async stop(): Promise<void> {
@@ -84,7 +89,8 @@ export class ToolLists {
     try {
       // Reset before the request: a change announced from now on may come after the response.
       server.isListStale = false;
-      const { tools, warnings } = await this.#fetch(server, isProbe); // no fail point: requests
+      const { tools, warnings, ttlMs } = await this.#fetch(server, isProbe); // no fail point: requests
+      server.noteListed(ttlMs);
       for (const warning of warnings) this.#deps.log.warn({ server: serverId, warning }, 'a tool server lists something that can not be used');
       return { listHash: await this.#store(bundle.hash, serverId, tools) }; // no fail point: inside
     } catch (error) {

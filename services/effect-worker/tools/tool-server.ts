@@ -1,11 +1,16 @@
 import type { Clock } from '#shared/clock.ts';
 import { Breaker } from './breaker.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { type Connection, openConnection, type ServerEra } from './connection.ts';
 import { Slots } from './slots.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
 const MAX_REQUESTS = 16;
+/** How long a server that spoke with sessions is not probed again: after an update it may still do so. */
+const ERA_KEPT_MS = 3_600_000;
+
+/** A list is not read again for each call. */
+const LEAST_TTL_MS = 1_000;
 
 interface OpenServer {
   connection: Connection;
@@ -29,7 +34,11 @@ export class ToolServer {
   /** Value of `#opening`, once resolved. */
   #opened: OpenServer | null = null;
   #isClosed = false;
-  isListStale = false;
+  /** What its last connection spoke. */
+  #era: { known: ServerEra; untilMs: number } | null = null;
+  #isListStale = false;
+  /** By the server's own word. */
+  #listStaleAtMs = Number.POSITIVE_INFINITY;
 
   constructor(deps: ToolServerDeps) {
     this.#deps = deps;
@@ -53,6 +62,21 @@ export class ToolServer {
     }
   }
 
+  /** The list is to be read again, whatever its age. */
+  get isListStale(): boolean {
+    return this.#isListStale || this.#deps.clock.nowMs() >= this.#listStaleAtMs;
+  }
+
+  set isListStale(isStale: boolean) {
+    this.#isListStale = isStale;
+    if (!isStale) this.#listStaleAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** @param ttlMs zero or null: the server does not say how long its list stays as it is */
+  noteListed(ttlMs: number | null): void {
+    if (ttlMs !== null && ttlMs > 0) this.#listStaleAtMs = this.#deps.clock.nowMs() + Math.max(ttlMs, LEAST_TTL_MS);
+  }
+
   /** A connection that is being opened closes itself. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -69,6 +93,8 @@ export class ToolServer {
     } catch (error) {
       if (error instanceof ToolFailure && error.kind === 'session_lost') {
         opened.isRetired = true;
+        // A server without sessions has none to lose: it speaks another version now.
+        if (opened.connection.era.kind === 'modern') this.#era = null;
         if (this.#opening === opening) this.#opening = this.#opened = null;
       }
       throw error;
@@ -81,15 +107,34 @@ export class ToolServer {
 
   async #open(): Promise<OpenServer> {
     try {
-      const onListChanged = () => {
-        this.isListStale = true;
-      };
-      const connection = await openConnection({ ...this.#deps, onListChanged }); // no fail point: requests
+      const connection = await this.#handshake(); // no fail point: inside
       if (this.#isClosed) await connection.close(); // no fail point: stops
       this.#opened = { connection, users: 0, isRetired: false };
       return this.#opened;
     } catch (error) {
       this.#opening = null;
+      throw error;
+    }
+  }
+
+  async #handshake(): Promise<Connection> {
+    const { clock } = this.#deps;
+    const onListChanged = () => {
+      this.isListStale = true;
+    };
+    const open = async (era: ServerEra | null) => {
+      const connection = await openConnection({ ...this.#deps, era, onListChanged }); // no fail point: requests
+      this.#era = { known: connection.era, untilMs: era === null || this.#era === null ? clock.nowMs() + ERA_KEPT_MS : this.#era.untilMs };
+      return connection;
+    };
+    const known = this.#era !== null && clock.nowMs() < this.#era.untilMs ? this.#era.known : null;
+    if (known === null) return open(null);
+    try {
+      return await open(known);
+    } catch (error) {
+      this.#era = null;
+      // Another answer than it gave before: it may speak another version now.
+      if (error instanceof ToolFailure && error.kind === 'unreachable' && error.status !== null) return open(null);
       throw error;
     }
   }

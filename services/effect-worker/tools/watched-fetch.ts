@@ -13,6 +13,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = 32;
 /** Of one response or stream of responses. */
 export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
+/** The request whose response is a standing stream. */
+const LISTEN = 'subscriptions/listen';
 const BODILESS = new Set([101, 204, 205, 304]);
 
 /** Observes one JSON-RPC request of the MCP client. */
@@ -48,7 +50,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     const { method = 'GET', signal } = init;
     const headers = [...new Headers(init.headers)];
     const store = watches.getStore() ?? null;
-    const requestId = requestIdIn(init.body);
+    const requestId = answeredIdIn(init.body);
     const watch = store !== null && isOfRequest(method, requestId, headers) ? store : null;
     const go = () =>
       send(url, {
@@ -99,10 +101,10 @@ class SendObserver extends DecoratorHandler implements Dispatcher.DispatchHandle
   }
 }
 
-/** Undefined for messages that await no response. */
-function requestIdIn(body: unknown): unknown {
+/** Undefined for messages that await no response, or only one that ends a standing stream. */
+function answeredIdIn(body: unknown): unknown {
   const message = typeof body === 'string' ? jsonIn(body) : null;
-  return typeof message === 'object' && message !== null && 'id' in message && 'method' in message ? message.id : undefined;
+  return typeof message === 'object' && message !== null && 'id' in message && 'method' in message && message.method !== LISTEN ? message.id : undefined;
 }
 
 function isOfRequest(method: string, requestId: unknown, headers: readonly [string, string][]): boolean {
