@@ -51,7 +51,7 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), running.signal); // no fail point: reads (2)
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
-  const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal); // no fail point: reads
+  const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal);
   const repeatable = tool?.repeatable ?? false;
   // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;

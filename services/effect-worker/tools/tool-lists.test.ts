@@ -262,10 +262,10 @@ describe('a list of hostile size', () => {
   });
 
   it.each([
-    ['in one page', () => ({ tools: [tool('a', { outputSchema: { description: 'x'.repeat(3 * 1_048_576) } })] })],
+    ['in one page', () => ({ tools: [tool('a', { icons: { description: 'x'.repeat(3 * 1_048_576) } })] })],
     [
       'over its pages',
-      (cursor: unknown) => ({ tools: [tool(`a${cursor}`, { outputSchema: { description: 'x'.repeat(100_000) } })], nextCursor: `${cursor}+` }),
+      (cursor: unknown) => ({ tools: [tool(`a${cursor}`, { icons: { description: 'x'.repeat(100_000) } })], nextCursor: `${cursor}+` }),
     ],
   ])('is not read to its end %s when it is larger than what could be kept of it', async (_, page) => {
     const server = await handMade(lists(page));

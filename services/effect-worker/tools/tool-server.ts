@@ -130,7 +130,7 @@ export class ToolServer {
     const known = this.#era !== null && clock.nowMs() < this.#era.untilMs ? this.#era.known : null;
     if (known === null) return open(null);
     try {
-      return await open(known);
+      return await open(known); // no fail point: requests
     } catch (error) {
       this.#era = null;
       // Another answer than it gave before: it may speak another version now.
