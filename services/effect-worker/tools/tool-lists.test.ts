@@ -263,10 +263,7 @@ describe('a list of hostile size', () => {
 
   it.each([
     ['in one page', () => ({ tools: [tool('a', { icons: { description: 'x'.repeat(3 * 1_048_576) } })] })],
-    [
-      'over its pages',
-      (cursor: unknown) => ({ tools: [tool(`a${cursor}`, { icons: { description: 'x'.repeat(100_000) } })], nextCursor: `${cursor}+` }),
-    ],
+    ['over its pages', (cursor: unknown) => ({ tools: [tool(`a${cursor}`, { icons: { description: 'x'.repeat(100_000) } })], nextCursor: `${cursor}+` })],
   ])('is not read to its end %s when it is larger than what could be kept of it', async (_, page) => {
     const server = await handMade(lists(page));
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
