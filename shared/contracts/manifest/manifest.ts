@@ -50,6 +50,8 @@ const toolServer = z.strictObject({
   transport: z.literal('streamable-http').default('streamable-http'),
   path: urlPath.default('/mcp'),
   api_key: secretRef.nullable().default(null),
+  /** Whether policies that its results carry are followed. */
+  trusted: z.boolean().default(false),
 });
 
 const database = z.strictObject({

@@ -4,6 +4,7 @@ import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type Conversation, readConversation, textsOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
 import { answerBySchema } from './engine/answer-by-schema.ts';
+import { inferByWords } from './engine/infer-by-words.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
 import { RepeatedWords } from './repeated-words.ts';
 import { composeReply, reportResults } from './reply.ts';
@@ -32,7 +33,7 @@ export function compose(request: ChatRequest): Script {
   const conversation = { ...read, last: text };
   // `!repeat` repeats the user's text when there is any beside the directive.
   const isEcho = directives.repeat > 1 && text !== '';
-  const toolCalls = isEcho ? [] : pickTools(request, conversation);
+  const toolCalls = isEcho ? [] : (inferByWords(request.tools ?? [], conversation.earlier, text) ?? pickTools(request, conversation));
   const reasoning = wantsReasoning(request) ? wordsOf(reasoningOn(conversation)) : [];
   const limitedAnswer: { words: RepeatedWords; finish: FinishReason } =
     toolCalls.length > 0

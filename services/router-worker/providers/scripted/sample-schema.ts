@@ -170,9 +170,14 @@ function target(reference: string, root: unknown): unknown {
   return at;
 }
 
-function parse(schema: unknown, walk: Walk): SchemaNode {
+/** What is no schema is read as the empty one. */
+export function nodeOf(schema: unknown): SchemaNode {
   const parsed = schemaNode.safeParse(schema);
-  const node = parsed.success ? parsed.data : schemaNode.parse({});
+  return parsed.success ? parsed.data : schemaNode.parse({});
+}
+
+function parse(schema: unknown, walk: Walk): SchemaNode {
+  const node = nodeOf(schema);
   walk.take(STEPS_PER_NODE + fieldsOf(node));
   return node;
 }
