@@ -5,7 +5,7 @@ import { cleanText } from '#shared/clean-text.ts';
 const MAX_RATIONALE_CHARS = 1_000;
 
 /** What a matching call found, as it is staged: it outlives releases, so fields are only added. */
-const matchAnswer = z.object({
+export const matchAnswer = z.object({
   verdicts: z.array(
     z.object({
       id: z.string(),
@@ -14,6 +14,16 @@ const matchAnswer = z.object({
       rationale: z.string().nullable(),
     }),
   ),
+  /** What to find out, where the customer may mean several things; null: nothing is ambiguous. */
+  clarification: z
+    .object({
+      /** For the reply: what to ask the customer. */
+      action: z.string(),
+      /** References to what the customer may mean. */
+      options: z.array(z.string()),
+    })
+    .nullable()
+    .default(null),
 });
 export type MatchAnswer = z.infer<typeof matchAnswer>;
 

@@ -5,8 +5,8 @@ import { matchActionable } from './match-actionable.ts';
 import { matchObservational } from './match-observational.ts';
 
 const items: MatchItem[] = [
-  { id: 'leak', condition: 'the machine leaks', action: 'ask for a photo' },
-  { id: 'refund', condition: 'the customer wants a refund', action: 'ask for the order number' },
+  { id: 'leak', condition: 'the machine leaks', action: 'ask for a photo', options: [] },
+  { id: 'refund', condition: 'the customer wants a refund', action: 'ask for the order number', options: [] },
 ];
 const right = { verdicts: [verdict(1, true), verdict(2, false)] };
 
@@ -42,6 +42,7 @@ describe('a question with one verdict for each policy', () => {
           { id: 'leak', applies: true, rationale: 'because' },
           { id: 'refund', applies: false, rationale: 'because' },
         ],
+        clarification: null,
       },
     });
   });

@@ -45,7 +45,7 @@ export function verdictStep<Row extends VerdictRow>(question: VerdictQuestion<Ro
         applies: applies(verdict),
         rationale: verdict.rationale === undefined ? null : boundedRationale(verdict.rationale),
       }));
-      return { type: 'read', answer: { verdicts } };
+      return { type: 'read', answer: { verdicts, clarification: null } };
     },
   };
 }

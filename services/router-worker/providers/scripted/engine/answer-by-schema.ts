@@ -1,4 +1,4 @@
-import { matchByWords } from './match-by-words.ts';
+import { disambiguateByWords, judgeAppliedByWords, matchAgainByWords, matchByWords, matchCustomerDependentByWords, matchLowByWords } from './match-by-words.ts';
 import { type Question, readQuestion } from './question.ts';
 import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
 
@@ -6,6 +6,11 @@ import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-wo
 const rules = new Map<string, (question: Question) => object>([
   ['match_observational', matchByWords],
   ['match_actionable', matchByWords],
+  ['match_low', matchLowByWords],
+  ['match_again', matchAgainByWords],
+  ['match_customer_dependent', matchCustomerDependentByWords],
+  ['disambiguate', disambiguateByWords],
+  ['judge_applied', judgeAppliedByWords],
   ['next_step', nextStepByWords],
   ['check_backtrack', backtrackByWords],
   ['select_node', nodeByWords],

@@ -48,6 +48,16 @@ export function latestOf({ lines }: Question): string {
   return texts.join('\n');
 }
 
+/** What the agent wrote since the customer's last message. */
+export function repliesOf({ lines }: Question): string {
+  const texts: string[] = [];
+  for (const { from, text } of lines.toReversed()) {
+    if (from === 'customer') break;
+    if (from === 'agent' && typeof text === 'string') texts.unshift(text);
+  }
+  return texts.join('\n');
+}
+
 export function textOf(item: Record<string, unknown>, field: string): string {
   const value = item[field];
   return typeof value === 'string' ? value : '';
