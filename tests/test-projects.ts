@@ -5,6 +5,7 @@ import type { Tier } from './helpers/tier.ts';
 export const needServers = [
   'tests/e2e/**/*.test.ts',
   'tests/chaos/**/*.test.ts',
+  'tests/security/planted-secrets.test.ts',
   'bus/nats/{broker-loss,nats-bus,opening,permissions}.test.ts',
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
   'bus/nats/usage/usage-log.test.ts',
@@ -87,6 +88,7 @@ export const longest = [
   'tests/e2e/agent-key.test.ts',
   'tests/e2e/router-stores.test.ts',
   'tests/chaos/redis.test.ts',
+  'tests/security/planted-secrets.test.ts',
   'tests/chaos/chaos.test.ts',
   'tests/chaos/edge-stores.test.ts',
   'tests/e2e/leaving.test.ts',

@@ -53,6 +53,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * files
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
+ * @property {string} [storePassword] of PostgreSQL and Redis; absent: they require none
  * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
  * @property {boolean} [callerHandlesSignals] the caller handles signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
@@ -78,7 +79,7 @@ const DEFAULT_DRAIN_SECONDS = 120;
  * @throws {ScriptError} with the output of the first process that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
-  const { counts, environment, natsConfig, durable = false, callerHandlesSignals = false, print = () => {} } = options;
+  const { counts, environment, natsConfig, storePassword, durable = false, callerHandlesSignals = false, print = () => {} } = options;
   const passwords = passwordsFor(natsConfig);
   const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', print });
   const run = await openRun({ callerHandlesSignals });
@@ -95,8 +96,8 @@ export async function startCluster(options) {
   try {
     const [nats, postgres, redis] = await Promise.all([
       openNats(run, { program: programs.nats, config: natsConfig, env: passwords }),
-      openPostgres(run, { bin: programs.postgresBin, durable }),
-      openRedis(run, { program: programs.redis }),
+      openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword }),
+      openRedis(run, { program: programs.redis, password: storePassword }),
     ]);
     await declareStreams(run, { NATS_URL: nats.url, NATS_PASSWORD: passwords[passwordVariableOf('operator')] });
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };

@@ -35,6 +35,10 @@ interface ClusterOptions {
   env?: Record<string, string>;
   /** Each line that a process prints. */
   onLine?: (line: string) => void;
+  /** Of PostgreSQL and Redis; by default they require none. */
+  storePassword?: string;
+  /** Of the broker, in the server's own syntax; by default one with the users of the services. */
+  natsConfig?: string;
 }
 
 const running = new Set<Running>();
@@ -47,12 +51,13 @@ afterAll(async () => {
  * Starts every service as processes of its own on servers of its own, on the sample agent and, unless ROUTER_CONFIG names a file, the scripted
  * model, and waits until all are ready. What is still running when the test file ends is killed.
  */
-export async function startCluster({ roles = {}, env = {}, onLine }: ClusterOptions = {}): Promise<Cluster> {
+export async function startCluster({ roles = {}, env = {}, onLine, storePassword, natsConfig = natsServerConfig() }: ClusterOptions = {}): Promise<Cluster> {
   const keys = newKeys(env);
   const cluster = await start({
     counts: roles,
     ...(onLine === undefined ? {} : { onLine }),
-    natsConfig: natsServerConfig(),
+    ...(storePassword === undefined ? {} : { storePassword }),
+    natsConfig,
     ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
     environment: {
       ...withKeys(plainEnvironment(), keys),
