@@ -5,10 +5,9 @@ import { isClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '
 import { callLease } from '#bus/renew-lease.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultCommand } from '#services/work/item-kind.ts';
-import type { EndReasons, RunningItem } from '#services/work/running-items.ts';
+import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
@@ -24,6 +23,7 @@ import { checkTexts } from './call/check-texts.ts';
 import { type ExecuteDeps, executeCall, refuseCall } from './call/execute-call.ts';
 import type { CallResult, Execution } from './call/execution.ts';
 import { type CallRefusal, callUnderKey } from './call-credit.ts';
+import { callEndReasons, refusalError, workerDied } from './call-ends.ts';
 import { keyOfRefused } from './call-key.ts';
 import { isCheck } from './call-kind.ts';
 import { callLine } from './call-line.ts';
@@ -33,6 +33,7 @@ import { CallRecord } from './call-record.ts';
 import { enterSetup, setupOf } from './call-setup.ts';
 import { CallSpan, callTrace } from './call-span.ts';
 import type { CallWatch } from './call-watch.ts';
+import type { InterimRecords } from './interim/interim-records.ts';
 import type { PlatformCalls } from './platform/platform-calls.ts';
 import { type Published, publishedOf } from './published-frames.ts';
 import type { RouterSetup } from './router-setup.ts';
@@ -40,17 +41,9 @@ import type { Setups } from './setups.ts';
 
 /** Of calls that name none. */
 const FIRST_SURFACE = 'chat-completions';
-/** How long a client may wait before it sends a large request again. */
-const OVERLOADED_RETRY_MS = 1_000;
 /** In logs: the key is known to the platform alone. */
 const PLATFORM_KEY = 'platform';
 const NOTHING: Published = { kind: 'nothing' };
-
-const callEndReasons: EndReasons = {
-  cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
-  deadline: () => new SwitchyardError('router.timeout', 'the call exceeded its time limit'),
-  'lease-lost': () => new SwitchyardError('router.cancelled', 'the worker lost the lease of the call'),
-};
 
 /** What is the same for all calls of this worker. */
 export interface CallItemsDeps extends Omit<ExecuteDeps, keyof RouterSetup> {
@@ -60,6 +53,7 @@ export interface CallItemsDeps extends Omit<ExecuteDeps, keyof RouterSetup> {
   bus: Bus;
   /** Null: there is no cache. */
   tokenCorrections: TokenCorrections | null;
+  interims: InterimRecords;
   /** Of actors' calls, whose keys may have a limit. */
   reservations: Reservations;
   /** Likewise. */
@@ -168,8 +162,15 @@ async function settleCall(
     await record.storeEnded(published.shown); // no fail point: inside
     return null;
   }
-  const error = published.kind === 'content' ? workerDied() : refusal === null ? null : errorOf(refusal);
+  // no fail point: reads
+  const interim = mayHaveFrames ? await deps.interims.find(call.callId) : null;
+  // Its frames may be lost, with the broker that retained them.
+  const lost = record.lost(published.kind === 'content' ? published.shown : null, interim);
+  const error = lost !== null ? workerDied() : refusal === null ? null : refusalError(refusal);
   const span = running.span === null ? null : new CallSpan(running.span, deps);
+  if (call.want === 'frames' && call.reply === null && error === null && deps.elsewhere === undefined) {
+    running.onRelease(deps.interims.follow(() => record.interim()));
+  }
   const execution: Execution = {
     call,
     surface,
@@ -182,6 +183,7 @@ async function settleCall(
     decided: (choice) => {
       record.choice = choice;
     },
+    answering: (candidate, answer) => record.answering(candidate, answer),
     attempted: (attempt) => {
       attempts.push(attempt);
       span?.attempted(attempt);
@@ -194,7 +196,7 @@ async function settleCall(
   const executing =
     error === null
       ? (isCheck(call) ? checkTexts : executeCall)(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) })
-      : refuseCall(execution, error, published.kind === 'content' ? record.lost(published.shown) : null);
+      : refuseCall(execution, error, lost);
   let result: CallResult;
   try {
     result = await executing; // no fail point: inside
@@ -228,25 +230,6 @@ async function settleCall(
     deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
   }
   return result;
-}
-
-function workerDied(): SwitchyardError {
-  return new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer');
-}
-
-function errorOf(refusal: CallRefusal): SwitchyardError {
-  switch (refusal.why) {
-    case 'key':
-      return refusal.error;
-    case 'cancelled':
-      return callEndReasons.cancelled();
-    case 'deadline':
-      return callEndReasons.deadline();
-    case 'overloaded':
-      return new SwitchyardError('router.provider_overloaded', 'Too many large requests are in flight', { details: { retryAfterMs: OVERLOADED_RETRY_MS } });
-    case 'given-up':
-      return new SwitchyardError('router.provider_unavailable', 'the call was given up after 5 tries');
-  }
 }
 
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {

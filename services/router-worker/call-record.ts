@@ -3,19 +3,21 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { EndpointConfig } from '#shared/config/router-config.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
 import { rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
 import type { TokenCorrections } from '#shared/rates/token-corrections.ts';
-import { hasContent } from '#shared/surfaces/answer.ts';
+import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attempted } from './call/attempt.ts';
-import type { Catalogue, Choice } from './call/candidates.ts';
+import type { Candidate, Catalogue, Choice } from './call/candidates.ts';
 import type { ShownAnswer } from './call/execute-call.ts';
 import type { Ending } from './call/execution.ts';
 import type { ModelEndpoint } from './call/model-endpoint.ts';
 import { type Bill, billOf } from './call/usage.ts';
+import { interimBill } from './interim/interim-bill.ts';
 import type { Shown } from './published-frames.ts';
 import { type ServedBy, usageRecordOf } from './usage-record.ts';
 import { storeRecord } from './usage-recorder.ts';
@@ -54,6 +56,8 @@ export class CallRecord {
   choice: Choice | null = null;
   readonly #open: OpenCall;
   readonly #deps: RecordDeps;
+  /** Whose parts are published; null: none was begun. */
+  #answering: { candidate: Candidate; answer: Answer } | null = null;
   #bill: Bill | null = null;
   #servedBy: ServedBy | null = null;
   #stored: Promise<void> = Promise.resolve();
@@ -76,6 +80,24 @@ export class CallRecord {
   /** Rejects when the record is not known to be stored: the item is to be redelivered. */
   get stored(): Promise<void> {
     return this.#stored;
+  }
+
+  /** Of an attempt whose parts are published from now on. */
+  answering(candidate: Candidate, answer: Answer): void {
+    this.#answering = { candidate, answer };
+  }
+
+  /** The record of the call if its worker died now. Null: nothing is shown. */
+  interim(): UsageRecord | null {
+    const { call, attempts } = this.#open;
+    if (this.#answering === null || !hasContent(this.#answering.answer)) return null;
+    const { candidate, answer } = this.#answering;
+    const { model, provider, endpoint, request } = candidate;
+    const servedBy = { model: model.id, provider: provider.slug, providerName: provider.name };
+    const ending: Ending = { how: 'failed', answer, bill: billOf(answer, request, endpoint.prices, 'failed') };
+    const isReserved = call.reserved === true;
+    const endedAtMs = this.#deps.clock.nowMs();
+    return usageRecordOf({ call, keyId: call.keyId, isReserved, ending, attempts, choice: this.choice, servedBy, isCancelled: false, endedAtMs });
   }
 
   /** Sends the record. @returns what the terminal frame waits for; null: it may leave at once */
@@ -111,15 +133,22 @@ export class CallRecord {
     tokenCorrections.add(rateCounterOf('tokens', keyId, createdAtMs), tokens.prompt + tokens.completion - countedTokens);
   }
 
-  /** Of a call whose worker died in the middle of its answer. */
-  lost(shown: Shown): ShownAnswer {
-    const endpoint = this.#endpointOf(shown);
-    return { answer: shown.answer, prices: endpoint?.endpoint.prices };
+  /**
+   * Of a call whose worker died in the middle of its answer. What it had used a few seconds before, where that is more than what is retained of its frames.
+   * @param interim null: it is not known
+   */
+  lost(shown: Shown | null, interim: UsageRecord | null): ShownAnswer | null {
+    const found = shown === null ? null : { answer: shown.answer, bill: billOf(shown.answer, this.#open.call.request, this.#pricesOf(shown), 'failed') };
+    if (interim === null || interim.tokens.completion <= (found?.bill.usage.completion_tokens ?? -1)) return found;
+    const { model, provider, providerName } = interim;
+    if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };
+    return { answer: found?.answer ?? null, bill: interimBill(interim) };
   }
 
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
   storeEnded(shown: Shown): Promise<void> {
-    const { answer, prices } = this.lost(shown);
+    const { answer } = shown;
+    const prices = this.#pricesOf(shown);
     const { request } = this.#open.call;
     if (answer.usage === null) {
       void this.store({ how: 'failed', answer, bill: hasContent(answer) ? billOf(answer, request, prices, 'failed') : null });
@@ -128,6 +157,10 @@ export class CallRecord {
       void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });
     }
     return this.#stored;
+  }
+
+  #pricesOf(shown: Shown): EndpointConfig['prices'] {
+    return this.#endpointOf(shown)?.endpoint.prices;
   }
 
   #endpointOf({ model, providerName }: Shown): ModelEndpoint | null {

@@ -1,63 +1,32 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { bodyFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
-import { type UsageRecord, usageRecord } from '#bus/messages/usage.ts';
-import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { UsageRecord } from '#bus/messages/usage.ts';
 import { systemClock } from '#shared/clock.ts';
-import { routerConfig } from '#shared/config/router-config.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
-import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { responses } from '#shared/surfaces/responses/surface.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
-import { startRouterWorker } from './service.ts';
+import { RecordedCalls } from './test-support/recorded-calls.ts';
 
 const WAIT = { timeout: 30_000 };
-const config = routerConfig.parse({
-  providers: [{ slug: 'local', name: 'Local', kind: 'scripted' }],
-  models: [{ id: 'scripted/assistant', endpoints: [{ provider: 'local', upstream_model: 'primary', prices: { prompt: '1', completion: '2' } }] }],
-  keys: [{ id: 'k', key: '${KEY}' }],
-});
 const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, prompt_tokens_details: { cached_tokens: 2 }, cost: 0.000_123 };
 
 let database: Database;
-let bus: Bus;
-let worker: { stop(): Promise<void> } | null = null;
-let records: UsageRecord[];
+let calls: RecordedCalls;
 
 beforeAll(async () => {
   database = await openTestDatabase();
 }, 60_000);
 afterAll(() => database.close());
 beforeEach(async () => {
-  records = [];
-  const real = await openMemoryBus({ database, clock: systemClock });
-  bus = {
-    ...real,
-    usage: {
-      ...{ consume: (...args) => real.usage.consume(...args), backlog: () => real.usage.backlog() },
-      append: async (_, body) => void records.push(usageRecord.parse(JSON.parse(body))),
-    },
-  };
+  calls = new RecordedCalls(await openMemoryBus({ database, clock: systemClock }), database);
 });
-afterEach(async () => {
-  await worker?.stop();
-  worker = null;
-  await bus.close();
-});
+afterEach(() => calls.close());
 
-function callOf(want: 'frames' | 'body' = 'frames'): RouterCall {
-  const nowMs = systemClock.nowMs();
-  return {
-    ...{ v: 1, callId: `gen-gw-${ulid()}`, origin: 'gw', want, surface: 'responses', deadlineAtMs: nowMs + 30_000, createdAtMs: nowMs },
-    ...{ detached: false, republished: false, keyId: 'k', traceparent: null, maxTokens: null, reply: null },
-    request: { messages: [{ role: 'user', content: 'x'.repeat(40) }] },
-  };
-}
+const callOf = (want: 'frames' | 'body' = 'frames') => calls.callOf('x'.repeat(40), { surface: 'responses', want });
 
 function begun({ callId, request }: RouterCall) {
   const answer = emptyAnswer();
@@ -78,17 +47,10 @@ function begun({ callId, request }: RouterCall) {
   };
 }
 
-/** Its worker has published these frames and died. */
 async function diesAfter(call: RouterCall, frames: readonly Uint8Array[]): Promise<UsageRecord> {
-  for (const frame of frames) bus.tokens.publish(subjectOf(addresses.tokens, call.origin, call.callId), frame);
-  await bus.work.publish('router.call', call.callId, JSON.stringify(call), 1);
-  worker = await startRouterWorker({ config, environment: {}, bus, database, cache: null, log: silentLog, clock: systemClock });
-  await vi.waitFor(() => expect(records).toHaveLength(1), WAIT);
-  return records[0] as UsageRecord;
+  await calls.diesAfter(call, frames);
+  return calls.recordOf(call);
 }
-
-const framesOf = async ({ callId, origin }: RouterCall) =>
-  (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => readFrame(callId, bytes) ?? []);
 
 describe('a call of /responses whose worker died', () => {
   it('in the middle of its answer is billed by the characters that are retained', async () => {
@@ -100,7 +62,7 @@ describe('a call of /responses whose worker died', () => {
       ...{ surface: 'responses', model: 'scripted/assistant', provider: 'local', estimated: true, finishReason: 'error' },
       ...{ tokens: { prompt: 10, completion: 3 }, costNano: 16_000 },
     });
-    await vi.waitFor(async () => expect((await framesOf(call)).at(-1)?.kind).toBe('error'), WAIT);
+    await vi.waitFor(async () => expect((await calls.framesOf(call)).at(-1)?.kind).toBe('error'), WAIT);
   });
 
   it('is billed at the prices of its endpoint also when its first frame has expired', async () => {
@@ -125,7 +87,7 @@ describe('a call of /responses whose worker died', () => {
       provider: 'local',
       estimated: false,
     });
-    expect((await framesOf(call)).map(({ kind }) => kind)).toEqual(['content', 'done']);
+    expect((await calls.framesOf(call)).map(({ kind }) => kind)).toEqual(['content', 'done']);
   });
 
   it('behind a whole body is billed what the body states', async () => {

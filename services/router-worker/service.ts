@@ -27,6 +27,7 @@ import { VectorBudget } from './call/vector-budget.ts';
 import { type CallItemsDeps, callItems } from './call-items.ts';
 import { CallRates } from './call-rates.ts';
 import { CallWatch } from './call-watch.ts';
+import { InterimRecords } from './interim/interim-records.ts';
 import { startLedger } from './ledger/ledger.ts';
 import { startMails } from './mails/mails.ts';
 import { smtpMailer } from './mails/smtp-mailer.ts';
@@ -110,6 +111,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const keys = openKeyDirectory({ fileKeys: livingOf(deps.fileKeys ?? new Map()), database, log });
   const notices = onKeyChanged(bus, keys.forget);
   const reservations = new Reservations({ database, log, metrics });
+  const interims = new InterimRecords({ database, log });
   const rates = new RateLimits({ cache, clock, log, metrics });
   const tokenCorrections = cache === null ? null : new TokenCorrections(cache);
   const health = new Health({ clock, log, metrics });
@@ -120,6 +122,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const calls: CallItemsDeps = {
     bus,
     tokenCorrections,
+    interims,
     reservations,
     rates: new CallRates({ rates, clock: actorClock }),
     clock,
@@ -146,6 +149,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs) {
       await worker.stop(withinMs);
+      interims.stop();
       await platformCalls?.close();
       rates.stop();
       tokenCorrections?.flush();

@@ -1,129 +1,39 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import { bodyFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
-import { type UsageRecord, usageRecord } from '#bus/messages/usage.ts';
+import type { UsageRecord } from '#bus/messages/usage.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
-import { routerConfig } from '#shared/config/router-config.ts';
-import { ulid } from '#shared/ids.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
-import { startRouterWorker } from './service.ts';
+import { RecordedCalls } from './test-support/recorded-calls.ts';
 
 const WAIT = { timeout: 30_000 };
-const config = routerConfig.parse({
-  providers: [{ slug: 'local', name: 'Local', kind: 'scripted' }],
-  models: [
-    {
-      id: 'scripted/assistant',
-      endpoints: ['primary', 'spare'].map((name) => ({ provider: 'local', upstream_model: name, prices: { prompt: '1', completion: '2' } })),
-    },
-    { id: 'scripted/unpriced', endpoints: [{ provider: 'local', upstream_model: 'unpriced' }] },
-  ],
-  keys: [{ id: 'k', key: '${KEY}' }],
-});
 
 let database: Database;
-let bus: Bus;
-let worker: { stop(): Promise<void> } | null = null;
-/** What was appended and what was published as a terminal frame, in order. */
-let events: string[];
-let records: UsageRecord[];
-let append: (messageId: string) => Promise<void>;
+let calls: RecordedCalls;
 
 beforeAll(async () => {
   database = await openTestDatabase();
 }, 60_000);
 afterAll(() => database.close());
 beforeEach(async () => {
-  [events, records] = [[], []];
-  append = async () => {};
-  const real = await openMemoryBus({ database, clock: systemClock });
-  bus = {
-    ...real,
-    tokens: {
-      subscribe: (...args) => real.tokens.subscribe(...args),
-      replay: (...args) => real.tokens.replay(...args),
-      publish: (subject, frame) => {
-        if (['d', 'e', 'b'].includes(String.fromCharCode(frame[0] as number).toLowerCase())) events.push('end');
-        real.tokens.publish(subject, frame);
-      },
-    },
-    usage: {
-      consume: (...args) => real.usage.consume(...args),
-      backlog: () => real.usage.backlog(),
-      append: (messageId, body) => {
-        const record = usageRecord.parse(JSON.parse(body));
-        expect(messageId).toBe(record.generationId);
-        records.push(record);
-        events.push('record');
-        return append(messageId);
-      },
-    },
-  };
+  calls = new RecordedCalls(await openMemoryBus({ database, clock: systemClock }), database);
 });
-afterEach(async () => {
-  await worker?.stop();
-  worker = null;
-  await bus.close();
-});
-
-async function start(cache: Cache | null = null): Promise<void> {
-  worker = await startRouterWorker({ config, environment: {}, bus, database, cache, log: silentLog, clock: systemClock });
-}
-
-function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
-  const nowMs = systemClock.nowMs();
-  return {
-    v: 1,
-    callId: `gen-gw-${ulid()}`,
-    origin: 'gw',
-    want: 'frames',
-    surface: 'chat-completions',
-    deadlineAtMs: nowMs + 30_000,
-    createdAtMs: nowMs,
-    detached: false,
-    republished: false,
-    keyId: 'k',
-    traceparent: null,
-    maxTokens: null,
-    request: { messages: [{ role: 'user', content: text }] },
-    reply: null,
-    ...fields,
-  };
-}
-
-const publish = (call: RouterCall, earlierDeliveries = 0) =>
-  bus.work.publish(call.reply === null ? 'router.call' : 'router.turn', call.callId, JSON.stringify(call), earlierDeliveries);
-
-async function recordOf(call: RouterCall): Promise<UsageRecord> {
-  return vi.waitFor(() => {
-    const found = records.filter(({ generationId }) => generationId === call.callId);
-    if (found.length === 0) throw new Error('there is no record yet');
-    expect(found).toHaveLength(1);
-    return found[0] as UsageRecord;
-  }, WAIT);
-}
-
-const isSettled = (call: RouterCall) =>
-  vi.waitFor(async () => expect((await database.query('select 1 as one from bus_work where message_id = $1', [call.callId])).rows).toEqual([]), WAIT);
-const framesOf = async ({ callId, origin }: RouterCall) =>
-  (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => readFrame(callId, bytes) ?? []);
+afterEach(() => calls.close());
 
 describe('the usage record of a call', () => {
   it('names the caller, what answered, what was used and what it costs', async () => {
-    await start();
+    await calls.start();
     const request = { messages: [{ role: 'user' as const, content: 'Hello!' }], user: 'u\0-1', session_id: 's-1', metadata: { team: 'blue' } };
-    const call = callOf('', { request });
-    await publish(call);
-    const record = await recordOf(call);
+    const call = calls.callOf('', { request });
+    await calls.publish(call);
+    const record = await calls.recordOf(call);
     expect(record).toMatchObject({
       ...{ keyId: 'k', reserved: false, kind: 'client', surface: 'chat-completions', createdAtMs: call.createdAtMs, streamed: true, cancelled: false },
       ...{ model: 'scripted/assistant', provider: 'local', providerName: 'Local', estimated: false, finishReason: 'stop' },
@@ -137,10 +47,10 @@ describe('the usage record of a call', () => {
   });
 
   it('has each attempt, of which the caller pays the one that answered', async () => {
-    await start();
-    const call = callOf('!fail 500 on=primary');
-    await publish(call);
-    const record = await recordOf(call);
+    await calls.start();
+    const call = calls.callOf('!fail 500 on=primary');
+    await calls.publish(call);
+    const record = await calls.recordOf(call);
     expect(record.attempts).toMatchObject([
       { status: 502, code: 'router.provider_unavailable', firstTokenMs: null, costNano: 0 },
       { status: 200, code: null, costNano: record.costNano },
@@ -148,84 +58,84 @@ describe('the usage record of a call', () => {
   });
 
   it('bills what was shown of an answer that broke off, and nothing without content', async () => {
-    await start();
-    const [cut, failed] = [callOf('!fail cut after=2'), callOf('!fail 500')];
-    for (const call of [cut, failed]) await publish(call);
+    await calls.start();
+    const [cut, failed] = [calls.callOf('!fail cut after=2'), calls.callOf('!fail 500')];
+    for (const call of [cut, failed]) await calls.publish(call);
     // "I am" and the prompt, at four characters per token.
-    expect(await recordOf(cut)).toMatchObject({ finishReason: 'error', estimated: true, tokens: { prompt: 5, completion: 1 }, costNano: 7_000 });
-    expect(await recordOf(failed)).toMatchObject({ finishReason: 'error', tokens: { prompt: 0, completion: 0 }, costNano: 0, attempts: [{}, {}] });
+    expect(await calls.recordOf(cut)).toMatchObject({ finishReason: 'error', estimated: true, tokens: { prompt: 5, completion: 1 }, costNano: 7_000 });
+    expect(await calls.recordOf(failed)).toMatchObject({ finishReason: 'error', tokens: { prompt: 0, completion: 0 }, costNano: 0, attempts: [{}, {}] });
   });
 
   it('bills what a client had received when it left', async () => {
-    await start();
-    const call = callOf('!slow 5 !repeat 100000 a b c');
-    await publish(call);
-    await vi.waitFor(async () => expect((await framesOf(call)).length).toBeGreaterThan(1), WAIT);
-    bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
-    const record = await recordOf(call);
+    await calls.start();
+    const call = calls.callOf('!slow 5 !repeat 100000 a b c');
+    await calls.publish(call);
+    await vi.waitFor(async () => expect((await calls.framesOf(call)).length).toBeGreaterThan(1), WAIT);
+    calls.bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
+    const record = await calls.recordOf(call);
     expect(record).toMatchObject({ cancelled: true, finishReason: null });
     expect(record.costNano).toBeGreaterThan(0);
   });
 
   it('is of a call that no endpoint was asked for, too', async () => {
-    await start();
-    const call = callOf('hi', { deadlineAtMs: systemClock.nowMs() - 1 });
-    await publish(call);
-    expect(await recordOf(call)).toMatchObject({ model: null, provider: null, attempts: [], costNano: 0, finishReason: 'error' });
+    await calls.start();
+    const call = calls.callOf('hi', { deadlineAtMs: systemClock.nowMs() - 1 });
+    await calls.publish(call);
+    expect(await calls.recordOf(call)).toMatchObject({ model: null, provider: null, attempts: [], costNano: 0, finishReason: 'error' });
   });
 
   it('is of an actor’s call, under its session, and is stored before the result', async () => {
-    await start();
+    await calls.start();
     let store = () => {};
-    append = () => new Promise((resolve) => (store = resolve));
-    const call = callOf('Hello!', { want: 'none', reply: { sessionId: 'ses_9', ...actorFields('trn_1') } });
-    await publish(call);
-    expect(await recordOf(call)).toMatchObject({ kind: 'actor', sessionId: 'ses_9', streamed: false });
+    calls.append = () => new Promise((resolve) => (store = resolve));
+    const call = calls.callOf('Hello!', { want: 'none', reply: { sessionId: 'ses_9', ...actorFields('trn_1') } });
+    await calls.publish(call);
+    expect(await calls.recordOf(call)).toMatchObject({ kind: 'actor', sessionId: 'ses_9', streamed: false });
     await pause(50);
     expect((await database.query('select 1 as one from bus_work where message_id = $1', [call.callId])).rows).toHaveLength(1);
     store();
-    await isSettled(call);
+    await calls.isSettled(call);
   });
 });
 
 describe('the record and the terminal frame', () => {
   it('leave in this order without a reservation; the frame does not wait, and the item is not settled before the record is stored', async () => {
-    await start();
+    await calls.start();
     let store = () => {};
-    append = () => new Promise((resolve) => (store = resolve));
-    const call = callOf('Hello!');
-    await publish(call);
-    await vi.waitFor(() => expect(events).toEqual(['record', 'end']), WAIT);
+    calls.append = () => new Promise((resolve) => (store = resolve));
+    const call = calls.callOf('Hello!');
+    await calls.publish(call);
+    await vi.waitFor(() => expect(calls.events).toEqual(['record', 'end']), WAIT);
     await pause(50);
     expect((await database.query('select 1 as one from bus_work where message_id = $1', [call.callId])).rows).toHaveLength(1);
     store();
-    await isSettled(call);
+    await calls.isSettled(call);
   });
 
   it.each(['frames', 'body'] as const)('are one after the other with a reservation: the frame waits until the record is stored (%s)', async (want) => {
-    await start();
+    await calls.start();
     let store = () => {};
-    append = () => new Promise((resolve) => (store = resolve));
-    const call = callOf('Hello!', { reserved: true, want });
-    await publish(call);
-    expect(await recordOf(call)).toMatchObject({ reserved: true });
+    calls.append = () => new Promise((resolve) => (store = resolve));
+    const call = calls.callOf('Hello!', { reserved: true, want });
+    await calls.publish(call);
+    expect(await calls.recordOf(call)).toMatchObject({ reserved: true });
     await pause(50);
-    expect(events).toEqual(['record']);
+    expect(calls.events).toEqual(['record']);
     store();
-    await vi.waitFor(() => expect(events).toEqual(['record', 'end']), WAIT);
+    await vi.waitFor(() => expect(calls.events).toEqual(['record', 'end']), WAIT);
   });
 
   it('come once the usage log accepts the record: it is appended again until then', async () => {
-    await start();
+    await calls.start();
     let refusals = 2;
-    append = async () => {
+    calls.append = async () => {
       refusals -= 1;
       if (refusals >= 0) throw new Error('full');
     };
-    const call = callOf('Hello!', { reserved: true });
-    await publish(call);
-    await vi.waitFor(() => expect(events).toEqual(['record', 'record', 'record', 'end']), WAIT);
-    expect(new Set(records.map((record) => JSON.stringify(record))).size).toBe(1);
+    const call = calls.callOf('Hello!', { reserved: true });
+    await calls.publish(call);
+    await vi.waitFor(() => expect(calls.events).toEqual(['record', 'record', 'record', 'end']), WAIT);
+    expect(new Set(calls.records.map((record) => JSON.stringify(record))).size).toBe(1);
   });
 });
 
@@ -239,10 +149,10 @@ describe('the tokens per minute of a key', () => {
         return 0;
       },
     });
-    await start(cache);
-    const [call, earlier] = [callOf('Hello!', { countedTokens: 1_000 }), callOf('Hello!', { countedTokens: 1_000, createdAtMs: 60_000 })];
-    for (const one of [earlier, call]) await publish(one);
-    const records = [await recordOf(call), await recordOf(earlier)];
+    await calls.start(cache);
+    const [call, earlier] = [calls.callOf('Hello!', { countedTokens: 1_000 }), calls.callOf('Hello!', { countedTokens: 1_000, createdAtMs: 60_000 })];
+    for (const one of [earlier, call]) await calls.publish(one);
+    const records = [await calls.recordOf(call), await calls.recordOf(earlier)];
     const [{ createdAtMs, endedAtMs, tokens }] = records as [UsageRecord, UsageRecord];
     const isSameMinute = Math.floor(createdAtMs / 60_000) === Math.floor(endedAtMs / 60_000);
     const corrected = [[`rate:tokens:k:${Math.floor(createdAtMs / 60_000)}`, tokens.prompt + tokens.completion - 1_000]];
@@ -252,13 +162,13 @@ describe('the tokens per minute of a key', () => {
 
 describe('a reserved call', () => {
   it('is never served by an endpoint without prices', async () => {
-    await start();
+    await calls.start();
     const request = { messages: [{ role: 'user' as const, content: 'hi' }], model: 'scripted/unpriced' };
-    const call = callOf('', { request, reserved: true, want: 'body' });
-    await publish(call);
-    await recordOf(call);
+    const call = calls.callOf('', { request, reserved: true, want: 'body' });
+    await calls.publish(call);
+    await calls.recordOf(call);
     const [frame] = await vi.waitFor(async () => {
-      const frames = await framesOf(call);
+      const frames = await calls.framesOf(call);
       expect(frames).toHaveLength(1);
       return frames;
     }, WAIT);
@@ -266,9 +176,9 @@ describe('a reserved call', () => {
     expect(JSON.parse(Buffer.from((frame as { body: Uint8Array }).body).toString('utf8'))).toMatchObject({
       error: { metadata: { excluded_by: [{ filter: 'unpriced', endpoints: ['scripted/unpriced@local'] }] } },
     });
-    const open = callOf('', { request });
-    await publish(open);
-    expect(await recordOf(open)).toMatchObject({ costNano: 0, model: 'scripted/unpriced', attempts: [{ costNano: null }] });
+    const open = calls.callOf('', { request });
+    await calls.publish(open);
+    expect(await calls.recordOf(open)).toMatchObject({ costNano: 0, model: 'scripted/unpriced', attempts: [{ costNano: null }] });
   });
 });
 
@@ -276,32 +186,28 @@ describe('a call whose worker died', () => {
   const chunk = (delta: object) =>
     `data: {"id":"x","model":"scripted/assistant","provider":"Local","choices":[{"index":0,"delta":${JSON.stringify(delta)}}]}\n\n`;
   const template = { prefix: 'data: {"model":"scripted/assistant","provider":"Local","choices":[{"index":0,"delta":{"content":', suffix: '}}]}\n\n' };
-  /** Frames of its first delivery; it is then delivered for the second time. */
-  async function diesAfter(call: RouterCall, frames: (address: { callId: string; attempt: number; seq: number }) => Uint8Array[]): Promise<void> {
-    const subject = subjectOf(addresses.tokens, call.origin, call.callId);
-    for (const frame of frames({ callId: call.callId, attempt: 1, seq: 1 })) bus.tokens.publish(subject, frame);
-    await publish(call, 1);
-    await start();
-  }
+  const addressOf = ({ callId }: RouterCall) => ({ callId, attempt: 1, seq: 1 });
 
   it('in the middle of its answer is billed by the characters that are retained', async () => {
-    const call = callOf('x'.repeat(40));
-    await diesAfter(call, (address) => [
+    const call = calls.callOf('x'.repeat(40));
+    const address = addressOf(call);
+    await calls.diesAfter(call, [
       templateFrame(address, template, chunk({ role: 'assistant', content: 'abcd' })),
       textFrame({ ...address, seq: 2 }, JSON.stringify('é\nfgh')),
       textFrame({ ...address, seq: 3 }, JSON.stringify('ijkl')),
     ]);
-    expect(await recordOf(call)).toMatchObject({
+    expect(await calls.recordOf(call)).toMatchObject({
       ...{ model: 'scripted/assistant', provider: 'local', providerName: 'Local', estimated: true, finishReason: 'error', attempts: [] },
       ...{ tokens: { prompt: 10, completion: 4 }, costNano: 18_000 },
     });
-    await vi.waitFor(async () => expect((await framesOf(call)).at(-1)?.kind).toBe('error'), WAIT);
+    await vi.waitFor(async () => expect((await calls.framesOf(call)).at(-1)?.kind).toBe('error'), WAIT);
   });
 
   it('behind its terminal frame is billed what the frame states, and gets no second one', async () => {
-    const call = callOf('hi');
+    const call = calls.callOf('hi');
     const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, prompt_tokens_details: { cached_tokens: 2 }, cost: 0.000_123 };
-    await diesAfter(call, (address) => [
+    const address = addressOf(call);
+    await calls.diesAfter(call, [
       templateFrame(address, template, chunk({ content: 'abcd' })),
       sseFrame(
         'd',
@@ -309,9 +215,14 @@ describe('a call whose worker died', () => {
         `data: {"model":"scripted/assistant","provider":"Local","choices":[],"usage":${JSON.stringify(usage)}}\n\ndata: [DONE]\n\n`,
       ),
     ]);
-    expect(await recordOf(call)).toMatchObject({ costNano: 123_000, tokens: { prompt: 5, completion: 7, cached: 2 }, provider: 'local', estimated: false });
-    await isSettled(call);
-    expect((await framesOf(call)).map(({ kind }) => kind)).toEqual(['content', 'done']);
+    expect(await calls.recordOf(call)).toMatchObject({
+      costNano: 123_000,
+      tokens: { prompt: 5, completion: 7, cached: 2 },
+      provider: 'local',
+      estimated: false,
+    });
+    await calls.isSettled(call);
+    expect((await calls.framesOf(call)).map(({ kind }) => kind)).toEqual(['content', 'done']);
   });
 
   it.each([
@@ -320,16 +231,16 @@ describe('a call whose worker died', () => {
     [200, { model: 'scripted/assistant', provider: 'Local', data: [], usage: { prompt_tokens: 9, total_tokens: 9, cost: 0.000_007 } }, 7_000],
     [502, { error: { code: 502 } }, 0],
   ])('behind a whole body of status %i is billed what the body states', async (status, body, costNano) => {
-    const call = callOf('hi', { want: 'body' });
-    await diesAfter(call, () => [bodyFrame(status, JSON.stringify(body))]);
-    expect(await recordOf(call)).toMatchObject({ costNano });
-    await isSettled(call);
+    const call = calls.callOf('hi', { want: 'body' });
+    await calls.diesAfter(call, [bodyFrame(status, JSON.stringify(body))]);
+    expect(await calls.recordOf(call)).toMatchObject({ costNano });
+    await calls.isSettled(call);
   });
 
   it('before any content is executed again, with one record', async () => {
-    const call = callOf('Hello!');
-    await diesAfter(call, () => []);
-    expect(await recordOf(call)).toMatchObject({ finishReason: 'stop' });
-    await isSettled(call);
+    const call = calls.callOf('Hello!');
+    await calls.diesAfter(call, []);
+    expect(await calls.recordOf(call)).toMatchObject({ finishReason: 'stop' });
+    await calls.isSettled(call);
   });
 });

@@ -121,6 +121,7 @@ export const metricTable = {
   usageBacklog: gauge('switchyard_usage_backlog', 'Messages of usage records that are in the log and not in the ledger yet.', {}),
   usageBacklogSeconds: gauge('switchyard_usage_backlog_age_seconds', 'Waiting time of the oldest of them; 0 if there is none.', {}),
   reservationsLapsed: counter('switchyard_reservations_lapsed_total', 'Reservations of calls that ended without a usage record.', {}),
+  interimRecordsBilled: counter('switchyard_interim_records_billed_total', 'Calls that no worker has ended and that are billed by their interim records.', {}),
   mails: counter('switchyard_mails_total', 'Attempts to send a mail to the owner of an exposed key: `failed` ones are repeated.', {
     outcome: ['sent', 'failed', 'given_up'],
   }),

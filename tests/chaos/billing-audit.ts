@@ -103,6 +103,7 @@ export async function checkBills(
     expect(await environment.queued(), 'calls are in the queue').toBe(0);
     return true;
   }, QUIET);
+  await endInterims(environment);
   const rows = await rowsOf(environment, keys);
   const byCall = new Map(rows.map((row) => [row.call, row]));
   expect(byCall.size, 'a call has more than one row').toBe(rows.length);
@@ -160,6 +161,13 @@ function checkBill(outcome: Outcome, row: Row | undefined, { requests, losesFram
   const isLost = losesFrames && end !== 'completed' && row.record.attempts.length === 0;
   if (text !== '' && !isLost) expect(row.cost_nano, `shown and without a cost: ${found}`).toBeGreaterThan(0);
   if (costNano !== null) expect(row.cost_nano, found).toBe(costNano);
+}
+
+/** Those of calls that no worker has ended are billed in time, which is brought forward here. */
+async function endInterims({ database }: BillingEnvironment): Promise<void> {
+  const { rowCount } = await database.query(`update interim_records set until = now() - interval '1 second'`);
+  if (rowCount === 0) return;
+  await eventually(async () => (await database.query('select 1 from interim_records')).rows.length === 0, LAPSED);
 }
 
 /** Those that are left are of calls without a row, and end in time: their time is brought forward here. @returns how many there were */

@@ -1,6 +1,5 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
-import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -26,10 +25,11 @@ import { stageContextOf } from './stage-context.ts';
 import type { StickyEndpoints } from './sticky-endpoints.ts';
 import { type AddedUse, type Bill, billOf } from './usage.ts';
 
-/** What readers have of a call whose worker died, and the endpoint that it came from. */
+/** What readers have of a call whose worker died. */
 export interface ShownAnswer {
-  answer: Answer;
-  prices: EndpointConfig['prices'];
+  /** Null: it is not known any more. */
+  answer: Answer | null;
+  bill: Bill;
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -189,7 +189,7 @@ function runDecided(
 
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */
 export async function refuseCall(execution: Execution, error: SwitchyardError, shown: ShownAnswer | null): Promise<CallResult> {
-  const bill = shown === null ? null : billOf(shown.answer, execution.call.request, shown.prices, 'failed');
+  const bill = shown?.bill ?? null;
   const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill }) ?? null;
   if (recorded !== null) await recorded;
   return responseWriterFor(execution, routingReportOf(execution.call), () => {}).fail(

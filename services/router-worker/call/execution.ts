@@ -7,7 +7,7 @@ import type { Surface } from '#shared/surfaces/surface.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PipelineReport, RouterSearch } from '../pipeline/stage.ts';
 import type { CallObserver } from './attempt.ts';
-import type { Choice } from './candidates.ts';
+import type { Candidate, Choice } from './candidates.ts';
 import type { AttemptEnd, Bill } from './usage.ts';
 
 /** The result of a call, which an actor gets as a command. */
@@ -43,6 +43,8 @@ export interface Execution {
   decided?(choice: Choice): void;
   /** Called per plugin that applies, once its end is known. Absent: the caller does not want to know. */
   staged?: PipelineReport;
+  /** Called with each attempt whose parts are published from then on; the answer is filled while it runs. */
+  answering?(candidate: Candidate, answer: Answer): void;
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */

@@ -35,7 +35,7 @@ export interface ResponseWriter {
 
 /** Writes the response as the call wants it: frames, one body, or nothing. @param routing null: the caller does not want to know where it went */
 export function responseWriterFor(execution: Execution, routing: RoutingReport | null, onAttempted: (attempt: Attempted) => void): ResponseWriter {
-  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, capturesContent = false, failures } = execution;
+  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, answering = () => {}, capturesContent = false, failures } = execution;
   const created = Math.floor(nowMs / 1_000);
   const begunAtMs = performance.now();
   const now = () => Math.floor((nowMs + performance.now() - begunAtMs) / 1_000);
@@ -57,10 +57,14 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
       isStreamed: stream !== null,
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter, answer) {
+        answering(candidate, answer);
         stream?.begin(headOf(candidate), answer);
         if (call.request.debug?.echo_upstream_body === true) stream?.debug(echoBody(adapter.upstreamBody(upstreamRequestOf(candidate))));
       },
-      chosen: (candidate, answer) => stream?.begin(headOf(candidate), answer),
+      chosen(candidate, answer) {
+        answering(candidate, answer);
+        stream?.begin(headOf(candidate), answer);
+      },
       parts: (parts) => stream?.parts(parts),
       attempted(tried) {
         onAttempted(tried);

@@ -7,6 +7,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { sqlStateOf } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { OverdueInterims } from './bill-interims.ts';
 import { lapseReservations } from './lapse-reservations.ts';
 import { readRecords, type UnusableRecord } from './read-records.ts';
 import { type ReadRecord, writeUsage } from './write-usage.ts';
@@ -105,11 +106,14 @@ async function setAside({ messageId, body, reason }: UnusableRecord, { database,
 /** Never rejects. */
 async function lapseUntil(stopped: AbortSignal, deps: LedgerDeps): Promise<void> {
   const { lapseEveryMs = LAPSE_EVERY_MS, log, metrics } = deps;
+  const overdue = new OverdueInterims(deps);
   for (;;) {
     // Jitter, since all workers start together.
     await pauseFor(lapseEveryMs * (0.75 + Math.random() / 2), stopped); // no fail point: pauses
     if (stopped.aborted) return;
     try {
+      // Before the reservations of these calls lapse.
+      await billInterims(overdue, deps); // no fail point: inside
       // no fail point, because a repeated statement finds no more of them
       for (const { keyId, amountNano, reservations } of await lapseReservations(deps)) {
         metrics.add('reservationsLapsed', {}, reservations);
@@ -119,4 +123,17 @@ async function lapseUntil(stopped: AbortSignal, deps: LedgerDeps): Promise<void>
       log.debug({ err: error }, 'reservations of dead calls could not be ended: the next try follows');
     }
   }
+}
+
+/** Of calls whose worker died, and that no other worker has ended. */
+async function billInterims(overdue: OverdueInterims, deps: LedgerDeps): Promise<void> {
+  const messages = await overdue.next(); // no fail point: reads
+  if (messages.length === 0) return;
+  await bookUsage(messages, deps); // no fail point: inside
+  deps.metrics.add('interimRecordsBilled', {}, messages.length);
+  const ids = messages.map(({ messageId }) => messageId);
+  deps.log.warn(
+    { calls: messages.length, call_ids: ids.slice(0, 10) },
+    'calls that no worker has ended are billed by what they had used at their last interim record',
+  );
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FIND_INTERIM, OVERDUE_INTERIM, WRITE_INTERIM } from '../../../services/router-worker/interim/interim-sql.ts';
 import { LAPSE_RESERVATIONS, SETTLE_RESERVATIONS, WRITE_RECORDS } from '../../../services/router-worker/ledger/ledger-sql.ts';
 import { beginSpend, releaseCalls, reserveCalls } from '../../../shared/credit/reservation-statements.ts';
 import type { Database, NamedStatement } from '../../../shared/storage/database.ts';
@@ -8,7 +9,7 @@ import { EPOCH_MS } from '../scheduler.ts';
 import { simulateClock } from '../simulated-clock.ts';
 import { LedgerTables } from './ledger-tables.ts';
 
-const STATEMENTS = 400;
+const STATEMENTS = 550;
 /** Rows are compared after each so many. */
 const COMPARED_EVERY = 10;
 const KEYS = ['a', 'b', 'c'];
@@ -38,6 +39,7 @@ it('the model of the ledger answers each statement as PostgreSQL does, and leave
   }
   expect(tables.ledger.size).toBeGreaterThan(50);
   expect(tables.lapsed.length).toBeGreaterThan(10);
+  expect(tables.interims.size).toBeGreaterThan(10);
 }, 120_000);
 
 /** Calls of all keys, most of which are named several times. */
@@ -46,7 +48,7 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
   const ids = [...new Set(some)].map((call) => `call-${call}`);
   const keys = ids.map((id) => KEYS[Number(id.slice(5)) % KEYS.length] as string);
   const amounts = ids.map(() => 10 * (1 + chance.below(5)));
-  switch (chance.below(8)) {
+  switch (chance.below(11)) {
     case 0:
       return [beginSpend, [KEYS.slice(0, 1 + chance.below(3))]];
     case 1:
@@ -70,6 +72,12 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
     }
     case 6:
       return [SETTLE_RESERVATIONS, [ids]];
+    case 7:
+      return [WRITE_INTERIM, [[...ids].sort(), ids.map((_, index) => `{"at":${nowMs + index}}`).join('\n'), chance.pick([1_000, HOUR_MS])]];
+    case 8:
+      return [FIND_INTERIM, [ids[0]]];
+    case 9:
+      return [OVERDUE_INTERIM, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
     default:
       return [LAPSE_RESERVATIONS, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
   }
@@ -81,13 +89,14 @@ function sorted(statement: NamedStatement, rows: readonly object[]): string[] | 
   return statement === LAPSE_RESERVATIONS ? rows.map((row) => JSON.stringify(row)).sort() : rows;
 }
 
-function rowsOf({ spend, reservations, ledger }: LedgerTables) {
+function rowsOf({ spend, reservations, ledger, interims }: LedgerTables) {
   return {
     spend: byText([...spend.values()]),
     reservations: byText([...reservations.values()].map(({ call_id, key_id, amount_nano, untilMs }) => ({ call_id, key_id, amount_nano, until_ms: untilMs }))),
     ledger: byText(
       [...ledger.values()].flat().map(({ generation_id, key_id, cost_nano, createdAtMs }) => ({ generation_id, key_id, cost_nano, at_ms: createdAtMs })),
     ),
+    interims: byText([...interims.values()].map(({ generation_id, record, untilMs }) => ({ generation_id, record, until_ms: untilMs }))),
   };
 }
 
@@ -98,7 +107,8 @@ async function rowsIn(real: Database): Promise<ReturnType<typeof rowsOf>> {
   const reservations = await real.query(`select call_id, key_id, amount_nano, ${until} from reservations`);
   const at = 'round(extract(epoch from created_at) * 1000)::float8 as at_ms';
   const ledger = await real.query(`select generation_id, key_id, cost_nano, ${at} from usage_ledger`);
-  return { spend: byText(spend.rows), reservations: byText(reservations.rows), ledger: byText(ledger.rows) };
+  const interims = await real.query(`select generation_id, record::text as record, ${until} from interim_records`);
+  return { spend: byText(spend.rows), reservations: byText(reservations.rows), ledger: byText(ledger.rows), interims: byText(interims.rows) };
 }
 
 function byText(rows: readonly object[]): string[] {

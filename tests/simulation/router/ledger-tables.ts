@@ -10,9 +10,11 @@ export interface LedgerRules {
   settles: boolean;
   /** A reservation lapses only at the given instant. */
   waitsForEnd: boolean;
+  /** Interim records of calls that are not in the ledger are found. */
+  findsOverdue: boolean;
 }
 
-export const ALL_RULES: LedgerRules = { dedupes: true, countsInserted: true, settles: true, waitsForEnd: true };
+export const ALL_RULES: LedgerRules = { dedupes: true, countsInserted: true, settles: true, waitsForEnd: true, findsOverdue: true };
 
 const DAY_MS = 86_400_000;
 /** 1970-01-05 was a Monday. */
@@ -39,11 +41,18 @@ export interface LedgerRow {
   cost_nano: number;
 }
 
+export interface InterimRow {
+  generation_id: string;
+  record: string;
+  untilMs: number;
+}
+
 interface State {
   spend: Map<string, SpendRow>;
   reservations: Map<string, ReservationRow>;
   /** By generation id; several only without `dedupes`. */
   ledger: Map<string, LedgerRow[]>;
+  interims: Map<string, InterimRow>;
 }
 
 type Columns = readonly (readonly unknown[])[];
@@ -52,7 +61,7 @@ type Execute = (parameters: readonly unknown[], nowMs: number) => Row[];
 /** The tables of keys' money and the statements on them, by name. One statement at a time: the database has row locks to the same end. */
 export class LedgerTables {
   readonly #rules: LedgerRules;
-  #state: State = { spend: new Map(), reservations: new Map(), ledger: new Map() };
+  #state: State = { spend: new Map(), reservations: new Map(), ledger: new Map(), interims: new Map() };
   /** Whether effects are open, by id. */
   readonly effects = new Map<string, boolean>();
   readonly deadLetters: Row[] = [];
@@ -65,6 +74,9 @@ export class LedgerTables {
     ['ledger-write-records', (columns, nowMs) => this.#write(columns as Columns, nowMs)],
     ['ledger-settle-reservations', ([calls]) => this.#settle(calls as string[])],
     ['ledger-lapse-reservations', ([beforeMs, most], nowMs) => this.#lapse(beforeMs as number, most as number, nowMs)],
+    ['interim-write', ([ids, records, validMs], nowMs) => this.#writeInterims(ids as string[], (records as string).split('\n'), nowMs + (validMs as number))],
+    ['interim-find', ([id]) => [...this.interims.values()].flatMap(({ generation_id, record }) => (generation_id === id ? [{ record }] : []))],
+    ['interim-overdue', ([beforeMs, most], nowMs) => this.#overdue(Math.min(beforeMs as number, nowMs), most as number)],
     ['effect_state', ([id]) => [{ open: this.effects.get(id as string) ?? null }]],
     ['store-dead-letter', ([id, , source, reason]) => this.#storeDeadLetter({ id, source, reason })],
   ]);
@@ -85,6 +97,10 @@ export class LedgerTables {
     return this.#state.ledger;
   }
 
+  get interims(): ReadonlyMap<string, InterimRow> {
+    return this.#state.interims;
+  }
+
   /** @throws TypeError for a statement that is not modelled, so that a new one is noticed */
   execute(name: string, parameters: readonly unknown[], nowMs: number): Row[] {
     const execute = this.#statements.get(name);
@@ -94,11 +110,12 @@ export class LedgerTables {
 
   /** @returns brings all rows back to what they are now */
   begin(): () => void {
-    const { spend, reservations, ledger } = this.#state;
+    const { spend, reservations, ledger, interims } = this.#state;
     const before: State = {
       spend: new Map([...spend].map(([key, row]) => [key, { ...row }])),
       reservations: new Map(reservations),
       ledger: new Map([...ledger].map(([id, rows]) => [id, [...rows]])),
+      interims: new Map(interims),
     };
     return () => {
       this.#state = before;
@@ -209,6 +226,19 @@ export class LedgerTables {
     return [...freed.values()];
   }
 
+  #writeInterims(ids: readonly string[], records: readonly string[], untilMs: number): Row[] {
+    for (const [index, generation_id] of ids.entries()) this.#state.interims.set(generation_id, { generation_id, record: records[index] ?? '', untilMs });
+    return [];
+  }
+
+  #overdue(beforeMs: number, most: number): Row[] {
+    const overdue = [...this.interims.values()].filter(({ untilMs }) => untilMs < beforeMs);
+    const first = overdue.sort((left, right) => left.untilMs - right.untilMs || compare(left.generation_id, right.generation_id)).slice(0, most);
+    for (const { generation_id } of first) if (this.ledger.has(generation_id)) this.#state.interims.delete(generation_id);
+    const left = first.filter(({ generation_id }) => this.interims.has(generation_id) && this.#rules.findsOverdue);
+    return left.map(({ generation_id, record }) => ({ generation_id, record })).sort((one, other) => compare(one.generation_id, other.generation_id));
+  }
+
   #delete(calls: readonly string[]): ReservationRow[] {
     const found = calls.flatMap((call) => this.reservations.get(call) ?? []);
     for (const { call_id } of found) this.#state.reservations.delete(call_id);
@@ -219,6 +249,10 @@ export class LedgerTables {
     const row = this.spend.get(key);
     if (row !== undefined) row.reserved_nano = Math.max(0, row.reserved_nano - amount);
   }
+}
+
+function compare(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function newSpend(key_id: string, nowMs: number): SpendRow {

@@ -44,6 +44,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: 'oldestAtMs === null ? nowMs : nowMs',
     },
   },
+  { name: 'an interim record of a dead call that is not found', rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
     name: 'a terminal frame that does not wait for the record',
     rule: 'record first',

@@ -11,6 +11,7 @@ export function checkRouterRules(simulation: RouterSimulation): void {
   for (const client of simulation.clients) checkClient(simulation, client);
   for (const callId of simulation.actorCalls) checkOneRow(simulation, callId);
   for (const callId of simulation.router.usage.stored.keys()) checkOneRow(simulation, callId);
+  for (const callId of simulation.watch.interims) checkOneRow(simulation, callId);
   checkSpend(simulation);
   checkLapsed(simulation);
 }

@@ -200,6 +200,7 @@ export class RouterSimulation {
     for (const { process, inFlight } of this.router.dispatchConsumers) if (inFlight > 0) found.push(`dispatched calls at ${process.id}`);
     if (this.router.usage.records.length > 0) found.push('usage records');
     for (const { call_id } of this.tables.reservations.values()) found.push(`reservation ${call_id}`);
+    for (const id of this.tables.interims.keys()) found.push(`interim record ${id}`);
     for (const [id, isOpen] of this.tables.effects) if (isOpen) found.push(`effect ${id}`);
     return found;
   }

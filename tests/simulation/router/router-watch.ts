@@ -20,6 +20,8 @@ export class RouterWatch implements BrokerWatch {
   readonly #takers = new Map<string, Process[]>();
   /** Workers that lost the lease of a dispatched call. */
   readonly #leasesLost = new Map<string, Process[]>();
+  /** Calls that have, or had, an interim record. */
+  readonly interims = new Set<string>();
   /** Calls with a reservation, by id. */
   readonly #reserved = new Set<string>();
 
@@ -55,6 +57,7 @@ export class RouterWatch implements BrokerWatch {
    */
   committed(): void {
     for (const callId of this.#tables.reservations.keys()) this.#reserved.add(callId);
+    for (const callId of this.#tables.interims.keys()) this.interims.add(callId);
     for (const { id, limitNano, limitReset } of Object.values(keys)) {
       const row = this.#tables.spend.get(id);
       if (limitNano === null || row === undefined) continue;

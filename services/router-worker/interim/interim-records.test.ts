@@ -1,0 +1,127 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type UsageRecord, usageRecord } from '#bus/messages/usage.ts';
+import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { OverdueInterims } from '../ledger/bill-interims.ts';
+import { startLedger } from '../ledger/ledger.ts';
+import { clearLedger, countOf, readRecordOf, reserve, spendOf } from '../ledger/test-support/usage-records.ts';
+import { writeUsage } from '../ledger/write-usage.ts';
+import { InterimRecords } from './interim-records.ts';
+
+const WAIT = { timeout: 30_000 };
+let database: Database;
+let interims: InterimRecords;
+let ledger: { stop(): Promise<void> } | null = null;
+let oldestAtMs: number | null;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+}, 60_000);
+afterAll(() => database.close());
+beforeEach(async () => {
+  await clearLedger(database);
+  await database.query('delete from interim_records');
+  oldestAtMs = null;
+  interims = new InterimRecords({ database, log: silentLog, lookEveryMs: 5 });
+});
+afterEach(async () => {
+  interims.stop();
+  await ledger?.stop();
+  ledger = null;
+});
+
+const idle = { consume: () => ({ stop: async () => {} }), append: async () => {}, backlog: async () => ({ records: 0, oldestAtMs }) };
+
+function startSweep() {
+  const metrics = openMetrics();
+  ledger = startLedger({ usage: idle, database, clock: systemClock, log: silentLog, metrics, lapseEveryMs: 20 });
+  return metrics;
+}
+
+const recordsOf = async () =>
+  (await database.query<{ record: unknown }>('select record from interim_records')).rows.map(({ record }) => usageRecord.parse(record));
+const rowsOf = async () => (await database.query<{ generation_id: string; cost_nano: number }>('select generation_id, cost_nano from usage_ledger')).rows;
+const overdue = () => database.query(`update interim_records set until = now() - interval '1 second'`);
+
+/** Followed until its record is written. */
+async function written(id: string, changes: Partial<UsageRecord> = {}): Promise<void> {
+  const end = interims.follow(() => readRecordOf(id, changes).record);
+  await vi.waitFor(async () => expect(await interims.find(id)).not.toBeNull(), WAIT);
+  end();
+}
+
+describe('the interim record of a running call', () => {
+  it('is written once it has content, and again with what was used since', async () => {
+    let completion = 0;
+    const end = interims.follow(() => {
+      const { record } = readRecordOf('gen-1', { tokens: { prompt: 1, completion, reasoning: 0, cached: 0, cacheWrite: 0 } });
+      return completion === 0 ? null : record;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await recordsOf()).toEqual([]);
+    completion = 3;
+    await vi.waitFor(async () => expect(await recordsOf()).toMatchObject([{ generationId: 'gen-1', tokens: { completion: 3 } }]), WAIT);
+    completion = 9;
+    await vi.waitFor(async () => expect(await recordsOf()).toMatchObject([{ tokens: { completion: 9 } }]), WAIT);
+    end();
+  });
+
+  it('is written with the next ones when the database was away', async () => {
+    let isAway = true;
+    const query: Database['query'] = (statement, parameters) => {
+      if (isAway) return Promise.reject(new SwitchyardError('service.unreachable', 'away'));
+      return database.query(statement, parameters);
+    };
+    const under = new InterimRecords({ database: { query }, log: silentLog, lookEveryMs: 5 });
+    under.follow(() => readRecordOf('gen-1').record);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(await under.find('gen-1')).toBeNull();
+    isAway = false;
+    await vi.waitFor(async () => expect(await recordsOf()).toHaveLength(1), WAIT);
+    under.stop();
+  });
+
+  it('DESIGN 8: bills a call that no worker has ended, once, and settles its reservation', async () => {
+    await reserve(database, 'gen-1', 'key-a', 100);
+    await written('gen-1', { reserved: true, costNano: 40, finishReason: 'error' });
+    await overdue();
+    const metrics = startSweep();
+    await vi.waitFor(async () => expect(await recordsOf()).toEqual([]), WAIT);
+    expect(await rowsOf()).toEqual([{ generation_id: 'gen-1', cost_nano: 40 }]);
+    expect(await spendOf(database, 'key-a')).toMatchObject({ total_nano: 40, reserved_nano: 0 });
+    expect(await countOf(database, 'reservations')).toBe(0);
+    expect(await metrics.text()).toContain('switchyard_interim_records_billed_total 1');
+  });
+
+  it('bills nothing of a call whose own record is in the ledger, or may be in the log', async () => {
+    await written('gen-waiting', { costNano: 40 });
+    await overdue();
+    oldestAtMs = Date.now() - 60_000;
+    const metrics = startSweep();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await rowsOf()).toEqual([]);
+    const { record, body } = readRecordOf('gen-waiting', { costNano: 70 });
+    await writeUsage(database, [{ record, body }]);
+    oldestAtMs = null;
+    await vi.waitFor(async () => expect(await recordsOf()).toEqual([]), WAIT);
+    expect(await rowsOf()).toEqual([{ generation_id: 'gen-waiting', cost_nano: 70 }]);
+    expect(await metrics.text()).not.toContain('switchyard_interim_records_billed_total 1');
+  });
+
+  it('is left while its worker writes it again, also when it was overdue behind an outage', async () => {
+    await written('gen-1');
+    await overdue();
+    const found = new OverdueInterims({ database, usage: idle, clock: systemClock });
+    expect(await found.next()).toEqual([]);
+    await written('gen-1');
+    await database.query(`update interim_records set until = now() + interval '1 minute'`);
+    expect(await found.next()).toEqual([]);
+    await overdue();
+    expect(await found.next()).toEqual([]);
+    expect(await found.next()).toMatchObject([{ messageId: 'gen-1' }]);
+  });
+});

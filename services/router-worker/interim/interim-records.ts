@@ -1,0 +1,111 @@
+import { type UsageRecord, usageRecord, usageRecordText } from '#bus/messages/usage.ts';
+import { jsonIn } from '#shared/json-in.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { FIND_INTERIM, WRITE_INTERIM } from './interim-sql.ts';
+
+/** Between two looks at the calls of this worker. A call is first written at the second look that finds content, so short answers cost nothing. */
+const LOOK_EVERY_MS = 1_000;
+/** Between two records of one call, in looks: so much may be missing in the bill of a call whose worker and gateway died. */
+const LOOKS_PER_RECORD = 5;
+/** Several records may be late, as while the database restarts. */
+const VALID_MS = 30_000;
+/** Per statement. */
+const MAX_BATCH = 500;
+
+interface Followed {
+  /** Null: nothing is shown yet. */
+  recordOf(): UsageRecord | null;
+  /** Whether a look has found content. */
+  hasContent: boolean;
+  /** Looks until the next record. */
+  left: number;
+}
+
+interface InterimDeps {
+  database: Queryable;
+  log: Log;
+  /** For tests. */
+  lookEveryMs?: number;
+}
+
+/**
+ * Writes what running calls have used so far, every few seconds: from these the ledger bills calls whose worker and gateway died together, and workers calls
+ * whose frames are lost. Nothing waits for it: a record that the database does not take is written with the next one.
+ */
+export class InterimRecords {
+  readonly #deps: InterimDeps;
+  readonly #followed = new Set<Followed>();
+  #timer: NodeJS.Timeout | null = null;
+  #isWriting = false;
+
+  constructor(deps: InterimDeps) {
+    this.#deps = deps;
+  }
+
+  /** @returns ends it: the call's usage record is stored, or another worker has the call */
+  follow(recordOf: Followed['recordOf']): () => void {
+    const followed: Followed = { recordOf, hasContent: false, left: 1 };
+    this.#followed.add(followed);
+    this.#timer ??= setInterval(() => void this.#look(), this.#deps.lookEveryMs ?? LOOK_EVERY_MS).unref();
+    return () => {
+      this.#followed.delete(followed);
+      if (this.#followed.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** The last record of a call that was not ended. Null: there is none, or the database can't say. */
+  async find(callId: string): Promise<UsageRecord | null> {
+    try {
+      const { rows } = await this.#deps.database.query<{ record: string }>(FIND_INTERIM, [callId]); // no fail point: reads
+      return usageRecord.safeParse(jsonIn(rows[0]?.record ?? '')).data ?? null;
+    } catch (error) {
+      this.#deps.log.debug({ err: error, call_id: callId }, 'the interim record of a redelivered call could not be read');
+      return null;
+    }
+  }
+
+  /** Never rejects. */
+  async #look(): Promise<void> {
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    const due: UsageRecord[] = [];
+    try {
+      for (const followed of this.#followed) {
+        const record = dueIn(followed);
+        if (record !== null) due.push(record);
+      }
+      for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
+    } catch (error) {
+      this.#deps.log.debug({ err: error, calls: due.length }, 'interim records could not be written: the next ones follow');
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  async #write(records: readonly UsageRecord[]): Promise<void> {
+    const ids = records.map(({ generationId }) => generationId);
+    // no fail point: written again
+    await this.#deps.database.query(WRITE_INTERIM, [ids, records.map(usageRecordText).join('\n'), VALID_MS]);
+  }
+}
+
+/** Null: not at this look. */
+function dueIn(followed: Followed): UsageRecord | null {
+  followed.left -= 1;
+  if (followed.left > 0) return null;
+  followed.left = 1;
+  const record = followed.recordOf();
+  if (record === null) return null;
+  if (!followed.hasContent) {
+    followed.hasContent = true;
+    return null;
+  }
+  followed.left = LOOKS_PER_RECORD;
+  return record;
+}
