@@ -17,7 +17,7 @@ type Posted = Parameters<GuardedPoster['post']>[0];
 export interface PostedEventWatch {
   /** Offsets, by session. */
   readonly accepted: ReadonlyMap<string, ReadonlySet<number>>;
-  posted(sessionId: string, body: string, isAccepted: boolean): void;
+  posted(sessionId: string, body: string, about: { isAccepted: boolean; begunAtMs: number }): void;
 }
 
 /** Notified of each request of a worker to a model, tool or receiver. */
@@ -100,11 +100,12 @@ export class Environment {
       post: ({ headers: given, body, signal }: Posted) => {
         const headers = given as Record<string, string>;
         const text = Buffer.from(body as Uint8Array).toString('utf8');
+        const begunAtMs = this.#scheduler.nowMs;
         const answer = this.#scheduler.park<{ status: number; retryAfterMs: null }>(process, 'post', lost, () => {
           const isAccepted = this.isFaultFree || !this.#scheduler.chance.oneIn(4);
           const sessionId = headers['x-session-id'];
           if (sessionId === undefined) this.posts.push({ deliveryId: `${headers['x-run-id']}-callback`, body: text });
-          else this.events.posted(sessionId, text, isAccepted);
+          else this.events.posted(sessionId, text, { isAccepted, begunAtMs });
           return { status: isAccepted ? 204 : 503, retryAfterMs: null };
         });
         return signal === undefined ? answer : orAborted(signal, answer);

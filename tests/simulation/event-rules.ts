@@ -1,7 +1,10 @@
 import type { PostedEventWatch } from './environment.ts';
 import type { ModelTables } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
-import type { Watch } from './watch.ts';
+import { isSameEvent, type Watch } from './watch.ts';
+
+/** A request that begins so long after a deletion has nothing of what was deleted. */
+const FRESH_MS = 1_000;
 
 /**
  * Checks each event at the moment in which its receiver gets it: with the bytes of the log, and only after every event before it was accepted or has become a
@@ -18,16 +21,18 @@ export class EventWatch implements PostedEventWatch {
     this.#watch = watch;
   }
 
-  posted(sessionId: string, body: string, isAccepted: boolean): void {
+  posted(sessionId: string, body: string, { isAccepted, begunAtMs }: { isAccepted: boolean; begunAtMs: number }): void {
     const { offset } = JSON.parse(body) as { offset: number };
     const log = this.#tables.events.get(sessionId);
     const isDeleted = this.#tables.sessions.get(sessionId)?.['deleted_at'] != null;
-    if (!isDeleted && log?.get(offset)?.['body'] !== body)
+    if (!isDeleted && !isSameEvent(log?.get(offset)?.['body'], body))
       this.#watch.breach('event', `${offset} of ${sessionId} was posted with other bytes than the log has`);
+    const staleMs = isDeleted ? null : this.#watch.logs.staleAt(sessionId, offset, begunAtMs);
+    if (staleMs !== null && staleMs > FRESH_MS) this.#watch.breach('event', `${offset} of ${sessionId} was posted ${staleMs} ms after its deletion`);
     const accepted = this.accepted.get(sessionId) ?? new Set<number>();
     this.accepted.set(sessionId, accepted);
     for (const before of log?.keys() ?? []) {
-      if (before < offset && !accepted.has(before) && !isDead(this.#tables, sessionId, before))
+      if (before < offset && !accepted.has(before) && !isDead(this.#tables, sessionId, before) && log?.get(before)?.['deleted_at'] === null)
         this.#watch.breach('event', `${offset} of ${sessionId} was posted before ${before}`);
     }
     if (isAccepted) accepted.add(offset);
@@ -41,8 +46,9 @@ export function checkEvents({ watch, model: { tables }, environment }: Simulatio
     if (eventWebhook === null || deletedAt != null) continue;
     const { value, context } = eventWebhook;
     if (value !== 'idle' || context.cursor !== head) watch.breach('event', `the webhook of ${id} is ${value} at ${context.cursor} of ${head}`);
-    for (const offset of tables.events.get(id)?.keys() ?? []) {
-      if (environment.events.accepted.get(id)?.has(offset) !== true && !isDead(tables, id, offset)) watch.breach('event', `${offset} of ${id} was left out`);
+    for (const [offset, row] of tables.events.get(id) ?? []) {
+      if (row['deleted_at'] === null && environment.events.accepted.get(id)?.has(offset) !== true && !isDead(tables, id, offset))
+        watch.breach('event', `${offset} of ${id} was left out`);
     }
   }
   const letters = tables.deadLetters.filter(({ source }) => source === 'event').map(({ id }) => id);

@@ -1,7 +1,19 @@
 import type { Bus } from '../../bus/bus.ts';
-import type { SessionCommand } from '../../bus/messages/session.ts';
+import type { NoticeMessage, SessionCommand } from '../../bus/messages/session.ts';
 import { partitionOf } from '../../bus/partition.ts';
-import { cancel, create, patch, post, remove, start, testBundle, toolEvent } from '../../services/actor-host/test-support/commands.ts';
+import {
+  cancel,
+  create,
+  deleteEvents,
+  patch,
+  patchEvent,
+  post,
+  remove,
+  start,
+  testBundle,
+  toolEvent,
+} from '../../services/actor-host/test-support/commands.ts';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -36,13 +48,15 @@ export class Gateway {
   readonly poison = new Set<string>();
   readonly #sent: SessionCommand[] = [];
   readonly #starts: SessionCommand[] = [];
+  /** Events that were announced. */
+  readonly #known: { sessionId: string; id: string; offset: number }[] = [];
   #favourite = 'ses_1';
   #numbers = 0;
 
   constructor(deps: GatewayDeps) {
     this.#deps = deps;
     this.webhooks = new WebhookSender({ ...deps, started: (run) => this.runs.push(run) });
-    deps.bus.notices.subscribe('evt.*', () => {});
+    deps.bus.notices.subscribe('evt.*', (subject, body) => this.#onNotice(subject.slice('evt.'.length), body));
   }
 
   /** Creates all sessions but the last, which a later command may create. */
@@ -64,10 +78,11 @@ export class Gateway {
     if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;
     const session = this.#favourite;
     const what = chance.below(100);
-    if (what < 42) this.#post(session);
-    else if (what < 48) this.#inject(session);
-    else if (what < 50) this.#cancelRun();
-    else if (what < 74) this.#startRun(session);
+    if (what < 40) this.#post(session);
+    else if (what < 45) this.#inject(session);
+    else if (what < 47) this.#cancelRun();
+    else if (what < 70) this.#startRun(session);
+    else if (what < 75) this.#changeLog();
     else if (what < 79) this.#send({ ...create(session), commandId: this.#next('create'), mode: chance.oneIn(4) ? 'manual' : 'auto' });
     else if (what < 83) this.#send(patch(session, this.#next('patch'), { title: `title ${this.#numbers}`, upsertLabels: ['seen'] }));
     else if (what < 85) this.#send({ ...remove(session), commandId: this.#next('delete') });
@@ -114,6 +129,24 @@ export class Gateway {
     if (this.runs.length === 0) return;
     const { id, sessionId } = this.#deps.scheduler.chance.pick(this.runs);
     this.#send(cancel(sessionId, id));
+  }
+
+  /** Patches or deletes from an event that was announced; often one that cannot be deleted from, or is deleted. */
+  #changeLog(): void {
+    const { chance } = this.#deps.scheduler;
+    if (this.#known.length === 0) return;
+    const { sessionId, id, offset } = chance.pick(this.#known);
+    if (chance.oneIn(3)) this.#send(patchEvent(sessionId, this.#next('event-patch'), id, { number: this.#numbers }, chance.oneIn(2) ? ['number'] : []));
+    else this.#send(deleteEvents(sessionId, this.#next('cut'), offset, chance.oneIn(2)));
+  }
+
+  #onNotice(sessionId: string, body: string): void {
+    const { events } = JSON.parse(body) as NoticeMessage;
+    for (const text of events ?? []) {
+      const { id, offset, kind } = JSON.parse(text) as ConversationEvent;
+      // The first of a trace, mostly.
+      if (kind !== 'status') this.#known.push({ sessionId, id, offset });
+    }
   }
 
   async #accept({ id, sessionId, ephemeral, hasCallback }: AcceptedRun): Promise<void> {

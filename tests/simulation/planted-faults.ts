@@ -85,6 +85,22 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'const { webhook, body, parent } = delivery;\n    const key = `${delivery.key}:${parent}`;',
     },
   },
+  {
+    name: 'a prompt from the memory of a host, with what was deleted',
+    patch: {
+      file: 'actors/runtime/publish/histories.ts',
+      find: 'for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);',
+      replace: '',
+    },
+  },
+  {
+    name: 'a deletion in one commit with what it deletes',
+    patch: {
+      file: 'actors/runtime/apply/plan-batch.ts',
+      find: 'const changesLog = parsed.command !== null && logChangeTypes.has(parsed.command.type);',
+      replace: 'const changesLog = logChangeTypes.size === 0;',
+    },
+  },
   { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 

@@ -20,6 +20,7 @@ export function checkRules(simulation: Simulation): void {
   checkWebhooks(simulation);
   checkTools(simulation);
   checkEvents(simulation);
+  simulation.watch.logs.check();
   checkEffects(simulation, logs);
   checkNothingLeft(simulation);
 }

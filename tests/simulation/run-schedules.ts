@@ -39,7 +39,7 @@ export async function runSchedules(half: number): Promise<void> {
   expect(fewest, 'steps of the shortest').toBeGreaterThanOrEqual(FEWEST_STEPS);
   // Not asserted when one seed is asked for; among many schedules all kinds of faults must occur, and work must be done.
   if (executed < 1_000) return;
-  for (const what of ['replies', 'succeeded', 'fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs'])
+  for (const what of ['replies', 'succeeded', 'fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs', 'eventsDeleted', 'eventsPatched'])
     expect(sums[what], what).toBeGreaterThan(0);
 }
 

@@ -50,7 +50,7 @@ export async function runSimulation(options: SimulationOptions): Promise<Outcome
   // A worker that settles no call breaks no rule: everything ends at its deadline.
   const replies = (rows['events'] ?? []).filter((row) => row['kind'] === 'assistant_message').length;
   const succeeded = (rows['runs'] ?? []).filter((row) => row['state'] === 'succeeded').length;
-  const passed = { ...watch.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
+  const passed = { ...watch.counts, ...watch.logs.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
   return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows };
 }
 

@@ -3,6 +3,7 @@ import type { CommitResult } from '../../actors/store/port/commit-store.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { NoticeMessage, ReplyMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { EnvironmentWatch } from './environment.ts';
+import { LogWatch } from './log-watch.ts';
 import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker.ts';
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -39,11 +40,14 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly #overAtDelivery = new Map<string, boolean>();
   /** The hosts that answer for a partition at the end. */
   readonly owners = new Map<number, string[]>();
+  /** Deletions and changes of stored events. */
+  readonly logs: LogWatch;
   readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0 };
 
   constructor(scheduler: Scheduler, tables: ModelTables) {
     this.#scheduler = scheduler;
     this.#tables = tables;
+    this.logs = new LogWatch(scheduler, tables, (rule, what) => this.breach(rule, what));
   }
 
   breach(rule: string, what: string): void {
@@ -62,6 +66,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
       begin: () => {
         const before = new Map(sent.map(({ p }) => [p, { ...this.#tables.parts.get(p) }]));
         const outbox = this.#tables.outbox;
+        const afterLogs = this.logs.begin(plan);
         const isOld = sent.every(({ p, epoch, commitNo }) => before.get(p)?.['epoch'] !== epoch || before.get(p)?.['commit_no'] !== commitNo);
         return (result) => {
           if (result.kind === 'repeated') {
@@ -77,6 +82,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
             if (part?.['epoch'] !== epoch) this.breach('fence', `partition ${p}: a commit under epoch ${epoch} was accepted after ${part?.['epoch']}`);
             if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
           }
+          afterLogs(result.owned);
           this.#lookAtOutbox(outbox);
           for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
         };
@@ -120,7 +126,8 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     return waiting.map(({ entry, command }) => `${command?.type ?? 'command'} ${entry.messageId} was accepted and not applied`);
   }
 
-  published(_kind: WorkKind, messageId: string): void {
+  published(kind: WorkKind, messageId: string, body: string): void {
+    if (kind === 'router.turn') this.logs.prompted(messageId, body);
     this.#published.add(messageId);
     if (!this.#tables.effects.has(messageId)) this.breach('work', `${messageId} was published before its effect was stored`);
   }
@@ -167,7 +174,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     for (let off = first; off <= last; off += 1) {
       const stored = this.#tables.events.get(session)?.get(off)?.['body'];
       if (stored === undefined) return `offset ${off} of ${session} was announced before it was stored`;
-      if (events !== null && events[off - first] !== stored) return `offset ${off} of ${session} was announced differently`;
+      if (events !== null && !isSameEvent(events[off - first], stored)) return `offset ${off} of ${session} was announced differently`;
     }
     return null;
   }
@@ -182,6 +189,15 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   #isOpen(effectId: string): boolean {
     return (this.#tables.effects.get(effectId) ?? []).some(({ state }) => state === 'open');
   }
+}
+
+/** But for metadata, which may change. */
+export function isSameEvent(left: unknown, right: unknown): boolean {
+  return withoutMetadata(left) === withoutMetadata(right);
+}
+
+function withoutMetadata(body: unknown): string | undefined {
+  return typeof body === 'string' ? JSON.stringify({ ...(JSON.parse(body) as object), metadata: null }) : undefined;
 }
 
 /** Bound of the clocks' errors. */
