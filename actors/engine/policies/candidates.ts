@@ -62,7 +62,7 @@ export function repeatedCandidates(documents: MatchDocuments, activeRoutineIds: 
 }
 
 /** By policy: the conversational routines that it belongs to. Policies that belong to none, nor to another kind, are absent. */
-function scopesOf({ policies, routines }: MatchDocuments): ReadonlyMap<string, readonly string[]> {
+export function scopesOf({ policies, routines }: MatchDocuments): ReadonlyMap<string, readonly string[]> {
   const scopes = new Map<string, string[]>();
   const add = (policyId: string, routineId: string) => {
     const scope = scopes.get(policyId);
