@@ -11,7 +11,7 @@ interface ModelCall {
   want: 'frames' | 'none';
   /** Tried in this order. */
   models: readonly string[];
-  request: { messages: Request['messages']; tools?: Request['tools']; tool_choice?: Request['tool_choice'] };
+  request: { messages: Request['messages']; tools?: Request['tools']; tool_choice?: Request['tool_choice']; response_format?: Request['response_format'] };
 }
 
 /** A model call of an actor. Its result goes to the session's owner, with the epoch in which it is rendered. */

@@ -5,6 +5,7 @@ import { runCall } from './run-call.ts';
 import { toolCall } from './tool-call.ts';
 import { toolList } from './tool-list.ts';
 import { turnCall } from './turn-call.ts';
+import { turnStep } from './turn-step.ts';
 
 /** Every kind of effect: one row each. */
-export const effects = new EffectTable([turnCall, runCall, toolList, toolCall, delivery, eventDelivery]);
+export const effects = new EffectTable([turnCall, turnStep, runCall, toolList, toolCall, delivery, eventDelivery]);

@@ -1,6 +1,7 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Histories } from '../runtime/publish/histories.ts';
 import type { RunStore } from '../store/port/run-store.ts';
+import type { TurnStore } from '../store/port/turn-store.ts';
 import type { ModelRequestSettings } from './model-request.ts';
 
 export interface RenderSettings extends ModelRequestSettings {
@@ -14,6 +15,7 @@ export interface RenderSettings extends ModelRequestSettings {
 
 export interface RenderDeps {
   runs: Pick<RunStore, 'load' | 'transcript' | 'assistantMessages' | 'toolLists'>;
+  turns: Pick<TurnStore, 'staged'>;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
   /** Undefined unless this host owns the partition. */

@@ -3,6 +3,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { composeRun } from '../engine/compose-run.ts';
+import { promptOf } from '../engine/prompt-of.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { runTools } from '../engine/run-tools.ts';
 import type { RunScope } from '../kinds/run/run-scope.ts';
@@ -65,17 +66,12 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
   const run = await readRun(deps.runs, runId);
   const routine = documents.routines.find((one) => one.kind === 'autonomous' && one.id === run.routineId);
   if (routine?.kind !== 'autonomous') throw new SwitchyardError('config.invalid', `the configuration lacks the autonomous routine ${run.routineId}`);
-  const promptOf = ({ id, version }: { id: string; version: number }) => {
-    const prompt = documents.prompts.find((one) => one.id === id && one.version === version);
-    if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${id} version ${version}`);
-    return prompt.text;
-  };
   const { messages, tools, tool_choice } = composeRun({
     runId,
     agent: { id: manifest.id, name: manifest.name },
-    systemPrompt: promptOf(context.system_prompt),
+    systemPrompt: promptOf(documents, context.system_prompt),
     routine,
-    instructions: typeof routine.instructions === 'string' ? routine.instructions : promptOf(routine.instructions),
+    instructions: typeof routine.instructions === 'string' ? routine.instructions : promptOf(documents, routine.instructions),
     input: run.input,
     steps: await deps.runs.transcript(runId, stepCount),
     tools: runTools({ selectors: routine.tools, lists: await readLists(deps.runs, given.lists), outputSchema: routine.output_schema }),

@@ -1,56 +1,68 @@
 import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { composeReply } from '../kinds/turn/steps/compose-reply.ts';
+import type { Failure } from '#shared/errors/switchyard-error.ts';
+import { guidanceOf } from '../engine/composition/guidance-of.ts';
+import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
+import { composeReply, GUIDED_TEMPLATE } from '../kinds/turn/steps/compose-reply.ts';
+import type { TurnScope } from '../kinds/turn/turn-scope.ts';
 import type { TurnActions, TurnEventBody } from '../kinds/turn/types.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
+import type { RenderDeps } from './render-deps.ts';
+import { stepView } from './step-view.ts';
 
 const inputs = z.object({
   ...commonInputs,
   /** Of the release before too: without injected tool results both give the same bytes. */
-  template: z.enum(['compose@1', composeReply.template]),
+  template: z.enum(['compose@1', composeReply.template, GUIDED_TEMPLATE]),
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
+  /** So many rows of the turn count; absent: it has none. */
+  staged: z.number().optional(),
 });
 
+type Request = Extract<TurnActions['effect'], { kind: 'router-call' }>;
+
 /** A turn's model call, on the conversation so far. */
-export const turnCall: EffectKind<z.infer<typeof inputs>, TurnActions['effect'], null, TurnEventBody> = {
+export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, TurnEventBody> = {
   name: 'router-call',
   actor: 'turn',
   request: 'router-call',
   work: 'router.turn',
   inputs,
-  inputsOf: ({ deadlineAtMs }, { bundleHash, lastOffset, traceparent }) => ({
-    template: composeReply.template,
+  inputsOf: ({ deadlineAtMs, staged }, { bundleHash, lastOffset, traceparent }) => ({
+    template: staged === undefined ? composeReply.template : GUIDED_TEMPLATE,
     bundleHash,
     upToOffset: lastOffset,
     deadlineAtMs,
     traceparent,
+    ...(staged !== undefined && { staged }),
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
-    const { inputs: given, createdAtMs } = effect;
-    const { manifest, documents } = (await deps.bundleOf(given.bundleHash)).body;
-    const { context, llms } = manifest.agent_config;
-    const reference = context.system_prompt;
-    const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
-    if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
-    const { messages } = composeReply.render({
-      callId: effect.id,
-      agent: { id: manifest.id, name: manifest.name },
-      systemPrompt: prompt.text,
-      language: context.language,
-      history: await deps.histories.upTo(given.upToOffset, effect),
-      nowMs: createdAtMs,
-    });
+    const { inputs: given } = effect;
+    const { body } = await deps.bundleOf(given.bundleHash);
+    const { llms } = body.manifest.agent_config;
+    const view = await stepView(effect, body, deps);
+    const documents = engineDocumentsOf(body);
+    const { messages } = composeReply.render(
+      view,
+      documents === null || given.staged === undefined ? null : guidanceOf(await rowsBelow(given.staged, effect.actorId, deps), documents),
+    );
     const want = deps.settings.streaming ? 'frames' : 'none';
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
   },
   results: {
-    'call.completed': (command) => ({ type: 'call.replied', callId: command.callId, reply: composeReply.read(command) }),
+    /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
+    'call.completed': (command, scope) => scope.stepOf(command) ?? { type: 'call.replied', callId: command.callId, reply: composeReply.read(command) },
     'call.failed': (command: CommandOf<'call.failed'>) => ({ ...command, failure: command.failure as Failure }),
   },
   overdue: 'report',
 };
+
+async function rowsBelow(staged: number, turnId: string, { turns }: Pick<RenderDeps, 'turns'>): Promise<TurnRow[]> {
+  const rows = (await turns.staged([turnId])).get(turnId) ?? [];
+  return readTurnRows(rows.filter(({ seq }) => seq < staged).map(({ body }) => body));
+}

@@ -3,6 +3,9 @@ import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
+import type { AgentState } from '../engine/agent-state.ts';
+import type { EngineDocuments } from '../engine/engine-documents.ts';
+import type { TurnRow } from '../engine/turn-row.ts';
 import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
 import type { LogCut } from '../store/port/session-store.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
@@ -24,6 +27,8 @@ export interface ActorInputs extends TransitionInputs {
   greetingOf(bundleHash: string): string | null;
   /** Only for a command that changes stored events, which has a batch of its own: what it names, null for nothing. */
   stored?: { event: ConversationEvent | null; cut: LogCut | null };
+  /** Absent: no session of the batch has an agent with policies. */
+  engine?: TurnFacts;
   /** A run that the batch refers to, also by its session; null without a row. */
   runOf(runId: string): RunFacts | null;
   /** Of runs that the batch starts or expires: settled before it. */
@@ -36,6 +41,15 @@ export interface ActorInputs extends TransitionInputs {
   toolsOf(listHash: string): readonly ListedTool[] | null;
   /** Staged messages of a run by number, at least those of its last batch. */
   stagedOf(runId: string): ReadonlyMap<number, StepMessage>;
+}
+
+/** What decisions of turns need beside snapshots. */
+export interface TurnFacts {
+  /** Null: turns on that bundle are one model call. */
+  documentsOf(bundleHash: string): EngineDocuments | null;
+  agentStateOf(sessionId: string): AgentState;
+  /** Of a turn in progress, in order. */
+  rowsOf(turnId: string): readonly TurnRow[];
 }
 
 /** A run's facts, fixed at its acceptance. */

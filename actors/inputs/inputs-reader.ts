@@ -6,10 +6,12 @@ import type { TransitionInputs } from '../runtime/apply/transition-inputs.ts';
 import type { SessionStore } from '../store/port/session-store.ts';
 import type { ActorInputs } from './actor-inputs.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
+import { readTurnFacts, type TurnFactsDeps } from './turn-facts.ts';
 
 interface ReaderDeps {
   runFacts: RunFactsReader;
   sessions: Pick<SessionStore, 'event' | 'cut'>;
+  turnFacts: Omit<TurnFactsDeps, 'log'>;
   settings: Pick<ActorInputs, 'coalesceMs' | 'turnTimeoutMs' | 'eventWebhooks'>;
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
@@ -28,9 +30,12 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
       if (command.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
       greetings.set(command.bundleHash, await greetingOf(command.bundleHash, deps));
     }
-    const facts = await readRunFacts(deps.runFacts, commands, states);
-    const stored = await storedFor(commands, deps.sessions);
-    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts, ...(stored && { stored }) };
+    const [facts, engine, stored] = await Promise.all([
+      readRunFacts(deps.runFacts, commands, states),
+      readTurnFacts({ ...deps.turnFacts, log: deps.log }, commands, states),
+      storedFor(commands, deps.sessions),
+    ]);
+    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts, ...(stored && { stored }), ...(engine && { engine }) };
   };
 }
 

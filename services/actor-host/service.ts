@@ -101,7 +101,8 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     clock,
     log,
     workOf: (kind) => effects.kind(kind).work,
-    render: (effect, republished) => effects.render(effect, republished, { runs: store.runs, histories, bundleOf, epochOf, settings: config }),
+    render: (effect, republished) =>
+      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -122,6 +123,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     readInputs: inputsReader({
       runFacts: new RunFactsReader({ store, bundleOf, log }),
       sessions: store.sessions,
+      turnFacts: { turns: store.turns, bundleOf },
       settings: config,
       greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
       log,

@@ -6,6 +6,7 @@ import { runActor } from '../run/actor.ts';
 import { scopeOf } from '../run/scope-of.ts';
 import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
+import { type TurnScope, turnScopeOf } from '../turn/turn-scope.ts';
 import type { TurnEventBody } from '../turn/types.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
@@ -69,7 +70,7 @@ function resultOf(plan: Plan, command: Awaited): SessionEvent | null {
     const event = effects.eventOf<ReturnType<typeof scopeOf>, RunEventBody>(runActor.name, command, scopeOf(plan, run.context));
     return event === null ? null : { type: 'run.result', event };
   }
-  const event = effects.eventOf<null, TurnEventBody>(turnActor.name, command, null);
+  const event = effects.eventOf<TurnScope, TurnEventBody>(turnActor.name, command, turnScopeOf(plan));
   return event === null ? null : { type: 'turn.result', event };
 }
 

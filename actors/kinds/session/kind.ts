@@ -8,6 +8,7 @@ import type { Handlers, Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
 import { turnActor } from '../turn/actor.ts';
+import { joinedOpening, openingOf } from '../turn/turn-memory.ts';
 import { sessionActor } from './actor.ts';
 import { eventOf } from './event-of.ts';
 import { failCommand } from './fail-command.ts';
@@ -38,9 +39,12 @@ const handlers: Handlers<SessionActions> = {
   runTurn: (plan) => {
     const { turnId } = contextOf(plan);
     if (turnId === null) throw new TypeError('a turn was started without an id');
-    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs });
+    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs, opening: openingOf(plan) });
   },
-  notifyTurn: (plan, { event }) => plan.send(turnActor, { ...event, atMs: plan.atMs }),
+  notifyTurn: (plan, { event }) => {
+    const body = event.type === 'message.joined' ? { ...event, opening: joinedOpening(plan) } : event;
+    plan.send(turnActor, { ...body, atMs: plan.atMs });
+  },
   beginRun: (plan, { runId }) => beginRun(plan, runId),
   notifyRun: (plan, { event }) => plan.send(runActor, { ...event, atMs: plan.atMs }),
   awaitRun: (plan, { runId }) => awaitRun(plan, runId),

@@ -1,16 +1,22 @@
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
-import type { ActorKind, ActorTransition } from '../actor-kind.ts';
+import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
 import { turnActor } from './actor.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
+import { remember } from './turn-memory.ts';
 import type { TurnActions, TurnContext } from './types.ts';
 
 const handlers: Handlers<TurnActions> = {
   fact: (plan, { content, id, metadata }) => {
     plan.append(content, { source: 'ai_agent', metadata, traceId: stateOf(plan).traceId, id });
   },
+  stage: (plan, { seq, row }) => {
+    const { partition, sessionId, lastOffset: offset } = plan;
+    plan.turnSteps.push({ partition, sessionId, turnId: stateOf(plan).context.turnId, seq, offset, body: row });
+  },
+  remember: (plan) => remember(plan, stateOf(plan).context.turnId),
   effect: (plan, request) => {
     const { bundleHash, traceparent, context } = stateOf(plan);
     const { turnId: actorId } = context;
@@ -24,11 +30,16 @@ const handlers: Handlers<TurnActions> = {
 export const turnKind: ActorKind<Plan> = {
   name: turnActor.name,
   machine: turnMachine,
-  snapshot: { version: TURN_MACHINE_VERSION, place: 100, migrations: new Map() },
+  snapshot: { version: TURN_MACHINE_VERSION, place: 100, migrations: new Map([[1, unchanged]]) },
   initial: null,
   handlers,
   afterTransition,
 };
+
+/** Version 1 had no engine, and its states fit: its hosts must not own turns that have one. */
+function unchanged(state: ActorState): ActorState {
+  return state;
+}
 
 function afterTransition(plan: Plan, { event, state, isDone, hasActions }: ActorTransition): void {
   const { turnId, deadlineAtMs } = state.context as TurnContext;

@@ -1,28 +1,42 @@
-import { setup } from 'xstate';
 import { replyEventId } from '#bus/messages/session.ts';
-import { asking } from '../../tool-loop/asking.ts';
-import { deadlineKeyOf } from '../../tool-loop/effect-ids.ts';
+import { type Asker, asking, interruptedBy } from '../../tool-loop/asking.ts';
+import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import type { AskFailure, Replied } from '../../tool-loop/types.ts';
+import {
+  ask,
+  askAgain,
+  engineAtStart,
+  hasEngine,
+  isAwaited,
+  isComposing,
+  isLastAwaited,
+  isMalformedAgain,
+  isOverBudget,
+  resolve,
+  restart,
+  settleStep,
+  supersedePending,
+} from './engine-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
+import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const TURN_MACHINE_VERSION = 1;
+export const TURN_MACHINE_VERSION = 2;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 
-const turnSetup = setup({
-  types: { input: {} as TurnInput, context: {} as TurnContext, events: {} as TurnEvent },
-  actions: {
-    // Only named here; kind.ts executes them.
-    fact: (_, _params: TurnActions['fact']) => {},
-    effect: (_, _params: TurnActions['effect']) => {},
-    supersede: (_, _params: TurnActions['supersede']) => {},
-    timer: (_, _params: TurnActions['timer']) => {},
-    disarm: (_, _params: TurnActions['disarm']) => {},
+const interruptions: Asker<TurnContext, TurnEvent, ComposedReply, TurnAction>['interruptions'] = [
+  { on: 'turn.cancel', target: 'cancelled', actions: [{ type: 'fact', params: statusFact('cancelled') }] },
+  { on: 'turn.poisoned', target: 'failed', actions: [failAs('engine_error: a command of this turn could not be applied')] },
+  {
+    on: 'turn.deadline',
+    guard: ({ context, event }) => event.type === 'turn.deadline' && event.turnId === context.turnId,
+    target: 'failed',
+    actions: [failAs(TURN_TIMEOUT)],
   },
-});
+];
 
 const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
   states: { asking: 'composing', ended: 'completed', failed: 'failed' },
@@ -31,37 +45,48 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
   keep: ({ effectNo }) => (effectNo === undefined ? {} : { callNo: effectNo }),
   // The router falls back to other models by itself; a turn asks once.
   modelsOf: () => ['default'],
-  callOf: ({ deadlineAtMs }, { id }) => ({ kind: 'router-call', id, deadlineAtMs }),
+  callOf: ({ deadlineAtMs, engine }, { id }) => ({ kind: 'router-call', id, deadlineAtMs, ...(engine && { staged: engine.stepCount }) }),
   meaningOf: (reply) => (reply.type === 'message' ? { type: 'end' } : reply),
   onEnd: [{ type: 'fact', params: message }],
   failed: (_, failure) => ({ failure: errorOf(failure) }),
-  interruptions: [
-    { on: 'turn.cancel', target: 'cancelled', actions: [{ type: 'fact', params: statusFact('cancelled') }] },
-    { on: 'turn.poisoned', target: 'failed', actions: [failAs('engine_error: a command of this turn could not be applied')] },
-    {
-      on: 'turn.deadline',
-      guard: ({ context, event }) => event.type === 'turn.deadline' && event.turnId === context.turnId,
-      target: 'failed',
-      actions: [failAs(TURN_TIMEOUT)],
-    },
-  ],
-  joins: ['message.joined'],
+  interruptions,
+  // In the machine: with an engine, all begins anew.
+  joins: [],
+});
+
+/** XState's first event has the machine's input. */
+const stageOpening = turnSetup.enqueueActions(({ event, enqueue }) => {
+  const { opening } = (event as unknown as { input: TurnInput }).input;
+  if (opening !== undefined) enqueue({ type: 'stage', params: { seq: 0, row: opening.row } });
+});
+
+const remember = turnSetup.enqueueActions(({ context, enqueue }) => {
+  if (context.engine !== undefined) enqueue({ type: 'remember', params: {} });
+});
+
+const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
+  enqueue({ type: 'supersede', params: { id: effectIdOf(context.turnId, context.callNo) } });
 });
 
 /**
  * One response cycle of a session:
  *
  *   matching ──▶ composing (actors/tool-loop, without tools) ──a usable reply──▶ completed
- *                    ├──message.joined──▶ composing (the call is superseded, another is opened)
- *                    ├──turn.cancel──▶ cancelled
- *                    └──call.failed, an unusable reply | turn.deadline | turn.poisoned──▶ failed
+ *      │             ├──message.joined──▶ composing (the call is superseded, another is opened)
+ *      │             ├──turn.cancel──▶ cancelled
+ *      │             └──call.failed, an unusable reply | turn.deadline | turn.poisoned──▶ failed
+ *      └──the agent has policies──▶ deciding ──calls are missing──▶ awaiting ──the last has its row──▶ deciding
+ *                                      └──nothing is missing──▶ composing     └──message.joined──▶ deciding (all begins anew)
  *
+ * What is missing is decided outside (actors/engine/decide.ts), from rows, and comes with the event: here are only ids and numbers.
  * Every transition to a final state appends exactly one `ready`, as the last event. Pure: no clock, no I/O. The runtime calls
  * `transition()` and stores what the returned actions name in one commit.
  */
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
-  context: ({ input }) => ({ turnId: input.turnId, deadlineAtMs: input.atMs + input.timeoutMs, callNo: 0 }),
+  context: ({ input: { turnId, atMs, timeoutMs, opening } }) => {
+    return { turnId, deadlineAtMs: atMs + timeoutMs, callNo: 0, ...(opening && { engine: engineAtStart(opening) }) };
+  },
   initial: 'matching',
   states: {
     matching: {
@@ -69,17 +94,57 @@ export const turnMachine = turnSetup.createMachine({
         { type: 'fact', params: statusFact('acknowledged') },
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context.turnId), atMs: context.deadlineAtMs }) },
       ],
-      // Policies are not matched yet, so `processing` with the stage `matching` is left out.
-      always: { target: 'composing', actions: { type: 'fact', params: statusFact('typing') } },
+      always: [
+        { guard: hasEngine, target: 'deciding', actions: stageOpening },
+        { target: 'composing', actions: { type: 'fact', params: statusFact('typing') } },
+      ],
     },
-    composing,
-    completed: { type: 'final', entry: settle() },
+    /** Left at once. */
+    deciding: {
+      always: [
+        { guard: isComposing, target: 'composing', actions: resolve },
+        { guard: isOverBudget, target: 'failed', actions: failAs('engine_error: the turn took more model calls than a turn may take') },
+        { target: 'awaiting' },
+      ],
+    },
+    awaiting: {
+      entry: ask,
+      on: {
+        ...interruptedBy(interruptions, supersedePending),
+        'message.joined': { target: 'deciding', actions: [supersedePending, restart] },
+        'step.settled': [
+          { guard: isLastAwaited, target: 'deciding', actions: settleStep },
+          { guard: isAwaited, actions: settleStep },
+        ],
+        'step.malformed': [
+          { guard: isMalformedAgain, target: 'failed', actions: [supersedePending, failAs('engine_error: the model gave no answer that can be read')] },
+          { guard: isAwaited, actions: askAgain },
+        ],
+        'call.failed': {
+          guard: isAwaited,
+          target: 'failed',
+          actions: [
+            supersedePending,
+            turnSetup.assign({ failure: ({ event }) => (event.type === 'call.failed' ? errorOf({ type: 'call-failed', code: event.failure.code }) : '') }),
+          ],
+        },
+      },
+    },
+    composing: {
+      ...composing,
+      on: {
+        ...composing.on,
+        'message.joined': [
+          { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart] },
+          { target: 'composing', reenter: true, actions: supersedeCall },
+        ],
+      },
+    },
+    completed: { type: 'final', entry: [remember, ...settle()] },
     cancelled: { type: 'final', entry: settle() },
     failed: { type: 'final', entry: [{ type: 'fact', params: error }, ...settle()] },
   },
 });
-
-type TurnAction = { [Type in keyof TurnActions]: { type: Type; params: TurnActions[Type] } }[keyof TurnActions];
 
 function settle() {
   return [

@@ -1,4 +1,7 @@
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
+import type { Decision } from '../../engine/decide.ts';
+import type { CallRequest } from '../../engine/turn-calls.ts';
+import type { TurnRow } from '../../engine/turn-row.ts';
 import type { CallFailed, LoopActions, Replied } from '../../tool-loop/types.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 
@@ -8,6 +11,14 @@ export interface TurnInput {
   atMs: number;
   /** Time from the start until the turn fails. */
   timeoutMs: number;
+  /** Absent: the turn is one model call. */
+  opening?: Opening | undefined;
+}
+
+/** How a turn with an engine begins, and begins again when a message joins it. */
+export interface Opening {
+  row: TurnRow;
+  decision: Decision;
 }
 
 export interface TurnContext {
@@ -15,12 +26,60 @@ export interface TurnContext {
   deadlineAtMs: number;
   /** Number of the awaited model call, from 1; 0 before the first. */
   callNo: number;
+  /** Absent: the turn is one model call. */
+  engine?: EngineContext;
   /** Why the turn has failed, safe to show. A turn that goes on has none. */
   failure?: string;
 }
 
+/** Never documents, prompts or results: those are references and rows. */
+interface EngineContext {
+  /** Rows staged so far. */
+  stepCount: number;
+  /** Awaited calls. */
+  pending: PendingCall[];
+  /** Structured model calls so far. */
+  calls: number;
+  /** Of their prompts and replies. */
+  tokens: number;
+  /** The newest status in the log; null: `acknowledged`. No stage follows `typing`, and none is announced twice in a row. */
+  status: 'matching' | 'typing' | null;
+  /** Within a transition only. */
+  next?: Decision;
+}
+
+export interface PendingCall {
+  callId: string;
+  /** Of the request. */
+  key: string;
+  /** Malformed answers so far. */
+  malformed: number;
+  openedAtMs: number;
+}
+
+/** A row for a call's answer, and what follows from it. */
+export interface StepSettled {
+  type: 'step.settled';
+  callId: string;
+  row: TurnRow;
+  tokens: number;
+  /** After the last awaited call; null: others are awaited. */
+  next: Decision | null;
+}
+
+/** An answer that can't be read. */
+export interface StepMalformed {
+  type: 'step.malformed';
+  callId: string;
+  /** To be made once more. */
+  request: CallRequest;
+  tokens: number;
+}
+
 export type TurnEventBody =
-  | { type: 'message.joined' }
+  | { type: 'message.joined'; opening?: Opening | undefined }
+  | StepSettled
+  | StepMalformed
   | Replied<ComposedReply>
   | CallFailed
   | { type: 'turn.cancel' }
@@ -34,7 +93,13 @@ export type TurnEvent = TurnEventBody & { atMs: number };
 export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   /** Appends to the session's log. `id`: null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
-  /** Opens a model call on the log so far. */
-  effect: { kind: 'router-call'; id: string; deadlineAtMs: number };
+  /** Stores a row of the turn. */
+  stage: { seq: number; row: TurnRow };
+  /** Stores what the agent remembers of the turn. */
+  remember: Record<string, never>;
+  /** Opens a model call on the log so far. `staged`: so many rows of the turn count. */
+  effect:
+    | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number }
+    | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest };
   timer: { key: string; atMs: number };
 }

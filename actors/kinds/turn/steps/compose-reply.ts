@@ -13,13 +13,16 @@ export type ComposedReply =
   /** Empty, or its upstream failed halfway. */
   | { type: 'unusable'; finishReason: string };
 
-/** The turn's message to the customer, from the system prompt and the conversation. */
+/** The template with guidance. */
+export const GUIDED_TEMPLATE = 'compose-guided@1';
+
+/** The turn's message to the customer, from the system prompt, the conversation, and what the engine has decided. */
 export const composeReply = {
   template: 'compose@2',
 
-  render(input) {
+  render(input, guidance = null) {
     const system = `${fillPlaceholders(input.systemPrompt, input)}\n\n${languageRule(input.language)}`;
-    return { messages: [{ role: 'system', content: system }, ...input.history.flatMap((event) => toMessage(event, input.callId))] };
+    return { messages: [{ role: 'system', content: system }, ...input.history.flatMap((event) => toMessage(event, input.callId)), ...lastWord(guidance)] };
   },
 
   read({ text, finishReason, model, provider }) {
@@ -33,6 +36,11 @@ function toMessage(event: ConversationEvent, callId: string): ChatMessage[] {
   if (event.kind === 'tool') return event.source === 'system' ? event.tool_calls.map((call) => injected(call, callId)) : [];
   if (event.kind !== 'user_message') return [];
   return event.source === 'system' ? [{ role: 'system', content: event.text }] : [{ role: 'user', content: event.text }];
+}
+
+/** After the conversation, so that turns share the prompt's beginning. */
+function lastWord(guidance: string | null): ChatMessage[] {
+  return guidance === null ? [] : [{ role: 'system', content: guidance }];
 }
 
 type ToolEntry = Extract<ConversationEvent, { kind: 'tool' }>['tool_calls'][number];

@@ -5,6 +5,7 @@ import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 export interface TurnStep<Input, Result> {
   /** Stored with the effect; raise its version when `render` changes. */
   readonly template: string;
-  render(input: Input): { messages: ChatMessage[] };
+  /** @param guidance an instruction for this reply; null and absent: none */
+  render(input: Input, guidance?: string | null): { messages: ChatMessage[] };
   read(reply: CommandOf<'call.completed'>): Result;
 }

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { type TurnCallName, turnCalls } from '../engine/turn-calls.ts';
+import type { TurnScope } from '../kinds/turn/turn-scope.ts';
+import type { TurnActions, TurnEventBody } from '../kinds/turn/types.ts';
+import { actorCall } from './actor-call.ts';
+import { commonInputs, type EffectKind } from './effect-kind.ts';
+import { stepView } from './step-view.ts';
+
+const inputs = z.object({
+  ...commonInputs,
+  bundleHash: z.string(),
+  /** Offset of the conversation's last event. */
+  upToOffset: z.number(),
+  /** Of turn-calls.ts. */
+  call: z.string(),
+  /** Of its prompt. */
+  template: z.string(),
+  /** The items, by their ids. */
+  reference: z.unknown(),
+  /** The prompt is rendered from so many rows of the turn. */
+  staged: z.number(),
+});
+
+type Request = Extract<TurnActions['effect'], { kind: 'turn-step' }>;
+
+/** A structured model call of a turn. Its result is read as that of turn-call.ts. */
+export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, TurnEventBody> = {
+  name: 'turn-step',
+  actor: 'turn',
+  request: 'turn-step',
+  work: 'router.turn',
+  inputs,
+  inputsOf: ({ deadlineAtMs, staged, request }, { bundleHash, lastOffset, traceparent }) => ({
+    bundleHash,
+    upToOffset: lastOffset,
+    call: request.kind,
+    template: request.template,
+    reference: request.reference,
+    staged,
+    deadlineAtMs,
+    traceparent,
+  }),
+  async render(effect, republished, deps): Promise<RouterCall> {
+    const { inputs: given } = effect;
+    const { body } = await deps.bundleOf(given.bundleHash);
+    const documents = engineDocumentsOf(body);
+    if (documents === null || !Object.hasOwn(turnCalls, given.call)) throw new TypeError(`a call '${given.call}' that the configuration has no use for`);
+    const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents);
+    if (question.template !== given.template) throw new TypeError(`the template ${given.template} is not known, only ${question.template}`);
+    const request = question.render(await stepView(effect, body, deps));
+    const { llms } = body.manifest.agent_config;
+    return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
+  },
+  results: {},
+  overdue: 'report',
+};

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+
+/** What the agent remembers of a session from turn to turn, as it is stored: it outlives releases, so fields are only added. */
+export const agentState = z.object({
+  /** The highest of a session's rows counts. */
+  seq: z.number().int(),
+  /** Policies whose action was taken in an earlier turn, in the order in which they were. */
+  appliedPolicyIds: z.array(z.string()),
+  /** By routine: the steps that it went through; a null at the end: it was left, a null alone: it was considered and not entered. */
+  paths: z.record(z.string(), z.array(z.string().nullable())),
+  /** The newest, newest last. */
+  preambles: z.array(z.string()),
+});
+export type AgentState = z.infer<typeof agentState>;
+
+/** Of a session before its first turn. */
+export const noAgentState: AgentState = { seq: 0, appliedPolicyIds: [], paths: {}, preambles: [] };
+
+/** An unreadable one counts as none: the agent forgets, and goes on. */
+export function readAgentState(stored: unknown): AgentState {
+  return agentState.safeParse(stored).data ?? noAgentState;
+}

@@ -1,0 +1,57 @@
+import type { z } from 'zod';
+import type { EngineDocuments } from './engine-documents.ts';
+import type { MatchAnswer } from './policies/match-answer.ts';
+import { type MatchBatch, matchBatch, matchItem } from './policies/match-batch.ts';
+import { matchSteps } from './policies/match-steps.ts';
+import type { EngineStep, StepView } from './step.ts';
+
+type AnyStep = EngineStep<never, unknown>;
+
+/** A question to a model about items, ready to be rendered and read. */
+interface Question {
+  template: string;
+  render(view: StepView): ReturnType<AnyStep['render']>;
+  read(reply: Parameters<AnyStep['read']>[0]): ReturnType<AnyStep['read']>;
+}
+
+/** A kind of structured model call of a turn. Its reference names the items by their ids, as effects and rows store it. */
+interface TurnCallKind {
+  /** @throws when the reference does not fit the documents */
+  questionOf(reference: unknown, documents: EngineDocuments): Question;
+}
+
+/** By the kind of the row that its answer becomes. */
+export const turnCalls = {
+  match: kindOf(matchBatch, ({ class: name, policyIds }: MatchBatch, { policies }) => {
+    const items = policyIds.map((id) => matchItem(policies.get(id) ?? missing(id), new Map()));
+    return questionAbout<typeof items, MatchAnswer>(matchSteps[name], items);
+  }),
+} as const satisfies Record<string, TurnCallKind>;
+
+export type TurnCallName = keyof typeof turnCalls;
+
+/** One model call by reference. */
+export interface CallRequest {
+  kind: TurnCallName;
+  /** Of its prompt. */
+  template: string;
+  /** Unique among the calls since the turn's beginning; the same from each decision on the same rows. */
+  key: string;
+  reference: unknown;
+}
+
+export function requestOf(kind: TurnCallName, key: string, reference: unknown, documents: EngineDocuments): CallRequest {
+  return { kind, template: turnCalls[kind].questionOf(reference, documents).template, key, reference };
+}
+
+function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Reference, documents: EngineDocuments) => Question): TurnCallKind {
+  return { questionOf: (reference, documents) => ask(schema.parse(reference), documents) };
+}
+
+function questionAbout<Item, Answer>(step: EngineStep<Item, Answer>, item: Item): Question {
+  return { template: step.template, render: (view) => step.render(view, item), read: (reply) => step.read(reply, item) };
+}
+
+function missing(policyId: string): never {
+  throw new TypeError(`the configuration lacks the policy ${policyId}`);
+}

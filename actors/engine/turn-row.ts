@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { agentState } from './agent-state.ts';
+import { matchAnswer } from './policies/match-answer.ts';
+import { matchBatch } from './policies/match-batch.ts';
+
+/** What every answer of a model is stored with. */
+const call = {
+  /** Of the request within its turn. */
+  key: z.string(),
+  model: z.string(),
+  /** From its opening to its result, both by the owners' clocks. */
+  ms: z.number(),
+  tokens: z.number(),
+};
+
+/**
+ * What a turn stores of its way to the reply: results, and decisions drawn from them. Never a prompt or a text of a document: those are named by id.
+ * Rows outlive releases, so fields are only added, as optional ones.
+ */
+const turnRow = z.discriminatedUnion('kind', [
+  /** The turn's first row, again after a message has joined it: earlier rows no longer count. */
+  z.object({ kind: z.literal('began'), state: agentState }),
+  z.object({ kind: z.literal('match'), ...call, reference: matchBatch, answer: matchAnswer }),
+  /** What the reply is composed from. */
+  z.object({
+    kind: z.literal('resolved'),
+    policies: z.array(z.object({ id: z.string(), rationale: z.string().nullable() })),
+  }),
+]);
+export type TurnRow = z.infer<typeof turnRow>;
+export type RowOf<Kind extends TurnRow['kind']> = Extract<TurnRow, { kind: Kind }>;
+
+/** Those of other releases that this one does not know are left out. */
+export function readTurnRows(bodies: readonly unknown[]): TurnRow[] {
+  return bodies.flatMap((body) => turnRow.safeParse(body).data ?? []);
+}
+
+/** The rows that count: from the newest beginning on. */
+export function currentRows(rows: readonly TurnRow[]): { began: RowOf<'began'>; rows: readonly TurnRow[] } {
+  const at = rows.findLastIndex(({ kind }) => kind === 'began');
+  const began = rows[at];
+  if (began?.kind !== 'began') throw new TypeError('a turn without its first row');
+  return { began, rows: rows.slice(at + 1) };
+}

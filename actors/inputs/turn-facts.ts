@@ -1,0 +1,72 @@
+import type { SessionCommand } from '#bus/messages/session.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { type AgentState, noAgentState, readAgentState } from '../engine/agent-state.ts';
+import { type EngineDocuments, engineDocumentsOf } from '../engine/engine-documents.ts';
+import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
+import { sessionActor } from '../kinds/session/actor.ts';
+import { turnActor } from '../kinds/turn/actor.ts';
+import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
+import type { TurnStore } from '../store/port/turn-store.ts';
+import type { TurnFacts } from './actor-inputs.ts';
+
+export interface TurnFactsDeps {
+  turns: TurnStore;
+  bundleOf(hash: string): Promise<Bundle>;
+  log: Log;
+}
+
+/**
+ * Reads what turns with an engine need. Undefined: no command is for one, and nothing was queried.
+ * @throws transient errors, such as those of an unavailable database
+ */
+export async function readTurnFacts(
+  deps: TurnFactsDeps,
+  commands: readonly SessionCommand[],
+  states: ReadonlyMap<string, SessionState | null>,
+): Promise<TurnFacts | undefined> {
+  const documents = new Map<string, EngineDocuments | null>();
+  const sessionIds = new Set<string>();
+  const turnIds = new Set<string>();
+  for (const command of commands) {
+    const state = states.get(command.sessionId) ?? null;
+    const turn = state === null ? null : stateIn(state, turnActor);
+    let hasEngine = false;
+    for (const hash of bundlesOf(command, state)) {
+      if (!documents.has(hash)) documents.set(hash, await documentsOf(hash, deps));
+      hasEngine ||= documents.get(hash) !== null;
+    }
+    if (!hasEngine) continue;
+    sessionIds.add(command.sessionId);
+    if (turn?.context.engine !== undefined) turnIds.add(turn.context.turnId);
+  }
+  if (sessionIds.size === 0) return undefined;
+  const [stored, staged] = await Promise.all([deps.turns.agentStates([...sessionIds]), turnIds.size === 0 ? null : deps.turns.staged([...turnIds])]);
+  const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));
+  const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
+  return {
+    documentsOf: (hash) => documents.get(hash) ?? null,
+    agentStateOf: (sessionId) => agentStates.get(sessionId) ?? noAgentState,
+    rowsOf: (turnId) => rows.get(turnId) ?? [],
+  };
+}
+
+/** Of the turns that the command may begin, or is for. */
+function bundlesOf(command: SessionCommand, state: SessionState | null): string[] {
+  const ofCommand = 'triggersTurn' in command && command.triggersTurn ? [command.bundleHash] : [];
+  if (state === null) return ofCommand;
+  const turn = stateIn(state, turnActor);
+  const wanted = stateIn(state, sessionActor)?.context.wanted ?? null;
+  return [...ofCommand, ...(turn === null ? [] : [turn.bundleHash]), ...(wanted === null ? [] : [wanted.bundleHash])];
+}
+
+/** A turn on an unreadable bundle is one model call, whose rendering fails. */
+async function documentsOf(hash: string, { bundleOf, log }: TurnFactsDeps): Promise<EngineDocuments | null> {
+  try {
+    return engineDocumentsOf((await bundleOf(hash)).body);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'config.invalid')) throw error;
+    log.error({ err: error, bundle: hash }, 'the configuration of a turn could not be read');
+    return null;
+  }
+}

@@ -1,0 +1,130 @@
+import { effectIdOf } from '../../tool-loop/effect-ids.ts';
+import { statusFact } from '../../tool-loop/status-fact.ts';
+import { turnSetup } from './turn-setup.ts';
+import type { Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
+
+/** Structured model calls of one turn, repeats of malformed answers included: a thousand policies by tens, and again after tools. */
+const MAX_CALLS = 256;
+/** Of their prompts and replies. */
+const MAX_TOKENS = 4_000_000;
+/** Answers of one call that can't be read. */
+const MAX_MALFORMED = 2;
+
+type Args = { context: TurnContext; event: TurnEvent };
+
+/** The engine's part of a turn that has one. @throws TypeError in a turn without */
+export function engineOf({ engine }: TurnContext) {
+  if (engine === undefined) throw new TypeError('a turn without an engine');
+  return engine;
+}
+
+export function hasEngine({ context }: { context: TurnContext }): boolean {
+  return context.engine !== undefined;
+}
+
+/** Context of a turn that begins so. */
+export function engineAtStart({ decision }: Opening): NonNullable<TurnContext['engine']> {
+  // The first row is staged by `stageOpening`.
+  return { stepCount: 1, pending: [], calls: 0, tokens: 0, status: null, next: decision };
+}
+
+/** A message joins: all begins anew, with the rows before out of account. */
+export const restart = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const opening = event.type === 'message.joined' ? event.opening : undefined;
+  if (opening === undefined) throw new TypeError('a message joins a turn with an engine, without a new beginning');
+  const engine = engineOf(context);
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: opening.row } });
+  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, pending: [], next: opening.decision } });
+});
+
+export const supersedePending = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const engine = engineOf(context);
+  const reported = 'callId' in event ? event.callId : null;
+  for (const { callId } of engine.pending) if (callId !== reported) enqueue({ type: 'supersede', params: { id: callId } });
+  enqueue.assign({ engine: { ...engine, pending: [] } });
+});
+
+export const isComposing = ({ context }: { context: TurnContext }) => engineOf(context).next?.type === 'compose';
+export const isOverBudget = ({ context }: { context: TurnContext }) => {
+  const { calls, tokens, next } = engineOf(context);
+  return next?.type === 'ask' && (calls + next.calls.length > MAX_CALLS || tokens > MAX_TOKENS);
+};
+
+/** Stores the decision and begins to type. */
+export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
+  const { next, ...engine } = engineOf(context);
+  if (next?.type !== 'compose') throw new TypeError('a reply is composed without a decision');
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: next.resolved } });
+  if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
+  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, status: 'typing' } });
+});
+
+/** Opens the calls of a decision. */
+export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const { next, ...engine } = engineOf(context);
+  if (next?.type !== 'ask') throw new TypeError('calls are made without a decision');
+  const { turnId, deadlineAtMs } = context;
+  const isNews = engine.status !== 'typing' && engine.status !== next.status;
+  if (isNews && next.status !== null) enqueue({ type: 'fact', params: statusFact('processing', { stage: next.status }) });
+  const pending = next.calls.map(({ key }, index): PendingCall => {
+    return { callId: effectIdOf(turnId, context.callNo + index + 1), key, malformed: 0, openedAtMs: atMsOf(event) };
+  });
+  for (const [index, request] of next.calls.entries()) {
+    const id = pending[index]?.callId ?? '';
+    enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: engine.stepCount, request } });
+  }
+  enqueue.assign({
+    callNo: context.callNo + pending.length,
+    engine: { ...engine, pending, calls: engine.calls + pending.length, ...(isNews && { status: next.status }) },
+  });
+});
+
+export function isAwaited({ context, event }: Args): boolean {
+  return pendingCallOf({ context, event }) !== undefined;
+}
+
+export function isLastAwaited({ context, event }: Args): boolean {
+  return isAwaited({ context, event }) && engineOf(context).pending.length === 1;
+}
+
+/** Asked once more already. */
+export function isMalformedAgain({ context, event }: Args): boolean {
+  const call = pendingCallOf({ context, event });
+  return call !== undefined && call.malformed + 1 >= MAX_MALFORMED;
+}
+
+/** Stages an answer. */
+export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  if (event.type !== 'step.settled') return;
+  const engine = engineOf(context);
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  enqueue.assign({
+    engine: {
+      ...engine,
+      stepCount: engine.stepCount + 1,
+      tokens: engine.tokens + event.tokens,
+      pending: engine.pending.filter(({ callId }) => callId !== event.callId),
+      ...(event.next !== null && { next: event.next }),
+    },
+  });
+});
+
+/** Makes a call once more, in place of the one whose answer is malformed. */
+export const askAgain = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  if (event.type !== 'step.malformed') return;
+  const { turnId, deadlineAtMs, callNo } = context;
+  const engine = engineOf(context);
+  const id = effectIdOf(turnId, callNo + 1);
+  enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: engine.stepCount, request: event.request } });
+  const pending = engine.pending.map((call) => (call.callId === event.callId ? { ...call, callId: id, malformed: call.malformed + 1 } : call));
+  enqueue.assign({ callNo: callNo + 1, engine: { ...engine, pending, calls: engine.calls + 1, tokens: engine.tokens + event.tokens } });
+});
+
+/** XState's first event has the machine's input. */
+function atMsOf(event: TurnEvent | { input: { atMs: number } }): number {
+  return 'input' in event ? event.input.atMs : event.atMs;
+}
+
+function pendingCallOf({ context, event }: Args): PendingCall | undefined {
+  return 'callId' in event ? context.engine?.pending.find(({ callId }) => callId === event.callId) : undefined;
+}

@@ -1,0 +1,41 @@
+import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
+import { decide } from '../../engine/decide.ts';
+import { readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
+import type { Plan } from '../plan.ts';
+import { turnActor } from './actor.ts';
+import type { Opening } from './types.ts';
+
+/** The newest agent state of the session, those of this commit included. */
+export function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): AgentState {
+  const own = [...earlier.agentStates, ...agentStates].findLast((row) => row.sessionId === sessionId);
+  return (own?.state as AgentState | undefined) ?? inputs.engine?.agentStateOf(sessionId) ?? noAgentState;
+}
+
+/** All rows of a turn, those of this commit included. */
+export function turnRowsIn({ earlier, turnSteps, inputs }: Plan, turnId: string): TurnRow[] {
+  const own = [...earlier.turnSteps, ...turnSteps].filter((row) => row.turnId === turnId);
+  return [...(inputs.engine?.rowsOf(turnId) ?? []), ...readTurnRows(own.map(({ body }) => body))];
+}
+
+/** How a turn begins, or begins again; undefined: it is one model call. */
+export function openingOf(plan: Plan): Opening | undefined {
+  const { bundleHash } = plan.metadataOf(turnActor) ?? { bundleHash: '' };
+  const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
+  if (documents === null) return undefined;
+  const row: TurnRow = { kind: 'began', state: agentStateIn(plan) };
+  return { row, decision: decide(documents, [row]) };
+}
+
+/** Of the turn in progress, if it has an engine. */
+export function joinedOpening(plan: Plan): Opening | undefined {
+  return plan.stateOf(turnActor)?.context.engine === undefined ? undefined : openingOf(plan);
+}
+
+/** Stores what the agent remembers of a turn that has replied. */
+export function remember(plan: Plan, turnId: string): void {
+  const { partition, sessionId, lastOffset: offset } = plan;
+  const newest = agentStateIn(plan);
+  const state: AgentState = { ...newest, seq: newest.seq + 1 };
+  const isKnown = turnRowsIn(plan, turnId).some(({ kind }) => kind === 'resolved');
+  if (isKnown) plan.agentStates.push({ partition, sessionId, seq: state.seq, offset, state });
+}

@@ -1,0 +1,126 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { EffectRow } from '../effects/effect-row.ts';
+import { noAgentState, readAgentState } from '../engine/agent-state.ts';
+import type { EngineDocuments } from '../engine/engine-documents.ts';
+import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
+import type { ActorInputs } from '../inputs/actor-inputs.ts';
+import { CommitPlan } from '../runtime/apply/commit-plan.ts';
+import type { SessionState } from '../runtime/apply/session-state.ts';
+import { applyTo } from './apply.ts';
+import { COALESCE_MS, create, header, post, START_MS } from './driven-session.ts';
+
+/** A session of an agent with policies, with the rows that a store would have. */
+export class EngineSession {
+  state: SessionState | null = null;
+  readonly log: ConversationEvent[] = [];
+  readonly aborted: string[] = [];
+  readonly agentStates: object[] = [];
+  readonly open = new Map<string, EffectRow>();
+  readonly #rows = new Map<string, object[]>();
+  readonly #documents: EngineDocuments;
+  #nowMs = START_MS;
+  #ids = 0;
+
+  constructor(documents: EngineDocuments) {
+    this.#documents = documents;
+    this.apply({ ...create(), allowGreeting: false });
+  }
+
+  get lines(): string[] {
+    return this.log.map((event) => {
+      if (event.kind === 'status') return `${event.status}${event.stage ? `/${event.stage}` : ''}${event.error_detail ? ` (${event.error_detail})` : ''}`;
+      return `${event.kind} ${'text' in event ? event.text : ''}`;
+    });
+  }
+
+  get turnId(): string {
+    return [...this.open.values()][0]?.actorId ?? [...this.#rows.keys()].at(-1) ?? '';
+  }
+
+  rows(turnId = this.turnId): TurnRow[] {
+    return readTurnRows(this.#rows.get(turnId) ?? []);
+  }
+
+  /** Keys of open structured calls by what they name, as `trn_1-2 [a b]`. */
+  get asked(): string[] {
+    return [...this.open.values()].flatMap(({ id, inputs }) => {
+      const { reference } = inputs as { reference?: { policyIds: string[] } };
+      return reference === undefined ? [] : [`${id} [${reference.policyIds.join(' ')}]`];
+    });
+  }
+
+  say(text: string, pauseMs = 60_000): void {
+    this.#nowMs += pauseMs;
+    this.apply(post(text));
+  }
+
+  /** Answers an open matching call. @param applying ids of policies whose condition holds */
+  judge(callId: string, applying: readonly string[]): void {
+    const inputs = this.open.get(callId)?.inputs as { reference: { policyIds: string[] } } | undefined;
+    const policyIds = inputs?.reference.policyIds ?? [];
+    const verdicts = policyIds.map((id, index) => ({ id: index + 1, rationale: `because of ${id}`, applies: applying.includes(id) }));
+    this.reply(callId, JSON.stringify({ verdicts }));
+  }
+
+  reply(callId: string, text: string): void {
+    this.apply(this.resultOf(callId, text));
+  }
+
+  /** Answers everything that is open, until nothing is. */
+  finish(applying: readonly string[] = []): void {
+    for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
+      if (call.kind === 'turn-step') this.judge(call.id, applying);
+      else this.reply(call.id, 'a reply');
+    }
+  }
+
+  resultOf(callId: string, text: string): CommandOf<'call.completed'> {
+    return {
+      ...{ ...header, type: 'call.completed', commandId: callId, ...actorFields(callId.slice(0, callId.lastIndexOf('-'))), callId, text },
+      ...{ model: 'scripted/assistant', provider: 'Scripted', toolCalls: [], finishReason: 'stop', usage: { promptTokens: 10, completionTokens: 2 } },
+    };
+  }
+
+  apply(...commands: SessionCommand[]): void {
+    const plan = new CommitPlan();
+    for (const command of commands) applyTo(plan, plan.sessions.get('ses_1') ?? this.state, command, this.#inputs());
+    this.#store(plan);
+  }
+
+  #inputs(): ActorInputs {
+    const newId = () => {
+      this.#ids += 1;
+      return String(this.#ids);
+    };
+    const rows = new Map([...this.#rows].map(([id, bodies]) => [id, readTurnRows(bodies)]));
+    return {
+      ...{ atMs: this.#nowMs, coalesceMs: COALESCE_MS, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: () => newId().padStart(32, 'f') },
+      ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+      chance: () => 0.5,
+      engine: {
+        documentsOf: () => this.#documents,
+        agentStateOf: () => readAgentState(this.agentStates.at(-1) ?? noAgentState),
+        rowsOf: (turnId) => rows.get(turnId) ?? [],
+      },
+    };
+  }
+
+  /** States and rows as restored from the store's JSON. */
+  #store(plan: CommitPlan): void {
+    const stored = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
+    for (const { event } of plan.events) this.log.push(event);
+    const state = plan.sessions.get('ses_1');
+    if (state !== undefined) this.state = stored(state);
+    for (const { turnId, seq, body } of plan.turnSteps) {
+      const rows = this.#rows.get(turnId) ?? [];
+      if (seq !== rows.length) throw new Error(`row ${seq} of ${turnId} after ${rows.length} rows`);
+      this.#rows.set(turnId, [...rows, stored(body)]);
+    }
+    for (const { state: remembered } of plan.agentStates) this.agentStates.push(stored(remembered));
+    for (const id of plan.effectStates.keys()) this.open.delete(id);
+    for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));
+    for (const { callId } of plan.after.aborts) this.aborted.push(callId);
+  }
+}

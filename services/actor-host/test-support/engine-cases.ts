@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { bundleBody, hashOf } from '#shared/config/bundle-body.ts';
+import { storeBundle } from '#shared/config/bundle-store.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { completed, create, post, remove, testBundle } from './commands.ts';
+import { eventually, type TestCluster } from './test-cluster.ts';
+
+const policies = [
+  { id: 'leak', version: 1, condition: 'the machine leaks', action: 'ask for a photo of the leak' },
+  { id: 'refund', version: 1, condition: 'the customer wants a refund', action: 'ask for the order number' },
+  { id: 'angry', version: 1, condition: 'the customer is angry', action: 'apologise' },
+];
+
+/** The same agent with policies, two of them in a call. */
+const policyBundle: Bundle = (() => {
+  const { manifest, documents } = testBundle.body;
+  const { agent_config: config } = manifest;
+  const context = { ...config.context, policies: policies.map(({ id, version }) => ({ id, version })) };
+  const runtime = { ...config.runtime, policy_batch_size: 2 };
+  const body = bundleBody.parse({ manifest: { ...manifest, agent_config: { ...config, runtime, context } }, documents: { ...documents, policies } });
+  return { hash: hashOf(body), body };
+})();
+
+/** Turns of an agent with policies, for any driver. */
+export function engineCases(open: () => Promise<TestCluster>): void {
+  const begun = async () => {
+    const cluster = await open();
+    await storeBundle(cluster.database, policyBundle);
+    const host = await cluster.host();
+    await cluster.send({ ...create('ses_a'), bundleHash: policyBundle.hash });
+    await cluster.send({ ...post('ses_a', 'My machine leaks'), bundleHash: policyBundle.hash });
+    return { cluster, host };
+  };
+  const nextCalls = async (cluster: TestCluster, count: number) => {
+    const calls: RouterCall[] = [];
+    while (calls.length < count) calls.push(await cluster.nextCall());
+    return calls.sort((left, right) => left.callId.localeCompare(right.callId));
+  };
+  const isEnded = async (cluster: TestCluster) => (await statuses(cluster)).includes('ready');
+  const statuses = async (cluster: TestCluster) => (await cluster.log('ses_a')).map((event) => (event.kind === 'status' ? event.status : event.kind));
+
+  describe('a turn of an agent with policies', () => {
+    it('asks which apply, composes with those, and writes what it found and what it remembers', async () => {
+      const { cluster } = await begun();
+      const calls = await nextCalls(cluster, 2);
+      expect(calls.map(({ want, request }) => [want, request.response_format?.type])).toEqual([
+        ['none', 'json_schema'],
+        ['none', 'json_schema'],
+      ]);
+      expect(textOf(calls[0])).toContain('the machine leaks');
+      expect(textOf(calls[1])).toContain('the customer is angry');
+      await judge(cluster, calls[1], [false]);
+      await judge(cluster, calls[0], [true, false]);
+      const [reply] = await nextCalls(cluster, 1);
+      expect(reply?.request.response_format).toBeUndefined();
+      expect(textOf(reply)).toContain('When the machine leaks, then ask for a photo of the leak');
+      expect(textOf(reply)).not.toContain('order number');
+      await cluster.send(completed('ses_a', reply?.callId ?? '', 'Could you send a photo?'));
+      await eventually(() => isEnded(cluster));
+
+      expect(await statuses(cluster)).toEqual(['user_message', 'acknowledged', 'processing', 'typing', 'assistant_message', 'ready']);
+      const rows = await cluster.rows<{ body: { kind: string } }>('select body from turn_steps order by seq');
+      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved']);
+      expect(JSON.stringify(rows)).not.toContain('the machine leaks');
+      expect(await cluster.count('agent_states')).toBe(1);
+      expect(await cluster.count('effects', `state = 'open'`)).toBe(0);
+
+      await cluster.send(remove('ses_a'));
+      await eventually(async () => (await cluster.count('turn_steps')) === 0);
+      expect(await cluster.count('agent_states')).toBe(0);
+    });
+
+    it('goes on at another host from its last recorded answer, and repeats no call that has one', async () => {
+      const { cluster, host } = await begun();
+      const [first, second] = await nextCalls(cluster, 2);
+      await judge(cluster, first, [true, true]);
+      await eventually(async () => (await cluster.count('turn_steps')) === 2);
+      host.crash();
+      await cluster.host();
+      await judge(cluster, second, [false]);
+      const [reply] = await nextCalls(cluster, 1);
+      expect(textOf(reply)).toContain('ask for a photo');
+      expect(textOf(reply)).toContain('ask for the order number');
+      await cluster.send(completed('ses_a', reply?.callId ?? '', 'A photo, and the number, please.'));
+      await eventually(() => isEnded(cluster));
+
+      expect(await cluster.count('turn_steps')).toBe(4);
+      expect(await cluster.count('effects')).toBe(3);
+    });
+  });
+}
+
+async function judge(cluster: TestCluster, call: RouterCall | undefined, applies: readonly boolean[]): Promise<void> {
+  const verdicts = applies.map((one, index) => ({ id: index + 1, rationale: 'as they say', applies: one }));
+  await cluster.send(completed('ses_a', call?.callId ?? '', JSON.stringify({ verdicts })));
+}
+
+function textOf(call: RouterCall | undefined): string {
+  return JSON.stringify(call?.request.messages);
+}
