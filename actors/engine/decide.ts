@@ -1,4 +1,6 @@
 import type { EngineDocuments } from './engine-documents.ts';
+import { firstCandidates } from './policies/candidates.ts';
+import { matchedPolicies } from './policies/matched-policies.ts';
 import { planMatching } from './policies/plan-matching.ts';
 import { type CallRequest, requestOf } from './turn-calls.ts';
 import { currentRows, type RowOf, type TurnRow } from './turn-row.ts';
@@ -14,18 +16,20 @@ export type Decision =
  */
 export function decide(documents: EngineDocuments, rows: readonly TurnRow[]): Decision {
   const { began, rows: current } = currentRows(rows);
-  const matching = planMatching({
-    candidates: [...documents.policies.values()],
+  const { appliedPolicyIds, paths } = began.state;
+  const pass = planMatching({
+    candidates: firstCandidates(documents, paths, []),
     evaluations: new Map(),
-    appliedPolicyIds: new Set(began.state.appliedPolicyIds),
+    appliedPolicyIds: new Set(appliedPolicyIds),
     batchSize: documents.batchSize,
   });
-  const answers = new Map(current.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
-  const requests = matching.batches.map((batch) => requestOf('match', `match-${batch.id}`, batch, documents));
-  const calls = requests.filter(({ key }) => !answers.has(key));
-  if (calls.length > 0) return { type: 'ask', status: 'matching', calls };
-  const found = new Map<string, string | null>(matching.certain.map((id) => [id, null]));
-  for (const { answer } of answers.values()) for (const { id, applies, rationale } of answer.verdicts) if (applies) found.set(id, rationale);
-  const policies = [...documents.policies.keys()].flatMap((id) => (found.has(id) ? [{ id, rationale: found.get(id) ?? null }] : []));
-  return { type: 'compose', resolved: { kind: 'resolved', policies } };
+  const matches = new Map(current.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
+  const missing = pass.batches.map((batch) => requestOf('match', `1/${batch.id}`, batch, documents)).filter(({ key }) => !matches.has(key));
+  if (missing.length > 0) return { type: 'ask', status: 'matching', calls: missing };
+  const staged = [...matches.values()].map(({ reference, answer, model, ms }) => ({ pass: 1, batch: reference, answer, model, ms }));
+  const matching = matchedPolicies(documents, pass.certain, staged);
+  return {
+    type: 'compose',
+    resolved: { kind: 'resolved', policies: [...matching.policies].map(([id, rationale]) => ({ id, rationale })), clarifications: matching.clarifications },
+  };
 }

@@ -1,10 +1,9 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
+import type { MatchDocuments } from './policies/candidates.ts';
 
 /** What the engine reads of an agent's documents. */
-export interface EngineDocuments {
-  /** Enabled ones by id, in the manifest's order. */
-  policies: ReadonlyMap<string, Policy>;
+export interface EngineDocuments extends MatchDocuments {
   /** Policies per matching call. */
   batchSize: number;
 }
@@ -20,12 +19,12 @@ export function engineDocumentsOf(body: BundleBody): EngineDocuments | null {
   return read;
 }
 
+/** Those of the manifest, enabled and in its order. */
 function readDocuments({ manifest, documents }: BundleBody): EngineDocuments | null {
   const { context, runtime } = manifest.agent_config;
-  const policies = new Map<string, Policy>();
-  for (const { id, version } of context.policies) {
+  const policies = context.policies.flatMap(({ id, version }): Policy[] => {
     const policy = documents.policies.find((one) => one.id === id && one.version === version);
-    if (policy?.enabled === true) policies.set(id, policy);
-  }
-  return policies.size === 0 ? null : { policies, batchSize: runtime.policy_batch_size };
+    return policy?.enabled === true ? [policy] : [];
+  });
+  return policies.length === 0 ? null : { policies, routines: [], batchSize: runtime.policy_batch_size };
 }

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import type { EngineDocuments } from './engine-documents.ts';
-import type { MatchAnswer } from './policies/match-answer.ts';
-import { type MatchBatch, matchBatch, matchItem } from './policies/match-batch.ts';
+import { type MatchBatch, matchBatch, matchItems } from './policies/match-batch.ts';
 import { matchSteps } from './policies/match-steps.ts';
 import type { EngineStep, StepView } from './step.ts';
 
@@ -22,10 +21,7 @@ interface TurnCallKind {
 
 /** By the kind of the row that its answer becomes. */
 export const turnCalls = {
-  match: kindOf(matchBatch, ({ class: name, policyIds }: MatchBatch, { policies }) => {
-    const items = policyIds.map((id) => matchItem(policies.get(id) ?? missing(id), new Map()));
-    return questionAbout<typeof items, MatchAnswer>(matchSteps[name], items);
-  }),
+  match: kindOf(matchBatch, (batch: MatchBatch, documents) => questionAbout(matchSteps[batch.class], matchItems(batch, documents, new Map()))),
 } as const satisfies Record<string, TurnCallKind>;
 
 export type TurnCallName = keyof typeof turnCalls;
@@ -50,8 +46,4 @@ function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Refere
 
 function questionAbout<Item, Answer>(step: EngineStep<Item, Answer>, item: Item): Question {
   return { template: step.template, render: (view) => step.render(view, item), read: (reply) => step.read(reply, item) };
-}
-
-function missing(policyId: string): never {
-  throw new TypeError(`the configuration lacks the policy ${policyId}`);
 }

@@ -25,6 +25,8 @@ const turnRow = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('resolved'),
     policies: z.array(z.object({ id: z.string(), rationale: z.string().nullable() })),
+    /** What to ask the customer. */
+    clarifications: z.array(z.object({ id: z.string(), action: z.string(), rationale: z.string().nullable() })),
   }),
 ]);
 export type TurnRow = z.infer<typeof turnRow>;

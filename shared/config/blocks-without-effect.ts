@@ -9,13 +9,11 @@ export interface BlockWithoutEffect {
 
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
-  { path: 'agent_config.runtime.policy_batch_size', missing: 'no policy is matched' },
   { path: 'agent_config.context.preamble', missing: 'there are no preambles' },
-  { path: 'agent_config.context.policies', missing: 'no policy is matched' },
   { path: 'agent_config.context.glossaries', missing: 'prompts contain no terms' },
   { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
-  { path: 'agent_config.context.reevaluation_tools', missing: 'no policy is matched' },
-  { path: 'agent_config.context.relationships', missing: 'no policy is matched' },
+  { path: 'agent_config.context.reevaluation_tools', missing: 'no tool is called' },
+  { path: 'agent_config.context.relationships', missing: 'policies are not related' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
 ];
 

@@ -62,7 +62,7 @@ describe('two processes of each service', () => {
     expect(log.slice(0, first.length)).toEqual(first);
     expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     expect(log.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ')).toBe(
-      Array(2).fill('user_message acknowledged typing assistant_message ready').join(' '),
+      Array(2).fill('user_message acknowledged processing typing assistant_message ready').join(' '),
     );
   });
 

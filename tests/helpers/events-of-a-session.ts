@@ -1,7 +1,7 @@
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 
-/** What {@link wordsOf} says of a turn that went well. */
-export const ONE_TURN = 'user_message acknowledged typing assistant_message ready';
+/** What {@link wordsOf} says of a turn of the sample agent, which has policies, that went well. */
+export const ONE_TURN = 'user_message acknowledged processing typing assistant_message ready';
 
 /** Whether so many turns are over, for `logUntil`. */
 export function nthReady(count: number): (event: ConversationEvent) => boolean {

@@ -12,13 +12,21 @@ const RULES = `Rules for this reply:
  * What the engine has decided, as an instruction for the reply (rule 80): the policies that apply, as "when, then" lines. Observations are not in it.
  * @param rows of the turn, up to its decision
  */
-export function guidanceOf(rows: readonly TurnRow[], { policies }: EngineDocuments): string {
+export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocuments, 'policies'>): string {
   const resolved = currentRows(rows).rows.findLast((row) => row.kind === 'resolved');
+  const policies = new Map(documents.policies.map((policy) => [policy.id, policy]));
   const lines = (resolved?.policies ?? []).flatMap(({ id, rationale }) => {
     const policy = policies.get(id);
     if (policy === undefined || policy.action === null) return [];
-    const why = rationale === null || policy.criticality === 'low' ? '' : ` (It applies because: ${cleanJson(rationale)})`;
-    return [`- ${policy.condition === null ? 'Always: ' : `When ${policy.condition}, then `}${policy.action}${why}`];
+    const when = policy.condition === null ? 'Always: ' : `When ${policy.condition}, then `;
+    return [`- ${when}${policy.action}${reason(policy.criticality === 'low' ? null : rationale)}`];
   });
-  return lines.length === 0 ? RULES : `Policies that apply to this reply:\n${lines.join('\n')}\n\n${RULES}`;
+  const questions = (resolved?.clarifications ?? []).map(({ action, rationale }) => `- Before all else: ${action}${reason(rationale)}`);
+  const all = [...questions, ...lines];
+  return all.length === 0 ? RULES : `Policies that apply to this reply:\n${all.join('\n')}\n\n${RULES}`;
+}
+
+/** A model's text, which may repeat what a customer wrote. */
+function reason(rationale: string | null): string {
+  return rationale === null ? '' : ` (It applies because: ${cleanJson(rationale)})`;
 }

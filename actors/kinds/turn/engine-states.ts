@@ -13,7 +13,7 @@ const MAX_MALFORMED = 2;
 type Args = { context: TurnContext; event: TurnEvent };
 
 /** The engine's part of a turn that has one. @throws TypeError in a turn without */
-export function engineOf({ engine }: TurnContext) {
+function engineOf({ engine }: TurnContext) {
   if (engine === undefined) throw new TypeError('a turn without an engine');
   return engine;
 }

@@ -22,7 +22,7 @@ describe('a turn of an agent with policies', () => {
     expect(session.lines.slice(3)).toEqual(['typing', 'assistant_message a reply', 'ready']);
     expect(session.rows().map(({ kind }) => kind)).toEqual(['began', 'match', 'match', 'resolved']);
     expect(session.rows().at(-1)).toMatchObject({ policies: [{ id: 'leak', rationale: 'because of leak' }] });
-    expect(session.rows()[1]).toMatchObject({ key: 'match-actionable-2', model: 'scripted/assistant', tokens: 12, ms: 0 });
+    expect(session.rows()[1]).toMatchObject({ key: '1/actionable-2', model: 'scripted/assistant', tokens: 12, ms: 0 });
   });
 
   it('rule 101: takes results in any order, and both in one commit', () => {
@@ -154,7 +154,7 @@ function begun(): EngineSession {
 }
 
 function documentsOf(...policies: ReturnType<typeof testPolicy>[]): EngineDocuments {
-  return { policies: new Map(policies.map((policy) => [policy.id, policy])), batchSize: 2 };
+  return { policies, routines: [], batchSize: 2 };
 }
 
 function verdicts(...applies: boolean[]): string {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import { turnMachine } from './machine.ts';
+import { decodeSnapshot, MACHINE_VERSION } from '../snapshots.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
 import { composeReply } from './steps/compose-reply.ts';
 import type { TurnEvent, TurnEventBody } from './types.ts';
 
@@ -102,6 +103,23 @@ describe('the turn machine', () => {
     expect(logged(failureFirst)).toEqual(['error(turn_timeout: the reply took longer than a turn may take)', 'ready']);
     expect(logged(timerFirst)).toEqual(logged(failureFirst));
     for (const state of [endedByFailure, endedByTimer]) for (const event of [failure, deadline]) expect(transition(turnMachine, state, event)[1]).toEqual([]);
+  });
+
+  it('goes on from a snapshot that version 1 has stored, in one model call', () => {
+    const machine = { value: 'composing', context: { turnId: 'trn_1', deadlineAtMs: DEADLINE_AT_MS, callNo: 1 } };
+    const turn = { ...machine, traceId: 'f'.repeat(32), bundleHash: 'b', traceparent: null, startedAtMs: 1_000 };
+    const session = { value: 'responding', context: { mode: 'auto', queue: [], wanted: null, turnId: 'trn_1' } };
+    const ofVersion1 = { v: MACHINE_VERSION - (TURN_MACHINE_VERSION - 1) * 100, session, turn, run: null };
+    const stored = JSON.parse(JSON.stringify(ofVersion1)) as object;
+    const decoded = decodeSnapshot({ id: 'ses_1', partition: 1, snapshot: stored })['turn'] as typeof machine;
+
+    const [next, actions] = transition(turnMachine, turnMachine.resolveState(decoded as never), timed(completed('trn_1-1')));
+    expect(linesOf(actions)).toEqual(['assistant_message evt_1-1 "Two years."', 'ready', 'disarm trn_1-deadline']);
+    expect(next.context).toEqual(machine.context);
+  });
+
+  it('stores no more than version 1 where nothing is matched', () => {
+    expect(started()[0].context).toEqual({ turnId: 'trn_1', deadlineAtMs: DEADLINE_AT_MS, callNo: 1 });
   });
 
   it('goes on from a stored snapshot as without the restart', () => {
