@@ -5,13 +5,7 @@ import type { TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { turnRowsIn } from './turn-memory.ts';
-import type { StepMalformed, StepSettled } from './types.ts';
-
-/** What a turn's effects need beside their results. */
-export interface TurnScope {
-  /** The answer to an awaited structured call; null for any other. */
-  stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
-}
+import type { StepMalformed, StepSettled, TurnScope } from './types.ts';
 
 export function turnScopeOf(plan: Plan): TurnScope {
   return { stepOf: (command) => stepOf(plan, command) };

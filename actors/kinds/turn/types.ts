@@ -1,3 +1,4 @@
+import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Decision } from '../../engine/decide.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
@@ -74,6 +75,12 @@ export interface StepMalformed {
   /** To be made once more. */
   request: CallRequest;
   tokens: number;
+}
+
+/** What a turn's effects need beside their results. */
+export interface TurnScope {
+  /** The answer to an awaited structured call; null for any other. */
+  stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
 }
 
 export type TurnEventBody =
