@@ -54,42 +54,62 @@ it('is what workers share: speeds of all of them, and which endpoints are asked 
   await shared.refresh();
 
   const of = (provider: string, upstream?: string) => shared.of(endpoint(provider, upstream));
-  expect(of('east')).toMatchObject({ status: 0, uptime: { last5m: 100, last30m: 100 } });
+  expect(of('east')).toMatchObject({ status: 0, uptime: { last5m: 100, last30m: 100, last1d: 100 } });
   expect(of('east')?.latencyMs?.p50).toBeCloseTo((one.health.of(targetOf(endpoint('east'))).firstTokenSeconds?.p50 ?? 0) * 1_000, 0);
   expect(of('east')?.tokensPerSecond?.p90).toBeCloseTo(one.health.of(targetOf(endpoint('east'))).tokensPerSecond?.p90 ?? 0, 0);
   expect(of('west')).toMatchObject({ status: -2, latencyMs: null });
   expect([of('south')?.status, of('south', 'another model')?.status]).toEqual([-2, -2]);
-  expect(of('north')).toEqual({ status: 0, latencyMs: null, tokensPerSecond: null, uptime: { last5m: null, last30m: null } });
+  expect(of('north')).toEqual({ status: 0, latencyMs: null, tokensPerSecond: null, uptime: { last5m: null, last30m: null, last1d: null } });
   expect(of('elsewhere')).toBeNull();
 });
 
-it('has the share of attempts that did not fail, of all workers, in some 5 and 30 minutes', async () => {
+it('has the share of attempts that did not fail, of all workers, in some 5 and 30 minutes and in a day', async () => {
   const minutes = (count: number) => {
     nowMs += count * 60_000;
   };
   const [one, two] = [worker(), worker()];
   const shared = new SharedHealth({ cache, clock });
   const uptime = async () => {
-    for (const { exchange } of [one, two, one, two]) await exchange.round();
+    // Each fifth round writes what only lists show.
+    for (let round = 0; round < 6; round += 1) for (const { exchange } of [one, two]) await exchange.round();
     nowMs += 2_000;
     await shared.refresh();
     return shared.of(endpoint('east'))?.uptime;
   };
   one.attempt(endpoint('east'), 4, down);
   two.attempt(endpoint('east'), 16);
-  expect(await uptime()).toEqual({ last5m: 80, last30m: 80 });
+  expect(await uptime()).toEqual({ last5m: 80, last30m: 80, last1d: 80 });
 
   // Three attempts each say nothing of 5 minutes.
   for (let times = 0; times < 3; times += 1) {
     minutes(4);
     for (const each of [one, two]) each.attempt(endpoint('east'), 1);
   }
-  expect(await uptime()).toEqual({ last5m: null, last30m: 84.62 });
+  expect(await uptime()).toEqual({ last5m: null, last30m: 84.62, last1d: 84.62 });
 
   one.attempt(endpoint('east'), 10, down);
-  expect(await uptime()).toEqual({ last5m: 28.57, last30m: 61.11 });
+  expect(await uptime()).toEqual({ last5m: 28.57, last30m: 61.11, last1d: 61.11 });
   minutes(31);
+  expect(await uptime()).toEqual({ last5m: null, last30m: null, last1d: 61.11 });
+  minutes(24 * 60);
   expect(await uptime()).toBeUndefined();
+});
+
+it('has the speeds of some 30 minutes, where decisions have those of five', async () => {
+  const { health, exchange, attempt } = worker();
+  attempt(endpoint('east'), 25);
+  nowMs += 20 * 60_000;
+  for (let round = 0; round < 2; round += 1) await exchange.round();
+  const shared = new SharedHealth({ cache, clock });
+  await shared.refresh();
+  expect(health.of(targetOf(endpoint('east')))).toMatchObject({ tokensPerSecond: null, firstTokenSeconds: null });
+  expect(Math.abs((shared.of(endpoint('east'))?.latencyMs?.p50 ?? 0) / 500 - 1)).toBeLessThan(0.2);
+  expect(Math.abs((shared.of(endpoint('east'))?.tokensPerSecond?.p90 ?? 0) / 100 - 1)).toBeLessThan(0.2);
+
+  nowMs += 11 * 60_000;
+  for (let round = 0; round < 5; round += 1) await exchange.round();
+  await shared.refresh();
+  expect(shared.of(endpoint('east'))).toMatchObject({ latencyMs: null, tokensPerSecond: null });
 });
 
 it('is read every 2 s at most, waited for at most a moment, and forgotten 10 s after the cache was lost', async () => {

@@ -25,6 +25,7 @@ describe('a file that no process could hold', () => {
     ['models', { models: listOf(routerConfigLimits.models + 1, modelOf(1)) }, /\n {2}models: must have at most 10000 /],
     ['endpoints of a model', { models: [modelOf(routerConfigLimits.endpoints + 1)(0)] }, /\n {2}models\[0\]\.endpoints: must have at most 100 /],
     ['endpoints', { models: listOf(501, modelOf(100)) }, /\n {2}models: must have at most 50000 endpoints in all, and has 50100$/],
+    ['categories', { models: [{ ...modelOf(1)(0), categories: listOf(33, (index) => `c-${index}`) }] }, /\n {2}models\[0\]\.categories: must have at most 32 /],
     ['aliases', { models: [{ ...modelOf(1)(0), aliases: listOf(101, (index) => `alias-${index}`) }] }, /\n {2}models\[0\]\.aliases: must have at most 100 /],
     [
       'providers',

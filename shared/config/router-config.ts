@@ -38,6 +38,8 @@ export const routerConfigLimits = {
   /** Of one model. */
   aliases: 100,
   /** Of one model. */
+  categories: 32,
+  /** Of one model. */
   endpoints: 100,
   /** Of all models. */
   allEndpoints: 50_000,
@@ -105,6 +107,11 @@ const endpoint = z.strictObject({
   max_inputs: z.number().int().min(1).max(100_000).optional(),
   /** Format of the weights. Absent: not known. */
   quantization: z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32']).optional(),
+  /** Where it is served, such as `eu` or `us`; for lists. Absent: not known. */
+  region: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be a name of small letters')
+    .optional(),
   /** Medians, for requests that sort by speed or set limits. Absent: not known. */
   speed: z.strictObject({ tokens_per_second: z.number().positive().optional(), first_token_seconds: z.number().positive().optional() }).optional(),
 });
@@ -131,6 +138,13 @@ const model = z.strictObject({
   aliases: z.array(z.string().min(1)).max(routerConfigLimits.aliases).default([]),
   /** Whether its author permits training other models on its output. Absent: not known. */
   distillable: z.boolean().optional(),
+  /** The day of its release; for lists. Absent: not known. */
+  created: z.iso.date().optional(),
+  /** What it is good for, such as `programming`; for lists. */
+  categories: z
+    .array(z.string().regex(/^[a-z][a-z0-9/_-]{0,63}$/, 'must be a name of small letters'))
+    .max(routerConfigLimits.categories)
+    .optional(),
   /** Whether a second endpoint begins when the first is late with its first token; the faster answers. Both are paid for. Absent: no. */
   hedge: z.boolean().optional(),
   /**

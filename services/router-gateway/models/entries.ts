@@ -5,8 +5,8 @@ import type { ModelEntry, ModelPricing } from '#shared/contracts/router/model-li
 import { pricePerToken } from '../price-per-token.ts';
 import type { Measured } from './measured.ts';
 
-/** The configuration has no creation time, and clients want a constant number. */
-const CREATED_UNKNOWN = 0;
+/** Clients require a number. */
+export const CREATED_UNKNOWN = 0;
 /** `0` would mean free. */
 const PRICE_UNKNOWN = '-1';
 const TOKENIZER_UNKNOWN = 'Other';
@@ -35,7 +35,7 @@ const ALL_PARAMETERS = [
 
 /** Prices and limits of the first endpoint; parameters that any endpoint supports. */
 export function modelEntry(model: ModelConfig): ModelEntry {
-  const { id, name, description, endpoints } = model;
+  const { id, name, description, created, endpoints } = model;
   const chats = serves(model, 'chat');
   const [first] = endpoints;
   const lengths = endpoints.flatMap(({ context_length }) => context_length ?? []);
@@ -45,7 +45,7 @@ export function modelEntry(model: ModelConfig): ModelEntry {
     owned_by: id.split('/', 1)[0] ?? id,
     canonical_slug: id,
     name: name ?? id,
-    created: CREATED_UNKNOWN,
+    created: created === undefined ? CREATED_UNKNOWN : Date.parse(created) / 1_000,
     description,
     context_length: lengths.length === 0 ? null : Math.max(...lengths),
     architecture: architectureOf(endpoints, chats),
@@ -78,7 +78,7 @@ export function endpointEntry(model: ModelConfig, endpoint: EndpointConfig, prov
     status: measured?.status ?? 0,
     uptime_last_30m: measured?.uptime.last30m ?? null,
     uptime_last_5m: measured?.uptime.last5m ?? null,
-    uptime_last_1d: null,
+    uptime_last_1d: measured?.uptime.last1d ?? null,
     supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
     supports_tool_choice: toolChoiceOf(endpoint, chats),
     latency_last_30m: measured?.latencyMs ?? null,

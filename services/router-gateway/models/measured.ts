@@ -7,8 +7,8 @@ export interface Measured {
   status: 0 | -1 | -2;
   latencyMs: PercentileEntry | null;
   tokensPerSecond: PercentileEntry | null;
-  /** Percent of the attempts that the endpoint did not fail, of some 5 and 30 minutes. */
-  uptime: { last5m: number | null; last30m: number | null };
+  /** Percent of the attempts that the endpoint did not fail, of some 5 and 30 minutes and of a day. */
+  uptime: { last5m: number | null; last30m: number | null; last1d: number | null };
 }
 
 export interface MeasuredEndpoints {

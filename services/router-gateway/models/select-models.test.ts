@@ -18,11 +18,22 @@ const config = routerConfig.parse({
     {
       id: 'acme/large',
       name: 'The Large One',
+      created: '2020-03-01',
+      categories: ['programming', 'marketing/seo'],
       endpoints: [endpoint('east', { ...prices('3', '15'), context_length: 200_000, modalities: ['image', 'file'] })],
     },
     {
       ...{ id: 'acme/small', distillable: true },
-      endpoints: [endpoint('own', { ...prices('0', '0'), context_length: 8_000, supported_parameters: ['tools', 'stop'], speed: { tokens_per_second: 80 } })],
+      endpoints: [
+        endpoint('own', {
+          ...prices('0', '0'),
+          context_length: 8_000,
+          supported_parameters: ['tools', 'stop'],
+          speed: { tokens_per_second: 80 },
+          region: 'eu',
+        }),
+      ],
+      created: new Date().toISOString().slice(0, 10),
     },
     { id: 'Beta/unpriced', distillable: false, endpoints: [endpoint('east', { speed: { first_token_seconds: 0.4 } }), endpoint('own')] },
     { id: 'beta/vectors', embeddings: {}, endpoints: [endpoint('east', prices('0.02', '0'))] },
@@ -71,25 +82,23 @@ describe('GET /models', () => {
     ['zdr=true', ['acme/small', 'Beta/unpriced']],
     ['zdr=false', ALL],
     ['min_price=0.02&model_authors=acme', ['acme/large']],
-    ['category=programming', []],
-    ['region=eu', []],
-    ['min_age_days=1', []],
-    ['max_age_days=1', []],
-    ['min_intelligence_index=1', []],
-    ['max_intelligence_index=1', []],
-    ['min_coding_index=1', []],
-    ['max_coding_index=1', []],
-    ['min_agentic_index=1', []],
-    ['max_agentic_index=1', []],
-    ['min_tool_success_rate=0.5', []],
-    ['max_tool_success_rate=0.5', []],
+    ['category=Programming', ['acme/large']],
+    ['category=marketing%2Fseo', ['acme/large']],
+    ['category=trivia', []],
+    ['region=eu', ['acme/small']],
+    ['region=us', []],
+    ['min_age_days=100', ['acme/large']],
+    ['max_age_days=100', ['acme/small']],
+    ['min_age_days=0', ['acme/large', 'acme/small']],
+    ['sort=newest', ['acme/small', 'acme/large', 'Beta/unpriced', 'beta/vectors']],
+    ['min_coding_index=', ALL],
     ['use_rss=true', ALL],
     ['sort=pricing-low-to-high', ['acme/small', 'beta/vectors', 'acme/large', 'Beta/unpriced']],
     ['sort=pricing-high-to-low', ['acme/large', 'beta/vectors', 'acme/small', 'Beta/unpriced']],
     ['sort=context-high-to-low', ['acme/large', 'acme/small', 'Beta/unpriced', 'beta/vectors']],
     ['sort=throughput-high-to-low', ['acme/small', 'acme/large', 'Beta/unpriced', 'beta/vectors']],
     ['sort=latency-low-to-high', ['Beta/unpriced', 'acme/large', 'acme/small', 'beta/vectors']],
-    ...['newest', 'most-popular', 'top-weekly', 'intelligence-high-to-low', 'coding-high-to-low', 'agentic-high-to-low', 'design-arena-elo-high-to-low'].map(
+    ...['most-popular', 'top-weekly', 'intelligence-high-to-low', 'coding-high-to-low', 'agentic-high-to-low', 'design-arena-elo-high-to-low'].map(
       (sort): [string, string[]] => [`sort=${sort}`, ALL],
     ),
   ])('with ?%s', async (query, expected) => {
@@ -122,6 +131,10 @@ describe('GET /models', () => {
     ['distillable=perhaps', 'distillable'],
     ['zdr=1', 'zdr'],
     ['q=a&q=b', 'q'],
+    ['min_age_days=old', 'min_age_days'],
+    ...['intelligence_index', 'coding_index', 'agentic_index', 'tool_success_rate'].flatMap((score) =>
+      ['min', 'max'].map((end): [string, string] => [`${end}_${score}=0.5`, `${end}_${score}`]),
+    ),
     [`q=${'x'.repeat(201)}`, 'q'],
     ['providers=a&providers=b', 'providers'],
   ])('refuses ?%s', async (query, param) => {
@@ -197,13 +210,13 @@ it('lists for a caller what the rules of the account and of its key let its requ
 
 it('shows and orders by what is measured of endpoints, in place of what the configuration states', () => {
   const of = (p50: number) => ({ p50, p75: p50, p90: p50, p99: p50 });
-  const known: Measured = { status: -2, latencyMs: of(900), tokensPerSecond: of(120), uptime: { last5m: 98.5, last30m: null } };
+  const known: Measured = { status: -2, latencyMs: of(900), tokensPerSecond: of(120), uptime: { last5m: 98.5, last30m: null, last1d: 99 } };
   const measured = { refresh: async () => {}, of: ({ provider, speed }: EndpointConfig) => (provider === 'east' && speed !== undefined ? known : null) };
   const lists = modelListsOf(config);
   const first = (sort: 'throughput-high-to-low' | 'latency-low-to-high') => selectModels(lists.all, { sort }, '', measured).data[0]?.id;
 
   expect([first('throughput-high-to-low'), first('latency-low-to-high')]).toEqual(['Beta/unpriced', 'Beta/unpriced']);
   expect(lists.endpoints('Beta/unpriced', measured)?.data.endpoints[0]).toMatchObject({
-    ...{ status: -2, uptime_last_5m: 98.5, uptime_last_30m: null, uptime_last_1d: null, latency_last_30m: { p50: 900 }, throughput_last_30m: { p99: 120 } },
+    ...{ status: -2, uptime_last_5m: 98.5, uptime_last_30m: null, uptime_last_1d: 99, latency_last_30m: { p50: 900 }, throughput_last_30m: { p99: 120 } },
   });
 });

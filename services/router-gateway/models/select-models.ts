@@ -1,18 +1,27 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ModelList } from '#shared/contracts/router/model-list.ts';
 import { type ModelQuery, pageOf } from '#shared/contracts/router/model-query.ts';
+import { CREATED_UNKNOWN } from './entries.ts';
 import type { MeasuredEndpoints } from './measured.ts';
 import type { ListedModel } from './model-lists.ts';
+
+const DAY_SECONDS = 86_400;
 
 type Test = (listed: ListedModel) => boolean;
 
 /**
- * The models that a query asks for, in its order: one page of them, with the path of the next. What is not known of a model counts against it, so a filter by
- * what this router never knows (categories, regions, ages, scores) leaves none.
+ * The models that a query asks for, in its order: one page of them, with the path of the next. What is not known of a model counts against it.
  * @param path of the request, without its query
+ * @param nowMs for ages, as epoch milliseconds
  */
-export function selectModels(all: readonly ListedModel[], query: Partial<ModelQuery>, path: string, measured: MeasuredEndpoints): ModelList {
-  const tests = testsOf(query);
+export function selectModels(
+  all: readonly ListedModel[],
+  query: Partial<ModelQuery>,
+  path: string,
+  measured: MeasuredEndpoints,
+  nowMs = Date.now(),
+): ModelList {
+  const tests = testsOf(query, nowMs);
   const found = tests.length === 0 ? all : all.filter((listed) => tests.every((test) => test(listed)));
   const ordered = inOrder(found, query.sort, measured);
   const page = pageOf(query);
@@ -35,7 +44,7 @@ function nextPath(path: string, query: Partial<ModelQuery>, page: { offset: numb
   return `${path}?${new URLSearchParams(given)}`;
 }
 
-function testsOf(query: Partial<ModelQuery>): Test[] {
+function testsOf(query: Partial<ModelQuery>, nowMs: number): Test[] {
   const {
     q: search,
     supported_parameters: parameters,
@@ -47,6 +56,8 @@ function testsOf(query: Partial<ModelQuery>): Test[] {
     providers,
     distillable,
     zdr,
+    category,
+    region,
   } = query;
   const text = search?.toLowerCase();
   return [
@@ -106,7 +117,19 @@ function testsOf(query: Partial<ModelQuery>): Test[] {
           value === 'false' || isZeroRetention,
     ),
     ...priceTests(query),
-    ...(UNKNOWN_FACTS.some((name) => query[name] !== undefined) ? [() => false] : []),
+    ...when(
+      category?.toLowerCase(),
+      (name) =>
+        ({ model }) =>
+          model.categories?.includes(name) === true,
+    ),
+    ...when(
+      region?.toLowerCase(),
+      (name) =>
+        ({ model }) =>
+          model.endpoints.some((endpoint) => endpoint.region === name),
+    ),
+    ...ageTests(query, nowMs),
   ];
 }
 
@@ -114,21 +137,13 @@ function when<Value>(value: Value | null | undefined, test: (value: Value) => Te
   return value === null || value === undefined ? [] : [test(value)];
 }
 
-/** Filters by what is known of no model. */
-const UNKNOWN_FACTS = [
-  'category',
-  'region',
-  'min_age_days',
-  'max_age_days',
-  'min_intelligence_index',
-  'max_intelligence_index',
-  'min_coding_index',
-  'max_coding_index',
-  'min_agentic_index',
-  'max_agentic_index',
-  'min_tool_success_rate',
-  'max_tool_success_rate',
-] as const satisfies readonly (keyof ModelQuery)[];
+/** In days since the release. */
+function ageTests({ min_age_days: least, max_age_days: most }: Partial<ModelQuery>, nowMs: number): Test[] {
+  const test = (isWithin: (days: number) => boolean): Test => {
+    return ({ entry: { created } }) => created !== CREATED_UNKNOWN && isWithin((nowMs / 1_000 - created) / DAY_SECONDS);
+  };
+  return [...when(least, (limit) => test((days) => days >= limit)), ...when(most, (limit) => test((days) => days <= limit))];
+}
 
 /** Those that the entry shows: of the first endpoint, in US dollars per million tokens. */
 function priceTests({ min_price: least, max_price: most, min_output_price: leastOut, max_output_price: mostOut }: Partial<ModelQuery>): Test[] {
@@ -166,6 +181,8 @@ function amountFor(sort: ModelQuery['sort'], measured: MeasuredEndpoints): ((lis
       return meanPrice;
     case 'pricing-high-to-low':
       return (listed) => negated(meanPrice(listed));
+    case 'newest':
+      return ({ entry: { created } }) => (created === CREATED_UNKNOWN ? null : -created);
     case 'context-high-to-low':
       return ({ entry }) => negated(entry.context_length);
     case 'throughput-high-to-low':

@@ -29,7 +29,7 @@ export interface EndpointEntry {
   uptime_last_30m: number | null;
   uptime_last_5m: number | null;
   /** Not measured. */
-  uptime_last_1d: null;
+  uptime_last_1d: number | null;
   supports_implicit_caching: boolean;
   supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;
   /** Milliseconds to the first token. */

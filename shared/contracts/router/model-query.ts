@@ -39,6 +39,8 @@ const number = given(
     .regex(/^-?\d{1,12}(\.\d{1,12})?$/, 'must be a number')
     .transform(Number),
 );
+/** Of scores, which this router has of no model: to ignore the filter would list models that do not pass it. */
+const unknownScore = given(z.string().refine(() => false, 'must not be given: this router has no scores of models'));
 const count = given(
   z
     .string()
@@ -72,14 +74,14 @@ export const modelQuery = z.object({
   region: text,
   min_age_days: number,
   max_age_days: number,
-  min_intelligence_index: number,
-  max_intelligence_index: number,
-  min_coding_index: number,
-  max_coding_index: number,
-  min_agentic_index: number,
-  max_agentic_index: number,
-  min_tool_success_rate: number,
-  max_tool_success_rate: number,
+  min_intelligence_index: unknownScore,
+  max_intelligence_index: unknownScore,
+  min_coding_index: unknownScore,
+  max_coding_index: unknownScore,
+  min_agentic_index: unknownScore,
+  max_agentic_index: unknownScore,
+  min_tool_success_rate: unknownScore,
+  max_tool_success_rate: unknownScore,
 });
 export type ModelQuery = z.infer<typeof modelQuery>;
 

@@ -40,14 +40,14 @@ export class AttemptHealth {
     if (this.#firstAtMs !== null) return;
     const nowMs = this.#clock.nowMs();
     this.#firstAtMs = nowMs;
-    this.#record.firstToken.add((nowMs - this.#beganAtMs) / 1_000, nowMs);
+    this.#record.noteFirstToken((nowMs - this.#beganAtMs) / 1_000, nowMs);
     this.#succeed(nowMs);
   }
 
   /** Another attempt was faster: its first token would have come later than now. Left out, the measured times would shrink with each such attempt. */
   outrun(): void {
     const nowMs = this.#clock.nowMs();
-    if (this.#firstAtMs === null) this.#record.firstToken.add((nowMs - this.#beganAtMs) / 1_000, nowMs);
+    if (this.#firstAtMs === null) this.#record.noteFirstToken((nowMs - this.#beganAtMs) / 1_000, nowMs);
   }
 
   end(verdict: AttemptVerdict): void {
@@ -68,7 +68,7 @@ export class AttemptHealth {
     if (completionTokens === null || completionTokens < 1 || this.#firstAtMs === null) return;
     const generationMs = nowMs - this.#firstAtMs;
     const spentMs = generationMs < MIN_GENERATION_MS ? nowMs - this.#beganAtMs : generationMs;
-    this.#record.throughput.add((completionTokens * 1_000) / Math.max(1, spentMs), nowMs);
+    this.#record.noteThroughput((completionTokens * 1_000) / Math.max(1, spentMs), nowMs);
   }
 
   #succeed(nowMs: number): void {
@@ -105,7 +105,7 @@ export class AttemptHealth {
 
   /** In the window of outages what a breaker decides is left out: its trials would be an outage of their own. */
   #sample(isFailure: boolean, nowMs: number): void {
-    this.#record.uptime.add(isFailure, nowMs);
+    this.#record.noteAttempt(isFailure, nowMs);
     if (this.#record.outage.stateAt(nowMs) === 'closed') this.#record.window.add(isFailure, nowMs);
   }
 

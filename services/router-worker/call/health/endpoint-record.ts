@@ -1,7 +1,7 @@
 import { LOWEST_FIRST_TOKEN, LOWEST_THROUGHPUT } from '#shared/health/log-buckets.ts';
 import { Breaker, outageLimits, refusalLimits } from './breaker.ts';
-import { OUTAGE_SLICES, SampleWindow, UPTIME_SLICES } from './outage-window.ts';
-import { SpeedWindow } from './speed-window.ts';
+import { DAY_SLICES, OUTAGE_SLICES, SampleWindow, UPTIME_SLICES } from './outage-window.ts';
+import { LISTED_SLICES, SpeedWindow } from './speed-window.ts';
 
 /** A 429 without a time. */
 const COOLDOWN_MS = 10_000;
@@ -23,6 +23,12 @@ export class EndpointRecord {
   readonly uptime = new SampleWindow(UPTIME_SLICES);
   readonly firstToken = new SpeedWindow(LOWEST_FIRST_TOKEN);
   readonly throughput = new SpeedWindow(LOWEST_THROUGHPUT);
+  /** For lists of endpoints alone. */
+  readonly listed = {
+    day: new SampleWindow(DAY_SLICES),
+    firstToken: new SpeedWindow(LOWEST_FIRST_TOKEN, LISTED_SLICES),
+    throughput: new SpeedWindow(LOWEST_THROUGHPUT, LISTED_SLICES),
+  };
   usedAtMs = Number.NEGATIVE_INFINITY;
   succeededAtMs = Number.NEGATIVE_INFINITY;
   cooldownUntilMs = Number.NEGATIVE_INFINITY;
@@ -49,6 +55,22 @@ export class EndpointRecord {
   succeed(beganAtMs: number, nowMs: number): void {
     this.succeededAtMs = nowMs;
     if (beganAtMs >= this.#cooldownSinceMs) this.cooldownUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  noteFirstToken(seconds: number, nowMs: number): void {
+    this.firstToken.add(seconds, nowMs);
+    this.listed.firstToken.add(seconds, nowMs);
+  }
+
+  noteThroughput(tokensPerSecond: number, nowMs: number): void {
+    this.throughput.add(tokensPerSecond, nowMs);
+    this.listed.throughput.add(tokensPerSecond, nowMs);
+  }
+
+  /** Of an attempt that has ended, also the trial of a breaker. */
+  noteAttempt(isFailure: boolean, nowMs: number): void {
+    this.uptime.add(isFailure, nowMs);
+    this.listed.day.add(isFailure, nowMs);
   }
 
   /** Whether something is to be remembered of it beside its speed. */

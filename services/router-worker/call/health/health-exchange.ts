@@ -9,6 +9,9 @@ import { OthersHealth } from './others-health.ts';
 const EVERY_MS = 2_000;
 /** Of a worker that has ended, or that the cache has lost. Five rounds: one that is late loses nothing. */
 const LIFETIME_MS = 10_000;
+/** What lists of endpoints show changes slowly. In rounds. */
+const LISTED_EVERY = 5;
+const LISTED_LIFETIME_MS = 60_000;
 /** One key each, so that the cache has at most so many values of 64 KiB. Further workers read what the others share. */
 const KEYS = 64;
 
@@ -37,6 +40,8 @@ export class HealthExchange {
   #own: number | null = null;
   #read: (Read | null)[] = [];
   #readAtMs = Number.NEGATIVE_INFINITY;
+  /** Until what lists show is written again; others read it as of this worker's key. */
+  #untilListed = 0;
   #isAway = false;
   #isStopped = false;
   #timer: NodeJS.Timeout | null = null;
@@ -62,10 +67,10 @@ export class HealthExchange {
 
   /** Reads what others share, and writes this worker's. Never rejects. */
   async round(): Promise<void> {
-    const { cache, health, log } = this.#deps;
+    const { cache, log, health } = this.#deps;
     try {
       this.#take(await cache.getMany(keys));
-      if (this.#own !== null) await cache.set(keys[this.#own] ?? '', health.snapshot(this.#worker), LIFETIME_MS);
+      if (this.#own !== null) await this.#write(this.#own);
       if (this.#isAway) log.info({}, 'the health of endpoints is shared with other workers again');
       this.#isAway = false;
     } catch (error) {
@@ -73,6 +78,15 @@ export class HealthExchange {
       this.#isAway = true;
       if (this.#deps.clock.nowMs() - this.#readAtMs >= LIFETIME_MS) health.learn(new OthersHealth());
     }
+  }
+
+  async #write(own: number): Promise<void> {
+    const { cache, health } = this.#deps;
+    await cache.set(keys[own] ?? '', health.snapshot(this.#worker), LIFETIME_MS);
+    this.#untilListed -= 1;
+    if (this.#untilListed > 0) return;
+    await cache.set(`health-listed:${own}`, health.listed(this.#worker), LISTED_LIFETIME_MS);
+    this.#untilListed = LISTED_EVERY;
   }
 
   #take(texts: readonly (string | null)[]): void {

@@ -1,6 +1,7 @@
 import { BUCKETS } from '#shared/health/log-buckets.ts';
 import type { Breaker } from './breaker.ts';
 import type { EndpointRecord } from './endpoint-record.ts';
+import type { SpeedWindow } from './speed-window.ts';
 
 /** Of the form that follows. A worker ignores snapshots of other versions. */
 const VERSION = 1;
@@ -37,6 +38,18 @@ export interface HealthSnapshot {
   credentials: readonly { provider: string; untilMs: number }[];
 }
 
+/** What this worker shares for lists of endpoints: speeds of some 30 minutes, and attempts and failures of a day. Those called last come first. */
+export function listedText(worker: string, records: Iterable<EndpointRecord>, nowMs: number): string {
+  const head = `{"v":${VERSION},"w":${JSON.stringify(worker)},"l":[`;
+  const entries = [...records]
+    .sort((one, other) => other.usedAtMs - one.usedAtMs)
+    .map(({ id, listed: { day, firstToken, throughput } }) => () => {
+      const { samples, failures } = day.sums(nowMs);
+      return JSON.stringify([id, sparse(firstToken, nowMs), sparse(throughput, nowMs), samples, failures]);
+    });
+  return `${head}${bounded(entries, head.length).join(',')}]}`;
+}
+
 /** What this worker shares. Times are remaining milliseconds, since clocks of workers may differ; 0: no such state. */
 export function snapshotText(worker: string, records: Iterable<EndpointRecord>, credentials: ReadonlyMap<string, Breaker>, nowMs: number): string {
   const dead = [...credentials].flatMap(([provider, breaker]) => {
@@ -46,15 +59,21 @@ export function snapshotText(worker: string, records: Iterable<EndpointRecord>, 
   const head = `{"v":${VERSION},"w":${JSON.stringify(worker)},"c":${JSON.stringify(dead)},"e":[`;
   const rank = (record: EndpointRecord) => (record.isImpairedAt(nowMs) ? Number.POSITIVE_INFINITY : record.usedAtMs);
   const ordered = [...records].sort((one, other) => (rank(one) < rank(other) ? 1 : rank(one) > rank(other) ? -1 : 0));
-  const entries: string[] = [];
-  let chars = head.length;
-  for (const record of ordered) {
-    const entry = JSON.stringify(entryOf(record, nowMs));
+  const entries = ordered.map((record) => () => JSON.stringify(entryOf(record, nowMs)));
+  return `${head}${bounded(entries, head.length).join(',')}]}`;
+}
+
+/** The first of them, as many as fit behind a head. */
+function bounded(entries: readonly (() => string)[], headChars: number): string[] {
+  const found: string[] = [];
+  let chars = headChars;
+  for (const textOf of entries) {
+    const entry = textOf();
     chars += entry.length + 1;
-    if (chars > MAX_CHARS || entries.length === MAX_ENTRIES) break;
-    entries.push(entry);
+    if (chars > MAX_CHARS || found.length === MAX_ENTRIES) break;
+    found.push(entry);
   }
-  return `${head}${entries.join(',')}]}`;
+  return found;
 }
 
 function entryOf(record: EndpointRecord, nowMs: number): unknown[] {
@@ -70,8 +89,8 @@ function entryOf(record: EndpointRecord, nowMs: number): unknown[] {
     samples,
     failures,
     ...states.map(Math.ceil),
-    sparse(record, 'firstToken', nowMs),
-    sparse(record, 'throughput', nowMs),
+    sparse(record.firstToken, nowMs),
+    sparse(record.throughput, nowMs),
     ...uptimeOf(record, nowMs),
   ];
 }
@@ -88,9 +107,9 @@ function reportedMs(breaker: Breaker, nowMs: number): number {
   return Math.max(0, breaker.openUntilMs + TRIAL_GRACE_MS - nowMs);
 }
 
-function sparse(record: EndpointRecord, which: 'firstToken' | 'throughput', nowMs: number): number[] {
+function sparse(window: SpeedWindow, nowMs: number): number[] {
   const sums = new Uint32Array(BUCKETS);
-  record[which].addTo(sums, nowMs);
+  window.addTo(sums, nowMs);
   const pairs: number[] = [];
   for (let bucket = 0; bucket < BUCKETS; bucket += 1) if (sums[bucket] !== 0) pairs.push(bucket, sums[bucket] ?? 0);
   return pairs;

@@ -9,14 +9,18 @@ import { configuredSpeeds, type EndpointHealth, type HealthView } from '../healt
 import { AttemptHealth } from './attempt-health.ts';
 import { Breaker, credentialLimits } from './breaker.ts';
 import { EndpointRecord } from './endpoint-record.ts';
-import { snapshotText } from './health-snapshot.ts';
+import { listedText, snapshotText } from './health-snapshot.ts';
 import { OthersHealth } from './others-health.ts';
 import { isOutage } from './outage-window.ts';
 
 /** Beyond it the one that was added first is forgotten. */
 const MAX_ENDPOINTS = 20_000;
-/** Speeds are measured over 5 minutes, so that an endpoint without calls for longer has none. */
-const FORGOTTEN_AFTER_MS = 300_000;
+/** Lists of endpoints show the uptime of a day. */
+const FORGOTTEN_AFTER_MS = 86_400_000;
+/** An alarm that no call has confirmed since is no alarm, but for a model that its provider does not have. */
+const ALARM_MS = 300_000;
+/** Afterwards other workers need not know of it: the longest window that they share. */
+const UNSHARED_AFTER_MS = 1_800_000;
 /** A success of this worker is newer than what others report: their network may be at fault. */
 const OWN_SUCCESS_MS = 5_000;
 /** Percentiles are computed again after this. */
@@ -113,8 +117,14 @@ export class Health implements HealthView {
   snapshot(worker: string): string {
     const nowMs = this.#deps.clock.nowMs();
     this.#forgetUnused(nowMs);
-    const records = [...this.#endpoints.values()].map(({ record }) => record);
+    const records = [...this.#endpoints.values()].flatMap(({ record }) => (isRemembered(record, UNSHARED_AFTER_MS, nowMs) ? [record] : []));
     return snapshotText(worker, records, this.#credentials, nowMs);
+  }
+
+  /** For lists of endpoints, likewise. */
+  listed(worker: string): string {
+    const records = [...this.#endpoints.values()].map(({ record }) => record);
+    return listedText(worker, records, this.#deps.clock.nowMs());
   }
 
   /** Replaces what other workers have seen. */
@@ -179,11 +189,7 @@ export class Health implements HealthView {
   }
 
   #forgetUnused(nowMs: number): void {
-    for (const [id, { record }] of this.#endpoints) {
-      const isUnused = nowMs - record.usedAtMs > FORGOTTEN_AFTER_MS;
-      // An alarm stays until the provider accepts a call.
-      if (isUnused && record.refusal.stateAt(nowMs) === 'closed' && nowMs >= Math.max(record.cooldownUntilMs, record.stickyUntilMs)) this.#endpoints.delete(id);
-    }
+    for (const [id, { record }] of this.#endpoints) if (!isRemembered(record, FORGOTTEN_AFTER_MS, nowMs)) this.#endpoints.delete(id);
   }
 
   /** What this worker has seen by itself: others report their own. */
@@ -191,6 +197,7 @@ export class Health implements HealthView {
     const nowMs = this.#deps.clock.nowMs();
     const samples: Sample<'endpointsDown'>[] = [];
     for (const { record } of this.#endpoints.values()) {
+      if (!isRemembered(record, ALARM_MS, nowMs)) continue;
       const { model, provider } = record;
       const reasons = {
         outage: record.outage.stateAt(nowMs) !== 'closed' || isOutage(record.window.sums(nowMs)),
@@ -208,4 +215,10 @@ export class Health implements HealthView {
 
 function hasJustSucceeded(own: EndpointRecord | undefined, nowMs: number): boolean {
   return own !== undefined && nowMs - own.succeededAtMs < OWN_SUCCESS_MS;
+}
+
+/** Whether it was used in that time, or has a state that lasts: an alarm of a model stays until the provider accepts a call. */
+function isRemembered(record: EndpointRecord, forMs: number, nowMs: number): boolean {
+  if (nowMs - record.usedAtMs <= forMs || record.refusal.stateAt(nowMs) !== 'closed') return true;
+  return nowMs < Math.max(record.cooldownUntilMs, record.stickyUntilMs);
 }

@@ -8,6 +8,9 @@ export const OUTAGE_SLICES: Slices = { count: 10, ms: 3_000 };
 /** Of some 30 minutes. */
 export const UPTIME_SLICES: Slices = { count: 30, ms: 60_000 };
 
+/** Of some 24 hours. */
+export const DAY_SLICES: Slices = { count: 24, ms: 3_600_000 };
+
 /** Fewer attempts say nothing. */
 const OUTAGE_SAMPLES = 10;
 /** Of attempts that failed by the endpoint's fault. More is a significant outage: each failure costs its caller a second attempt. */

@@ -1,26 +1,35 @@
 import { BUCKETS, bucketOf } from '#shared/health/log-buckets.ts';
 
-const SLICE_MS = 60_000;
-/** Together 5 minutes. */
-const SLICES = 5;
+interface Slices {
+  count: number;
+  ms: number;
+}
+
+/** Of some 5 minutes, for decisions. */
+const SPEED_SLICES: Slices = { count: 5, ms: 60_000 };
+/** Of some 30 minutes, for lists of endpoints. */
+export const LISTED_SLICES: Slices = { count: 6, ms: 300_000 };
 
 interface Slice {
   number: number;
   counts: Uint32Array;
 }
 
-/** Samples of the last 4 to 5 minutes, in logarithmic buckets. Takes memory only for the minutes that have samples. */
+/** Samples of as many slices of time, of which the last one is not over, in logarithmic buckets. Takes memory only for the slices that have samples. */
 export class SpeedWindow {
   readonly #lowest: number;
-  readonly #slices: (Slice | undefined)[] = new Array(SLICES);
+  readonly #each: Slices;
+  readonly #slices: (Slice | undefined)[];
 
-  constructor(lowest: number) {
+  constructor(lowest: number, slices: Slices = SPEED_SLICES) {
     this.#lowest = lowest;
+    this.#each = slices;
+    this.#slices = new Array(slices.count);
   }
 
   add(value: number, nowMs: number): void {
-    const number = Math.floor(nowMs / SLICE_MS);
-    const at = number % SLICES;
+    const number = Math.floor(nowMs / this.#each.ms);
+    const at = number % this.#each.count;
     let slice = this.#slices[at];
     if (slice === undefined || slice.number !== number) {
       slice = { number, counts: new Uint32Array(BUCKETS) };
@@ -32,7 +41,7 @@ export class SpeedWindow {
 
   /** Adds its samples to `sums`. */
   addTo(sums: Uint32Array, nowMs: number): void {
-    const oldest = Math.floor(nowMs / SLICE_MS) - SLICES;
+    const oldest = Math.floor(nowMs / this.#each.ms) - this.#each.count;
     for (const slice of this.#slices) {
       if (slice === undefined || slice.number <= oldest) continue;
       for (let bucket = 0; bucket < BUCKETS; bucket += 1) sums[bucket] = (sums[bucket] ?? 0) + (slice.counts[bucket] ?? 0);
