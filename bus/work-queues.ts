@@ -16,11 +16,11 @@ interface WorkQueueRow {
 export const workQueues = {
   /** Model calls of turns and runs. */
   'router.turn': { pattern: 'work.router.turn', consumer: 'router-turn', publish: ['actor-host'], read: ['router-worker'], admits: ['agent-gateway'] },
-  /** Model calls of the router's clients, and of agent gateways. */
+  /** Model calls of the router's clients, of agent gateways for webhooks, and of actor hosts that evaluate documents. */
   'router.call': {
     pattern: 'work.router.call',
     consumer: 'router-call',
-    publish: ['router-gateway', 'agent-gateway', 'router-worker'],
+    publish: ['router-gateway', 'agent-gateway', 'router-worker', 'actor-host'],
     read: ['router-worker'],
     admits: ['router-gateway', 'agent-gateway'],
   },

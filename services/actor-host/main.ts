@@ -19,6 +19,7 @@ import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
+import { startEvaluation } from './boot/start-evaluation.ts';
 import { startStaleStoreSweep } from './boot/sweep-stale-store.ts';
 import { parseConfig } from './config.ts';
 import { startActorHost } from './service.ts';
@@ -76,6 +77,8 @@ await runProcess({
     // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });
     releasers.add('sweep of the store', () => sweep.stop());
+    const evaluation = startEvaluation({ config: { ...config, modelKey }, bundle, bus, database, clock: databaseClock, log });
+    releasers.add('evaluation of documents', () => evaluation.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
   },
 });

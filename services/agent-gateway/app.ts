@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyServerFactory } from 'fastify';
+import { ModelCalls } from '#actors/effects/model-calls.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -8,7 +9,6 @@ import { declaredVariables } from './customers/declared-variables.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { Journeys } from './journeys/journeys.ts';
 import { limits } from './limits.ts';
-import { ModelCalls } from './model-calls.ts';
 import { namedInAddresses } from './named-in-addresses.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
@@ -55,7 +55,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     components;
   const key = agentKey(agent.apiKey);
   const variablesByName = declaredVariables(bundle);
-  const knownJourneys = new Journeys(bundle);
+  const knownJourneys = new Journeys(bundle, components.evaluations);
   const named = namedInAddresses(components, { variables: variablesByName, journeys: knownJourneys }, log);
   const isKnownSession = named.session_id.isKnown;
   const app = openApp(agentRules, {
@@ -88,7 +88,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   });
   const webhooks = inboundWebhooks(routines, bundle.body.manifest.agent_config.webhooks);
   const judge = new ConditionJudge({
-    modelCalls: new ModelCalls({ bus, settings: deps.modelCalls, clock, waits, log }),
+    modelCalls: new ModelCalls('webhook', { bus, settings: deps.modelCalls, clock, waits, log }),
     llms: bundle.body.manifest.agent_config.llms,
     log,
   });

@@ -1,3 +1,4 @@
+import { type EvaluationStore, evaluationStore } from '#shared/config/evaluation-store.ts';
 import { CommandReplies } from './command-replies.ts';
 import { CustomerRows } from './customers/customer-rows.ts';
 import { VariableRows } from './customers/variable-rows.ts';
@@ -30,6 +31,7 @@ export interface Components {
   runRows: RunRows;
   runStepRows: RunStepRows;
   deliveryRows: DeliveryRows;
+  evaluations: EvaluationStore;
   feeds: EventFeeds;
   deltas: Deltas | null;
   polls: OpenReaders;
@@ -69,6 +71,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
     deliveryRows: new DeliveryRows(watched),
+    evaluations: evaluationStore(watched),
     feeds,
     deltas,
     polls,

@@ -1,3 +1,4 @@
+import type { ModelCallSettings } from '#actors/effects/model-calls.ts';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
@@ -7,7 +8,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Waits } from './limits.ts';
-import type { ModelCallSettings } from './model-calls.ts';
 
 /** Dependencies of the agent gateway: settings, the agent's configuration, opened drivers. */
 export interface AgentGatewayDeps {

@@ -47,6 +47,7 @@ export function parseConfig(environment: Environment) {
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
+    evaluationParallelism: data.EVAL_NODE_PARALLELISM,
     maxTokens: data.ROUTER_MAX_TOKENS,
     providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     runs: {

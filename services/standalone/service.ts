@@ -3,6 +3,7 @@ import { readTagsRequiredFrom } from '#actors/store/sql/command-tags.ts';
 import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
+import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
@@ -137,6 +138,8 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     tracing,
   });
   releasers.add('actor host', () => host.stop(drainLeftMs()));
+  const evaluation = startEvaluation({ config: { ...config, modelKey }, bundle, bus, database, clock, log });
+  releasers.add('evaluation of documents', () => evaluation.stop());
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: outboundAllowHosts };

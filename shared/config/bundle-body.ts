@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type Glossary, glossary } from '../contracts/documents/glossary.ts';
 import { type Macro, macro } from '../contracts/documents/macro.ts';
@@ -7,7 +6,7 @@ import { type Prompt, prompt } from '../contracts/documents/prompt.ts';
 import { type Routine, routine } from '../contracts/documents/routine.ts';
 import { type VariableSet, variableSet } from '../contracts/documents/variable-set.ts';
 import { type Manifest, manifest } from '../contracts/manifest/manifest.ts';
-import { canonicalJson } from './canonical-json.ts';
+import { contentHash } from './content-hash.ts';
 
 /** The documents that a manifest refers to, directly or through others; each list sorted by id and version. */
 export interface Documents {
@@ -37,7 +36,7 @@ export const bundleBody = z.strictObject({
   }),
 });
 
-/** sha256 of the canonical JSON, in hex: independent of machine and of key order. */
+/** As `contentHash`. */
 export function hashOf(body: BundleBody): string {
-  return createHash('sha256').update(canonicalJson(body)).digest('hex');
+  return contentHash(body);
 }

@@ -148,6 +148,9 @@ const settingTable = {
   LLM_PROVIDER_ORDER: read(['agent-gateway', 'actor-host', 'standalone'], providerSlugs.optional()),
   ROUTER_MAX_TOKENS: read(['agent-gateway', 'actor-host', 'standalone'], z.coerce.number().int().min(1).default(100_000)),
 
+  /** Model calls at once of the evaluation of documents at the start; 1: one after the other. */
+  EVAL_NODE_PARALLELISM: read(['actor-host', 'standalone'], z.coerce.number().int().min(1).max(1_000).default(50)),
+
   AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(120)),
   AUTONOMOUS_MAX_TIMEOUT_SECONDS: read(['agent-gateway', 'standalone'], seconds.default(600)),
   /** Tries of one delivery in all. */

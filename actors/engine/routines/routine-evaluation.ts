@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** What a model found out about a node at boot. Stored rows outlive releases: fields are only added. */
-const nodeEvaluation = z.object({
+export const nodeEvaluation = z.object({
   /** The instruction, reworded to be understood by itself; null: the step has none. */
   internal_action: z.string().nullable(),
   customer_dependent_action_data: z.object({
@@ -18,5 +18,5 @@ const nodeEvaluation = z.object({
 export type NodeEvaluation = z.infer<typeof nodeEvaluation>;
 
 /** Of a whole routine, by node id. */
-const routineEvaluation = z.object({ nodes: z.record(z.string(), nodeEvaluation) });
+export const routineEvaluation = z.object({ nodes: z.record(z.string(), nodeEvaluation) });
 export type RoutineEvaluation = z.infer<typeof routineEvaluation>;

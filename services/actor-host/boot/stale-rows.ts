@@ -39,6 +39,7 @@ type KindName =
   | 'old_effects'
   | 'old_dead_letters'
   | 'old_first_replies'
+  | 'old_evaluations'
   | 'missing_customers'
   | 'orphaned_customers';
 
@@ -59,6 +60,7 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
     { name: 'old_effects', next: oldEffects(deps) },
     { name: 'old_dead_letters', next: () => oldDeadLetters(deps) },
     { name: 'old_first_replies', next: () => oldFirstReplies(deps) },
+    { name: 'old_evaluations', next: () => oldEvaluations(deps) },
     { name: 'missing_customers', next: missingCustomers(deps) },
     { name: 'orphaned_customers', next: () => orphanedCustomers(deps) },
   ];
@@ -214,6 +216,15 @@ async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise
 async function oldFirstReplies({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from first_replies where id = any(array(select id from first_replies where created_at < now() - ${retention('$1')} order by created_at limit $2))`,
+    [retentionMs, BATCH_ROWS],
+  );
+  return { count: rowCount, isLast: rowCount < BATCH_ROWS };
+}
+
+/** Of documents that no start has used since. The current ones are used at each start. Few rows: unindexed. */
+async function oldEvaluations({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
+  const { rowCount } = await database.query(
+    `delete from evaluations where hash = any(array(select hash from evaluations where used_at < now() - ${retention('$1')} limit $2))`,
     [retentionMs, BATCH_ROWS],
   );
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };

@@ -55,6 +55,7 @@ describe('a sweep', () => {
       old_effects: 0,
       old_dead_letters: 0,
       old_first_replies: 0,
+      old_evaluations: 0,
       missing_customers: 0,
       orphaned_customers: 0,
     });
@@ -192,6 +193,18 @@ describe('a sweep', () => {
 
     expect(await sweepOf(cluster).swept).toMatchObject({ old_first_replies: 1 });
     expect(await idsIn(cluster, 'first_replies')).toEqual(['29']);
+  });
+
+  it('deletes evaluations of documents that no start has used for as long', async () => {
+    const cluster = await open();
+    for (const days of [29, 31])
+      await cluster.rows(
+        `insert into evaluations (hash, kind, evaluated_at, used_at) values ($1::text, 'node', now() - interval '90 days', now() - make_interval(days => $1::int))`,
+        [days],
+      );
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_evaluations: 1 });
+    expect(await cluster.rows('select hash from evaluations')).toEqual([{ hash: '29' }]);
   });
 
   it('deletes 500 at a time, until nothing is left', async () => {

@@ -5,6 +5,7 @@ import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { acquireLease, releaseLease } from './lease.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 
 /** Customers' commands have priority. */
@@ -75,7 +76,9 @@ async function sweepWithRetries(deps: StaleStoreDeps, signal: AbortSignal): Prom
 }
 
 async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, sweepId: string, signal: AbortSignal): Promise<Swept | null> {
-  if (!(await acquireLease(database, sweepId))) {
+  // Two sweeps at once are harmless.
+  const lease = { key: LEASE_KEY, owner: sweepId, ms: LEASE_MS };
+  if (!(await acquireLease(database, lease))) {
     log.info({}, 'another host sweeps the store');
     return null;
   }
@@ -86,7 +89,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
       for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
         signal.throwIfAborted();
         // After a long pause another host may have the lease.
-        if (!(await acquireLease(database, sweepId))) return null;
+        if (!(await acquireLease(database, lease))) return null;
         const { count, isLast } = await kind.next();
         swept[kind.name] += count;
         if (isLast) break;
@@ -94,28 +97,10 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
       }
     }
   } finally {
-    await releaseLease(database, sweepId).catch((error: unknown) =>
+    await releaseLease(database, lease).catch((error: unknown) =>
       log.warn({ err: error }, 'the lease of the sweep could not be released; it expires by itself'),
     );
   }
   log.info(swept, 'the store was swept');
   return swept;
-}
-
-/**
- * Takes or renews the lease, so that one host sweeps. No advisory lock: it needs an open connection or transaction for the whole sweep,
- * and idle transactions are ended. Two sweeps at once are harmless.
- */
-async function acquireLease(database: Database, sweepId: string): Promise<boolean> {
-  const { rowCount } = await database.query(
-    `insert into meta (key, value) values ($1, json_build_object('sweep', $2::text, 'until', now() + make_interval(secs => $3::float8 / 1000))::text)
-     on conflict (key) do update set value = excluded.value
-     where meta.value::json->>'sweep' = $2::text or (meta.value::json->>'until')::timestamptz < now()`,
-    [LEASE_KEY, sweepId, LEASE_MS],
-  );
-  return rowCount > 0;
-}
-
-async function releaseLease(database: Database, sweepId: string): Promise<void> {
-  await database.query(`delete from meta where key = $1 and value::json->>'sweep' = $2::text`, [LEASE_KEY, sweepId]);
 }

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
+import { evaluationModel, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
 import { graphOf, ROOT } from '#actors/engine/routines/graph.ts';
+import { type NodeEvaluation, type RoutineEvaluation, routineEvaluation } from '#actors/engine/routines/routine-evaluation.ts';
+import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { journeyAnswer, journeyGraphAnswer } from '#shared/contracts/agent/answers.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
@@ -13,9 +16,14 @@ export class Journeys {
   readonly #routines: readonly Routine[];
   /** By journey id and by routine id. */
   readonly #byId = new Map<string, Routine>();
+  readonly #evaluations: Pick<EvaluationStore, 'read'>;
+  readonly #keyOf: (routine: Routine) => string | null;
 
-  constructor({ body }: Pick<Bundle, 'body'>) {
+  constructor({ body }: Pick<Bundle, 'body'>, evaluations: Pick<EvaluationStore, 'read'>) {
     this.#routines = body.documents.routines;
+    this.#evaluations = evaluations;
+    const model = evaluationModel(body.manifest.agent_config);
+    this.#keyOf = (routine) => routineKey(routine, model);
     // Of several versions the first enabled one counts, as for the routine itself.
     const first = [...this.#routines].sort((one, other) => Number(other.enabled) - Number(one.enabled));
     for (const routine of first) if (!this.#byId.has(routine.id)) this.#byId.set(routine.id, routine);
@@ -27,21 +35,47 @@ export class Journeys {
   }
 
   /** In the order of the routines' ids and versions. */
-  list(): z.infer<typeof journeyAnswer>[] {
-    return this.#routines.map(journeyOf);
+  async list(): Promise<z.infer<typeof journeyAnswer>[]> {
+    const evaluated = await this.#evaluated(this.#routines);
+    return this.#routines.map((routine) => journeyOf(routine, evaluated(routine)));
   }
 
-  /** @throws `routine.not_found` */
-  graph(id: string): JourneyGraph {
+  /** With what a model has found out about its steps. @throws `routine.not_found` */
+  async graph(id: string): Promise<JourneyGraph> {
     const routine = this.#byId.get(id);
     if (routine === undefined) throw noSuchJourney();
+    const evaluation = (await this.#evaluated([routine]))(routine);
+    const found = typeof evaluation === 'string' ? {} : evaluation.nodes;
     const { nodes, edges } = graphOf(routine);
     return {
-      journey: journeyOf(routine),
-      nodes: [...nodes.values()].map((node) => ({ ...node, tools: [...node.tools], labels: [...node.labels], metadata: { ...node.metadata } })),
+      journey: journeyOf(routine, evaluation),
+      nodes: [...nodes.values()].map((node) => {
+        return { ...node, tools: [...node.tools], labels: [...node.labels], metadata: { ...node.metadata, ...metadataOf(found[node.id]) } };
+      }),
       edges: edges.map((edge) => ({ ...edge, metadata: {} })),
     };
   }
+
+  async #evaluated(routines: readonly Routine[]): Promise<(routine: Routine) => Evaluated> {
+    const rows = await this.#evaluations.read(routines.flatMap((routine) => this.#keyOf(routine) ?? []));
+    return (routine) => {
+      const key = this.#keyOf(routine);
+      const row = key === null ? undefined : rows.get(key);
+      // Nothing is asked about autonomous routines.
+      if (row === undefined) return routine.kind === 'autonomous' ? 'done' : 'pending';
+      if (row.result === null) return 'failed';
+      const { success, data } = routineEvaluation.safeParse(row.result);
+      return success ? data : 'pending';
+    };
+  }
+}
+
+type Evaluated = RoutineEvaluation | 'pending' | 'failed' | 'done';
+
+function metadataOf(evaluation: NodeEvaluation | undefined): Record<string, unknown> {
+  if (evaluation === undefined) return {};
+  const { follow_ups: followUps, ...found } = evaluation;
+  return { ...found, 'journey_node.reachable_follow_ups': followUps };
 }
 
 /** The same after every start: traces name it. */
@@ -49,7 +83,7 @@ function journeyIdOf({ id, version }: Pick<Routine, 'id' | 'version'>): string {
   return `jrn_${createHash('sha256').update(`${id}:${version}`).digest('hex').slice(0, 16)}`;
 }
 
-function journeyOf(routine: Routine): z.infer<typeof journeyAnswer> {
+function journeyOf(routine: Routine, evaluation: Evaluated): z.infer<typeof journeyAnswer> {
   const { id, version, title, description, kind, conditions, priority, labels, created_at } = routine;
   return {
     id: journeyIdOf(routine),
@@ -62,8 +96,7 @@ function journeyOf(routine: Routine): z.infer<typeof journeyAnswer> {
     root_id: ROOT,
     priority,
     labels,
-    // Steps of autonomous routines are not evaluated.
-    evaluation: kind === 'autonomous' ? 'done' : 'pending',
+    evaluation: typeof evaluation === 'string' ? evaluation : 'done',
     created_at,
   };
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
@@ -93,6 +94,38 @@ describe('GET /journeys/{journey_id}/graph', () => {
     });
     expect((await send(app(), 'GET', `/journeys/${journeyIdOf('refund', 3)}/graph`)).json()).toEqual(reply.json());
     expect((await send(app(), 'GET', `/journeys/${journeyIdOf('refund', 2)}/graph`)).json().journey).toMatchObject({ version: 2, title: 'Old' });
+  });
+
+  it('has what a model found out about the steps, and says when it found nothing', async () => {
+    const [, , routine] = bundle.body.documents.routines;
+    const hash = routine === undefined ? null : routineKey(routine, 'switchyard/assistant');
+    const store = (result: unknown) =>
+      deployment.database.query(
+        `insert into evaluations (hash, kind, result) values ($1, 'routine', $2::json) on conflict (hash) do update set result = excluded.result`,
+        [hash, result === null ? null : JSON.stringify(result)],
+      );
+    const evaluated = {
+      internal_action: 'Ask why the customer wants money back.',
+      customer_dependent_action_data: { is_customer_dependent: true, customer_action: 'The reason is known', agent_action: null },
+      tool_running_only: false,
+    };
+    const followUps = [{ condition: 'There is a reason', path: ['end-or-not', 'pay'] }];
+    const graph = async () => (await send(app(), 'GET', '/journeys/refund/graph')).json();
+
+    await store({ nodes: { ask: { ...evaluated, follow_ups: followUps }, pay: { ...evaluated, internal_action: null, follow_ups: [] } } });
+    const { journey, nodes } = await graph();
+    expect(journey.evaluation).toBe('done');
+    const metadataOf = (id: string) => nodes.find((node: { id: string }) => node.id === id).metadata;
+    expect(metadataOf('ask')).toEqual({ ...evaluated, 'journey_node.reachable_follow_ups': followUps });
+    expect(metadataOf('pay')).toMatchObject({ team: 'money', internal_action: null });
+    expect([metadataOf('root'), metadataOf('end')]).toEqual([{}, {}]);
+    expect((await send(app(), 'GET', '/journeys')).json().items.map((item: { evaluation: string }) => item.evaluation)).toEqual(['done', 'pending', 'done']);
+
+    await store(null);
+    expect(await graph()).toMatchObject({ journey: { evaluation: 'failed' }, nodes: [{}, { id: 'ask', metadata: {} }, {}, {}, {}] });
+    await store({ nodes: { ask: 'of a newer release' } });
+    expect((await graph()).journey.evaluation).toBe('pending');
+    await deployment.database.query('delete from evaluations');
   });
 
   it('of an autonomous routine without steps leads from the root to the end', async () => {

@@ -8,10 +8,10 @@ export function journeys({ journeys: known }: { journeys: Journeys }): FastifyPl
   const params = z.object({ journey_id: z.string() });
   const querystring = z.object({ format: z.enum(['json', 'mermaid']).default('json') });
   return async (app) => {
-    app.get('/journeys', async () => ({ items: known.list() }));
+    app.get('/journeys', async () => ({ items: await known.list() }));
 
     app.get('/journeys/:journey_id/graph', { schema: { params, querystring } }, async (request, reply) => {
-      const graph = known.graph(request.params.journey_id);
+      const graph = await known.graph(request.params.journey_id);
       if (request.query.format === 'json') return graph;
       return reply.type('text/vnd.mermaid; charset=utf-8').send(mermaidOf(graph));
     });

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import type { ModelCalls } from '#actors/effects/model-calls.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { ModelCalls } from '../model-calls.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import { judgementOf, readJudgement } from './judgement.ts';
 

@@ -1,3 +1,4 @@
+import { evaluateNode, evaluatePolicy } from './evaluate.ts';
 import { disambiguateByWords, judgeAppliedByWords, matchAgainByWords, matchByWords, matchCustomerDependentByWords, matchLowByWords } from './match-by-words.ts';
 import { type Question, readQuestion } from './question.ts';
 import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
@@ -14,6 +15,8 @@ const rules = new Map<string, (question: Question) => object>([
   ['next_step', nextStepByWords],
   ['check_backtrack', backtrackByWords],
   ['select_node', nodeByWords],
+  ['evaluate_node', evaluateNode],
+  ['evaluate_policy', evaluatePolicy],
 ]);
 
 /**

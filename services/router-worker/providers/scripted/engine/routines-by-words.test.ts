@@ -55,3 +55,33 @@ describe('questions about routines', () => {
     expect(answerTo('select_node', 'sorry', steps)).toMatchObject({ backtrack_to: 2, next_step: 2 });
   });
 });
+
+describe('questions about documents', () => {
+  it('evaluate_node: the texts as they are, with each follow-up', () => {
+    const lines = [
+      { routine: 'Return', kind: 'tool', instruction: 'Look it up.' },
+      { id: 1, condition: 'It is there', step: 'Say so' },
+      { id: 2, condition: 'It is not', step: 'Say so' },
+    ];
+    expect(answerTo('evaluate_node', '', lines)).toMatchObject({
+      instruction: 'Look it up.',
+      customer_dependent: false,
+      only_runs_tools: true,
+      follow_ups: [
+        { id: 1, condition: 'It is there' },
+        { id: 2, condition: 'It is not' },
+      ],
+    });
+  });
+
+  it.each([
+    ['never name a price', true, false],
+    ['ask for a photo', false, true],
+  ])('evaluate_policy: %s', (action, continuous, dependent) => {
+    expect(answerTo('evaluate_policy', '', [{ condition: 'it leaks', action }])).toMatchObject({
+      continuous,
+      customer_dependent: dependent,
+      instruction: action,
+    });
+  });
+});

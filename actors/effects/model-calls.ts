@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { type ModelRequestSettings, modelRequest } from '#actors/effects/model-request.ts';
 import type { Bus } from '#bus/bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
@@ -10,15 +9,27 @@ import { ulid } from '#shared/ids.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
-import type { Waits } from './limits.ts';
+import { type ModelRequestSettings, modelRequest } from './model-request.ts';
 
 interface ModelCallsDeps {
   bus: Pick<Bus, 'work' | 'tokens' | 'onReconnect'>;
   settings: ModelCallSettings;
   clock: Clock;
-  waits: Pick<Waits, 'modelCallMs' | 'modelSilenceMs' | 'subscribedMs'>;
+  waits: ModelCallWaits;
   log: Log;
 }
+
+interface ModelCallWaits {
+  /** Of a call; past it there is no answer. */
+  modelCallMs: number;
+  /** Then the retained frames of the call are replayed: its answer may be lost. Doubled each time. */
+  modelSilenceMs: number;
+  /** Until the broker confirms a subscription. */
+  subscribedMs: number;
+}
+
+/** By which calls are told apart in logs: of a gateway for webhooks, and of a host for evaluations. */
+const names = { webhook: { origin: 'agw', call: 'whk' }, evaluation: { origin: 'act', call: 'evl' } } as const;
 
 export interface ModelCallSettings extends ModelRequestSettings {
   /** The key of the agent's model calls, by its hash (`modelKeyOf`). */
@@ -40,15 +51,18 @@ const DEADLINE_GRACE_MS = 1_000;
 const LONGEST_SILENCE_MS = 8_000;
 
 /**
- * Model calls of this gateway: queued, detached, and answered by one frame on `tok.<gateway>.<call>`. A frame that is lost on its way, as while the broker or
- * this process was away, is found by a replay.
+ * Model calls of this process for itself, not for an actor: queued, detached, and answered by one frame on `tok.<process>.<call>`. A frame that is lost on its
+ * way, as while the broker or this process was away, is found by a replay.
  */
 export class ModelCalls {
-  /** This gateway's name as an origin of calls. */
-  readonly #origin = `agw-${ulid()}`;
+  /** This process's name as an origin of calls. */
+  readonly #origin: string;
+  readonly #callPrefix: string;
   readonly #deps: ModelCallsDeps;
 
-  constructor(deps: ModelCallsDeps) {
+  constructor(purpose: keyof typeof names, deps: ModelCallsDeps) {
+    this.#origin = `${names[purpose].origin}-${ulid()}`;
+    this.#callPrefix = names[purpose].call;
     this.#deps = deps;
   }
 
@@ -58,7 +72,7 @@ export class ModelCalls {
    */
   async ask({ model, traceparent, ...body }: ModelQuestion): Promise<string> {
     const { bus, clock, settings, waits } = this.#deps;
-    const callId = `whk-${ulid()}`;
+    const callId = `${this.#callPrefix}-${ulid()}`;
     const nowMs = clock.nowMs();
     const call: RouterCall = {
       v: 1,

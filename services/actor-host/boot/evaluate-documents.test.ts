@@ -1,0 +1,271 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { evaluationModel, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
+import { type RoutineEvaluation, routineEvaluation } from '#actors/engine/routines/routine-evaluation.ts';
+import { bundleBody } from '#shared/config/bundle-body.ts';
+import { evaluationStore } from '#shared/config/evaluation-store.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { manifest } from '#shared/contracts/manifest/manifest.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type EvaluateDocumentsDeps, startDocumentEvaluation } from './evaluate-documents.ts';
+
+type Question = Parameters<EvaluateDocumentsDeps['modelCalls']['ask']>[0];
+
+const opened: { stop(): Promise<void> }[] = [];
+const databases: Database[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((evaluation) => evaluation.stop()));
+  await Promise.all(databases.splice(0).map((database) => database.close()));
+});
+
+const secret = '$' + '{SECRET}';
+const chat = (id: string, text = `Ask for ${id}.`) => ({ kind: 'chat', id, chat_state: text });
+const routine = {
+  id: 'booking',
+  version: 1,
+  conditions: ['The customer books'],
+  steps: [chat('people'), chat('time'), chat('confirm')],
+  transitions: [
+    { from: 'people', to: 'time' },
+    { from: 'time', to: 'confirm' },
+  ],
+};
+const policies = [
+  { id: 'leak', version: 1, condition: 'it leaks', action: 'ask where' },
+  { id: 'observed', version: 1, condition: 'it smokes' },
+];
+
+function bundleOf(documents: object, llms: object = {}): Bundle {
+  const none = { prompts: [], routines: [], policies: [], glossaries: [], macros: [], variable_sets: [] };
+  const runtime = { api_key: secret };
+  const context = { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' };
+  const agent_config = { runtime, platform: { public_key: secret, secret_key: secret }, llms: { default: 'a/main', api_key: secret, ...llms }, context };
+  const body = bundleBody.parse({ manifest: manifest.parse({ id: 'a', name: 'A', version: '1', agent_config }), documents: { ...none, ...documents } });
+  return { hash: 'h', body };
+}
+
+/** A model by rules; `asked` has what it was asked, as `template-ish model`. */
+function modelOf({ onAsk = async () => undefined }: { onAsk?: (question: Question) => Promise<string | undefined> } = {}) {
+  const asked: { model: string; text: string; name: string }[] = [];
+  let open = 0;
+  let most = 0;
+  const ask = async (question: Question): Promise<string> => {
+    const text = String(question.messages.at(-1)?.content);
+    const name = question.response_format?.type === 'json_schema' ? question.response_format.json_schema.name : '';
+    asked.push({ model: question.model, text, name });
+    open += 1;
+    most = Math.max(most, open);
+    try {
+      const said = await onAsk(question);
+      if (typeof said === 'string') return said;
+    } finally {
+      open -= 1;
+    }
+    const lines = text
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+    if (name === 'evaluate_policy')
+      return JSON.stringify({
+        continuous: false,
+        customer_dependent: true,
+        is_agent_intention: false,
+        agent_intention_condition: '',
+        instruction: 'ask where it leaks',
+      });
+    const follow_ups = lines.slice(1).map(({ id, condition }) => ({ id, condition: `[${condition}]` }));
+    const words = { instruction: `${lines[0].instruction} (alone)`, customer_action: 'known', agent_action: 'asks' };
+    return JSON.stringify({ ...words, customer_dependent: true, only_runs_tools: false, follow_ups });
+  };
+  return { asked, modelCalls: { ask }, most: () => most };
+}
+
+const nextTick = () => new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)));
+
+async function databaseFor(): Promise<Database> {
+  const database = await openTestDatabase();
+  databases.push(database);
+  await migrate(database);
+  return database;
+}
+
+function start(database: Database, modelCalls: EvaluateDocumentsDeps['modelCalls'], deps: Partial<EvaluateDocumentsDeps> = {}) {
+  const bundle = deps.bundle ?? bundleOf({ routines: [routine], policies });
+  const times = { lookMs: 20, retriesMs: [], ...deps.times };
+  const evaluation = startDocumentEvaluation({
+    parallelism: 50,
+    database,
+    store: evaluationStore(database),
+    log: silentLog,
+    modelCalls,
+    ...deps,
+    bundle,
+    times,
+  });
+  opened.push(evaluation);
+  return evaluation;
+}
+
+async function evaluationIn(database: Database, bundle: Bundle): Promise<RoutineEvaluation | null | undefined> {
+  const [document] = bundle.body.documents.routines;
+  const key = document === undefined ? null : routineKey(document, evaluationModel(bundle.body.manifest.agent_config));
+  const row = (await evaluationStore(database).read([key ?? ''])).get(key ?? '');
+  return row === undefined ? undefined : row.result === null ? null : routineEvaluation.parse(row.result);
+}
+
+const count = async (database: Database, where = 'true') =>
+  (await database.query<{ n: number }>(`select count(*)::int as n from evaluations where ${where}`)).rows[0]?.n;
+
+describe('the evaluation of documents', () => {
+  it('stores what a model says of each step and policy, steps after those that follow them', async () => {
+    const database = await databaseFor();
+    const { asked, modelCalls } = modelOf();
+    const bundle = bundleOf({ routines: [routine], policies });
+
+    expect(await start(database, modelCalls).done).toBe(0);
+
+    const nodes = (await evaluationIn(database, bundle))?.nodes;
+    expect(nodes?.['people']).toEqual({
+      internal_action: 'Ask for people. (alone)',
+      customer_dependent_action_data: { is_customer_dependent: true, customer_action: 'known', agent_action: 'asks' },
+      tool_running_only: false,
+      follow_ups: [
+        { condition: '[The step is completed]', path: ['time'] },
+        { condition: '[The step is completed; and This has been done already: known; and The step is completed]', path: ['time', 'confirm'] },
+      ],
+    });
+    expect(asked.filter(({ name }) => name === 'evaluate_node').map(({ text }) => /Ask for (\w+)\."\}/.exec(text)?.[1])).toEqual(['confirm', 'time', 'people']);
+    expect(asked.filter(({ name }) => name === 'evaluate_policy')).toHaveLength(1);
+    expect(await database.query(`select result->>'internalAction' as action from evaluations where kind = 'policy'`)).toMatchObject({
+      rows: [{ action: 'ask where it leaks' }],
+    });
+  });
+
+  it('asks nothing again after another start, and after a change only about what it touches', async () => {
+    const database = await databaseFor();
+    await start(database, modelOf().modelCalls).done;
+    await database.query(`update evaluations set used_at = now() - interval '10 days'`);
+    const again = modelOf();
+    expect(await start(database, again.modelCalls).done).toBe(0);
+    expect(again.asked).toEqual([]);
+    expect(await count(database, `kind <> 'node' and used_at < now() - interval '1 day'`)).toBe(0);
+
+    const changed = modelOf();
+    const bundle = bundleOf({ routines: [{ ...routine, steps: [chat('people', 'Ask how many.'), chat('time'), chat('confirm')] }], policies });
+    expect(await start(database, changed.modelCalls, { bundle }).done).toBe(0);
+    expect(changed.asked).toHaveLength(1);
+    expect((await evaluationIn(database, bundle))?.nodes['time']?.internal_action).toBe('Ask for time. (alone)');
+  });
+
+  it.each([1, 2, 50])('asks at most EVAL_NODE_PARALLELISM questions at once: %d', async (parallelism) => {
+    const database = await databaseFor();
+    const { modelCalls, most, asked } = modelOf({ onAsk: nextTick });
+    const steps = Array.from({ length: 12 }, (_, index) => chat(`s${index}`));
+    const transitions = steps.map(({ id }) => ({ from: 'root', to: id, when: `It is ${id}` }));
+
+    await start(database, modelCalls, { parallelism, bundle: bundleOf({ routines: [{ ...routine, steps, transitions }] }) }).done;
+
+    expect(asked).toHaveLength(12);
+    if (parallelism < 12) expect(most()).toBe(parallelism);
+    else expect(most()).toBeGreaterThan(2);
+  });
+
+  it('asks the evaluation model, then its fallback; without one the same model again', async () => {
+    const models = async (llms: object) => {
+      const database = await databaseFor();
+      const { asked, modelCalls } = modelOf({ onAsk: async () => 'no JSON' });
+      const bundle = bundleOf({ policies }, llms);
+      expect(await start(database, modelCalls, { bundle }).done).toBe(1);
+      return asked.map(({ model }) => model);
+    };
+    expect(await models({ evaluation: 'a/eval', evaluation_fallback: 'a/second' })).toEqual(['a/eval', 'a/second']);
+    expect(await models({ evaluation: 'a/eval' })).toEqual(['a/eval', 'a/eval']);
+    expect(await models({})).toEqual(['a/main', 'a/main']);
+  });
+
+  it('stores a routine as failed when a step has no answer, and evaluates it in a later round with what was found', async () => {
+    const database = await databaseFor();
+    const bundle = bundleOf({ routines: [routine] });
+    const failing = modelOf({
+      onAsk: async ({ messages }) => {
+        if (String(messages.at(-1)?.content).includes('"Ask for time."}')) throw new Error('no model');
+        return undefined;
+      },
+    });
+    expect(await start(database, failing.modelCalls, { bundle }).done).toBe(1);
+    expect(await evaluationIn(database, bundle)).toBeNull();
+
+    const { asked, modelCalls } = modelOf();
+    let left = 2;
+    const recovering = { ask: (question: Question) => (left-- > 0 ? Promise.reject(new Error('not yet')) : modelCalls.ask(question)) };
+    expect(await start(database, recovering, { bundle, times: { retriesMs: [1, 1] } }).done).toBe(0);
+    expect(asked).toHaveLength(2);
+    expect((await evaluationIn(database, bundle))?.nodes['people']?.follow_ups).toHaveLength(2);
+  });
+
+  it('is done by one of the hosts that start together', async () => {
+    const database = await databaseFor();
+    const { asked, modelCalls } = modelOf({ onAsk: nextTick });
+
+    const hosts = [1, 2, 3].map(() => start(database, modelCalls));
+
+    expect(await Promise.all(hosts.map(({ done }) => done))).toEqual([0, 0, 0]);
+    expect(asked).toHaveLength(4);
+    expect(await count(database)).toBe(5);
+    expect(await database.query(`select 1 from meta where key = 'document-evaluation'`)).toMatchObject({ rows: [] });
+  });
+
+  it('is taken over from a host that was killed, and what that one stores later changes nothing', async () => {
+    const database = await databaseFor();
+    let resume: (text: undefined) => void = () => {};
+    const late = new Promise<undefined>((resolve) => {
+      resume = resolve;
+    });
+    const paused = modelOf({ onAsk: () => late });
+    const first = start(database, paused.modelCalls, { times: { leaseMs: 2_000_000 } });
+    await expect.poll(() => paused.asked.length, { timeout: 20_000 }).toBe(2);
+    await database.query(
+      `update meta set value = json_build_object('sweep', 'dead', 'until', now() - interval '1 second')::text where key = 'document-evaluation'`,
+    );
+
+    const { asked, modelCalls } = modelOf();
+    expect(await start(database, modelCalls).done).toBe(0);
+    expect(asked).toHaveLength(4);
+    const stored = await database.query('select hash, result::text as text from evaluations order by hash');
+    resume(undefined);
+    expect(await first.done).toBe(0);
+    expect(await database.query('select hash, result::text as text from evaluations order by hash')).toEqual(stored);
+  });
+
+  it('goes on when the database was away', async () => {
+    const database = await databaseFor();
+    const faults = [new Error('connect ECONNREFUSED'), new Error('connect ECONNREFUSED')];
+    const failing: Database = {
+      ...database,
+      query: async (statement, parameters) => {
+        const fault = faults.shift();
+        if (fault !== undefined) throw fault;
+        return database.query(statement, parameters);
+      },
+    };
+    const evaluation = start(failing, modelOf().modelCalls, { times: { retriesMs: [1, 1, 1] } });
+    expect(await evaluation.done).toBe(0);
+    expect(await count(database, 'result is not null')).toBe(5);
+  });
+
+  it('ends on a stop, with an open question, and stores no failure', async () => {
+    const database = await databaseFor();
+    const { asked, modelCalls } = modelOf({ onAsk: () => new Promise(() => {}) });
+    const evaluation = start(database, modelCalls, { times: { stopWithinMs: 10 } });
+    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
+    await evaluation.stop();
+    expect(await count(database)).toBe(0);
+  });
+
+  it('does nothing without documents to evaluate', async () => {
+    const database = await databaseFor();
+    expect(await start(database, modelOf().modelCalls, { bundle: bundleOf({}) }).done).toBe(0);
+  });
+});

@@ -1,0 +1,169 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ModelCalls } from '#actors/effects/model-calls.ts';
+import { evaluatePolicy, policyResult } from '#actors/engine/evaluation/evaluate-policy.ts';
+import { evaluationModel, policyItem, policyKey, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
+import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { traceContextOf } from '#shared/telemetry/trace-context.ts';
+import { type EvaluateItem, itemEvaluator } from './evaluate-item.ts';
+import { evaluateRoutine } from './evaluate-routine.ts';
+import { acquireLease, releaseLease } from './lease.ts';
+import { Slots } from './slots.ts';
+
+const LEASE_KEY = 'document-evaluation';
+
+const evaluationTimes = {
+  /** Renewed three times as often. A host that is paused for longer may find that another has done the work again; what was stored first stays. */
+  leaseMs: 60_000,
+  /** Between looks at what another host evaluates. */
+  lookMs: 5_000,
+  /** After a round with failures, or without the database; then the next start tries again. */
+  retriesMs: [60_000, 5 * 60_000, 30 * 60_000] as readonly number[],
+  stopWithinMs: 1_000,
+};
+
+export interface EvaluateDocumentsDeps {
+  bundle: Bundle;
+  modelCalls: Pick<ModelCalls, 'ask'>;
+  /** Of model calls. */
+  parallelism: number;
+  database: Database;
+  store: EvaluationStore;
+  log: Log;
+  times?: Partial<typeof evaluationTimes>;
+}
+
+interface Document {
+  hash: string;
+  kind: 'routine' | 'policy';
+  id: string;
+  evaluate(evaluate: EvaluateItem): Promise<unknown>;
+}
+
+/**
+ * Evaluates the agent's routines and policies in the background, each content once: a result is stored, and read by every process. Turns use the documents'
+ * own texts until then. Of several hosts one evaluates. `done` is the number of documents without a result, and null on a stop.
+ */
+export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Promise<number | null>; stop(): Promise<void> } {
+  const times = { ...evaluationTimes, ...deps.times };
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const done = rounds(deps, times, signal).catch((error: unknown) => {
+    if (!signal.aborted) deps.log.warn({ err: error }, 'the documents could not be evaluated; the next start tries again');
+    return null;
+  });
+  return {
+    done,
+    stop: async () => {
+      stopping.abort();
+      await Promise.race([done, delay(times.stopWithinMs, undefined, { ref: false })]);
+    },
+  };
+}
+
+async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes, signal: AbortSignal): Promise<number> {
+  const documents = documentsOf(deps.bundle);
+  if (documents.length === 0) return 0;
+  const lease = { key: LEASE_KEY, owner: ulid(), ms: times.leaseMs };
+  for (let tries = 0; ; ) {
+    let missing: number | null = null;
+    try {
+      missing = (await missingOf(deps.store, documents)).length;
+      if (missing === 0) break;
+      if (!(await acquireLease(deps.database, lease))) {
+        await delay(times.lookMs, undefined, { signal });
+        continue;
+      }
+      missing = await leased(deps, documents, { lease, signal });
+      if (missing === 0) break;
+    } catch (error) {
+      signal.throwIfAborted();
+      deps.log.warn({ err: error }, 'the evaluation of the documents broke off');
+    }
+    const pauseMs = times.retriesMs[tries];
+    tries += 1;
+    if (pauseMs === undefined) return missing ?? documents.length;
+    await delay(pauseMs, undefined, { signal });
+  }
+  await deps.store.use(documents.map(({ hash }) => hash));
+  return 0;
+}
+
+interface Leased {
+  lease: { key: string; owner: string; ms: number };
+  signal: AbortSignal;
+}
+
+/** One round, by the host that has the lease. @returns the number of documents without a result */
+async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[], { lease, signal }: Leased): Promise<number> {
+  const { database, store, log } = deps;
+  const renewing = setInterval(() => {
+    acquireLease(database, lease).catch((error: unknown) => log.warn({ err: error }, 'the lease of the evaluation could not be renewed'));
+  }, lease.ms / 3).unref();
+  try {
+    const missing = await missingOf(store, documents);
+    const { llms } = deps.bundle.body.manifest.agent_config;
+    const evaluate = itemEvaluator({
+      modelCalls: deps.modelCalls,
+      models: { first: evaluationModel({ llms }), fallback: llms.evaluation_fallback },
+      store,
+      slots: new Slots(deps.parallelism),
+      traceparent: traceContextOf(null).traceparent,
+      signal,
+      log,
+    });
+    const outcomes = await Promise.all(missing.map((document) => evaluated(document, evaluate, { store, log, signal })));
+    signal.throwIfAborted();
+    const failed = outcomes.filter((isDone) => !isDone).length;
+    log.info({ documents: missing.length, failed }, 'documents were evaluated');
+    return failed;
+  } finally {
+    clearInterval(renewing);
+    await releaseLease(database, lease).catch((error: unknown) =>
+      log.warn({ err: error }, 'the lease of the evaluation could not be released; it expires by itself'),
+    );
+  }
+}
+
+/** Whether it has a result. A failure is stored, too: the graph of a routine shows it. */
+async function evaluated(
+  { hash, kind, id, evaluate }: Document,
+  evaluateItem: EvaluateItem,
+  { store, log, signal }: Pick<EvaluateDocumentsDeps, 'store' | 'log'> & { signal: AbortSignal },
+): Promise<boolean> {
+  try {
+    const result = await evaluate(evaluateItem);
+    if (kind === 'routine') await store.store({ hash, kind, result });
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    log.warn({ err: error, kind, id }, 'a document could not be evaluated: its own texts count');
+    await store.store({ hash, kind, result: null });
+    return false;
+  }
+}
+
+/** Documents without a stored result. */
+async function missingOf(store: EvaluationStore, documents: readonly Document[]): Promise<Document[]> {
+  const stored = await store.read(documents.map(({ hash }) => hash));
+  return documents.filter(({ hash }) => (stored.get(hash)?.result ?? null) === null);
+}
+
+function documentsOf({ body: { manifest, documents } }: Bundle): Document[] {
+  const model = evaluationModel(manifest.agent_config);
+  const found = new Map<string, Document>();
+  for (const routine of documents.routines) {
+    const hash = routineKey(routine, model);
+    if (hash !== null) found.set(hash, { hash, kind: 'routine', id: routine.id, evaluate: (evaluate) => evaluateRoutine(routine, evaluate) });
+  }
+  for (const policy of documents.policies) {
+    const [hash, item] = [policyKey(policy, model), policyItem(policy)];
+    if (hash === null || item === null) continue;
+    // Its row is that of the question itself.
+    found.set(hash, { hash, kind: 'policy', id: policy.id, evaluate: (evaluate) => evaluate('policy', evaluatePolicy, item, policyResult) });
+  }
+  return [...found.values()];
+}

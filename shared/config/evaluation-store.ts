@@ -1,0 +1,42 @@
+import type { NamedStatement, Queryable } from '../storage/database.ts';
+
+export interface EvaluationRow {
+  hash: string;
+  kind: 'node' | 'routine' | 'policy';
+  /** Null: the evaluation failed. */
+  result: unknown;
+}
+
+const READ: NamedStatement = { name: 'read-evaluations', text: 'select hash, kind, result from evaluations where hash = any($1::text[])' };
+const STORE: NamedStatement = {
+  name: 'store-evaluation',
+  text: `insert into evaluations (hash, kind, result) values ($1, $2, $3::json)
+         on conflict (hash) do update set result = excluded.result, evaluated_at = now(), used_at = now() where evaluations.result is null`,
+};
+const USE: NamedStatement = { name: 'use-evaluations', text: 'update evaluations set used_at = now() where hash = any($1::text[])' };
+
+/** What a model found out about documents, by the hash of their content. */
+export interface EvaluationStore {
+  /** Those that are stored, failures included. */
+  read(hashes: readonly string[]): Promise<Map<string, EvaluationRow>>;
+  /** The first result of a hash stays; a failure is replaced. */
+  store(row: EvaluationRow): Promise<void>;
+  /** Keeps them from the sweep for another retention. */
+  use(hashes: readonly string[]): Promise<void>;
+}
+
+export function evaluationStore(database: Queryable): EvaluationStore {
+  return {
+    async read(hashes) {
+      if (hashes.length === 0) return new Map();
+      const { rows } = await database.query<EvaluationRow>(READ, [hashes]);
+      return new Map(rows.map((row) => [row.hash, row]));
+    },
+    async store({ hash, kind, result }) {
+      await database.query(STORE, [hash, kind, result === null ? null : JSON.stringify(result)]);
+    },
+    async use(hashes) {
+      if (hashes.length > 0) await database.query(USE, [hashes]);
+    },
+  };
+}
