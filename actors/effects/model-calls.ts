@@ -28,7 +28,7 @@ interface ModelCallWaits {
   subscribedMs: number;
 }
 
-/** By which calls are told apart in logs: of a gateway for webhooks, and of a host for evaluations. */
+/** Prefixes that distinguish calls in logs: of a gateway for webhooks, and of a host for evaluations. */
 const names = { webhook: { origin: 'agw', call: 'whk' }, evaluation: { origin: 'act', call: 'evl' } } as const;
 
 export interface ModelCallSettings extends ModelRequestSettings {
