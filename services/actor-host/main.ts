@@ -6,17 +6,15 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
-import { databaseUrl } from '#shared/config/database-url.ts';
-import { loadBundle, readManifest } from '#shared/config/load-bundle.ts';
+import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
+import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { once } from '#shared/once.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
-import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { startEvaluation } from './boot/start-evaluation.ts';
@@ -30,16 +28,7 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
-    // Opened before the documents are read if they are stored in it, and after them otherwise.
-    const openDatabase = once(async () => {
-      const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: await readManifest(config.manifestPath), environment });
-      for (const warning of warnings) log.warn({}, warning);
-      const postgres = `PostgreSQL at ${addressOf(url)}`;
-      const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'actor-host', log }));
-      releasers.add('database', () => database.close());
-      await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
-      return { database, postgres };
-    });
+    const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'actor-host', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     // Stored for the turns to come. Of the key of model calls only its hash leaves this process.
     const bundle = await loadBundle({

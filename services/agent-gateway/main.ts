@@ -5,19 +5,17 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
-import { databaseUrl } from '#shared/config/database-url.ts';
-import { agentApiKey, loadBundle, readManifest } from '#shared/config/load-bundle.ts';
+import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
+import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { once } from '#shared/once.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
-import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
@@ -35,16 +33,7 @@ await runProcess({
     releasers.add('public port', () => port.close());
     const secrets = await readSecrets({ ...config, environment: given });
     const environment = secrets.atStart;
-    // Opened before the documents are read if they are stored in it, and after them otherwise.
-    const openDatabase = once(async () => {
-      const { url, warnings } = databaseUrl({ given: config.databaseUrl, manifest: await readManifest(config.manifestPath), environment });
-      for (const warning of warnings) log.warn({}, warning);
-      const postgres = `PostgreSQL at ${addressOf(url)}`;
-      const database = await step(`connecting to ${postgres}`, () => openPostgres({ url, applicationName: 'agent-gateway', log }));
-      releasers.add('database', () => database.close());
-      await step(`migrating the schema of ${postgres}`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
-      return { database, postgres };
-    });
+    const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent-gateway', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
