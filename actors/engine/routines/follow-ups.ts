@@ -1,3 +1,4 @@
+import { routineLimits } from '#shared/contracts/documents/routine-limits.ts';
 import { END, ROOT, type RoutineEdge, type RoutineGraph } from './graph.ts';
 import type { NodeEvaluation, RoutineEvaluation } from './routine-evaluation.ts';
 
@@ -8,8 +9,8 @@ export interface FollowUp {
   path: readonly string[];
 }
 
-/** Per step, shown in one question; further ones are longer and are reached over a nearer step. */
-export const MAX_FOLLOW_UPS = 32;
+/** Shown in one question. Without an evaluation these are all; further ones of an evaluation are longer, and are reached over a nearer step. */
+export const MAX_FOLLOW_UPS = routineLimits.followUps;
 /** Steps of a path; one more when it leads through a fork. */
 const MAX_DEPTH = 3;
 /** Of forks in a row, whose branches multiply. The documents' check allows no more. */

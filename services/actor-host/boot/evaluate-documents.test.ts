@@ -257,10 +257,16 @@ describe('the evaluation of documents', () => {
 
   it('ends on a stop, with an open question, and stores no failure', async () => {
     const database = await databaseFor();
-    const { asked, modelCalls } = modelOf({ onAsk: () => new Promise(() => {}) });
+    let fail: (error: Error) => void = () => {};
+    const open = new Promise<undefined>((_, reject) => {
+      fail = reject;
+    });
+    const { asked, modelCalls } = modelOf({ onAsk: () => open });
     const evaluation = start(database, modelCalls, { times: { stopWithinMs: 10 } });
     await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
     await evaluation.stop();
+    fail(new Error('the bus is closed'));
+    expect(await evaluation.done).toBeNull();
     expect(await count(database)).toBe(0);
   });
 

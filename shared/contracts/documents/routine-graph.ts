@@ -1,4 +1,5 @@
 import { quotedName } from '../printed-name.ts';
+import { routineLimits } from './routine-limits.ts';
 
 const ROOT = 'root';
 const END = 'end';
@@ -25,7 +26,10 @@ export function checkRoutineGraph(graph: Graph, report: Report): void {
   const namesAreSound = checkNames(graph, ids, report);
   const edges = edgesOf(graph);
   checkBranches(graph, edges, report);
-  if (namesAreSound && graph.steps.length > 0) checkWays(graph, edges, report);
+  if (!namesAreSound || graph.steps.length === 0) return;
+  // A longer list is refused by its length.
+  if (graph.steps.length <= routineLimits.steps && graph.transitions.length <= routineLimits.transitions) checkFollowUps(graph, edges, report);
+  checkWays(graph, edges, report);
 }
 
 /** @returns whether every name refers to a step: only then is reachability checked */
@@ -78,6 +82,40 @@ function checkBranches({ steps, transitions, initial_step: initialStep }: Graph,
     if (kind === 'fork' && conditional < 2)
       report(['steps', index], `must have at least 2 transitions with a condition, because it is a fork; ${quotedName(id)} has ${conditional}`);
   });
+}
+
+/** Ways from a step over forks multiply. They are counted up to the limit, in the order in which the engine finds them. */
+function checkFollowUps({ steps }: Graph, edges: ReturnType<typeof edgesOf>, report: Report): void {
+  const forks = new Set(steps.filter(({ kind }) => kind === 'fork').map(({ id }) => id));
+  const refuse = (path: (string | number)[], id: string) => {
+    report(path, `has more than ${routineLimits.followUps} ways on, forks included: all are shown in one question; ${quotedName(id)} needs fewer`);
+  };
+  if (countWays(ROOT, edges, forks) > routineLimits.followUps) refuse(['transitions'], ROOT);
+  steps.forEach(({ id }, index) => {
+    if (countWays(id, edges, forks) > routineLimits.followUps) refuse(['steps', index], id);
+  });
+}
+
+/** Steps of a search; tangled forks have many ways that lead nowhere new. */
+const MAX_WALKED = 2_000;
+
+function countWays(from: string, edges: ReturnType<typeof edgesOf>, forks: ReadonlySet<string>): number {
+  let [count, walked] = [0, 0];
+  let ways: string[][] = [[]];
+  while (ways.length > 0) {
+    const longer: string[][] = [];
+    for (const way of ways) {
+      for (const { to } of edges.get(way.at(-1) ?? from) ?? []) {
+        walked += 1;
+        if (way.includes(to)) continue;
+        if (!forks.has(to)) count += 1;
+        else if (to !== from) longer.push([...way, to]);
+        if (count > routineLimits.followUps || walked > MAX_WALKED) return routineLimits.followUps + 1;
+      }
+    }
+    ways = longer;
+  }
+  return count;
 }
 
 function checkWays({ steps }: Graph, edges: ReturnType<typeof edgesOf>, report: Report): void {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { allowListEntry } from '../manifest/hosts.ts';
 import { documentHeader, documentId, documentReference, partHeader, toolId, toolSelector } from './document.ts';
 import { checkRoutineGraph } from './routine-graph.ts';
+import { routineLimits } from './routine-limits.ts';
 import { webhookSignature } from './webhook-signature.ts';
 
 const text = z.string().min(1);
@@ -38,6 +39,10 @@ function acceptsObjects({ type }: Record<string, unknown>): boolean {
   return type === undefined || type === 'object' || (Array.isArray(type) && type.includes('object'));
 }
 
+function atMost(count: number): string {
+  return `must have at most ${count} entries`;
+}
+
 const common = {
   ...documentHeader,
   enabled: z.boolean().default(true),
@@ -45,7 +50,7 @@ const common = {
   tools: z.array(toolSelector).default([]),
   /** Policies that are active only while the routine is. */
   policies: z.array(documentId).default([]),
-  transitions: z.array(transition).default([]),
+  transitions: z.array(transition).max(routineLimits.transitions, atMost(routineLimits.transitions)).default([]),
   /** null: the first step, unless there are transitions from `root`. */
   initial_step: documentId.nullable().default(null),
   composition_mode: z.literal('fluid').default('fluid'),
@@ -54,8 +59,8 @@ const common = {
 const conversational = z.strictObject({
   kind: z.literal('conversational').default('conversational'),
   ...common,
-  conditions: z.array(text).min(1),
-  steps: z.array(step).min(1),
+  conditions: z.array(text).min(1).max(routineLimits.conditions, atMost(routineLimits.conditions)),
+  steps: z.array(step).min(1).max(routineLimits.steps, atMost(routineLimits.steps)),
 });
 
 const literal = z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'must be a string, a number, true, false or null' });
@@ -64,8 +69,8 @@ const autonomous = z.strictObject({
   kind: z.literal('autonomous'),
   ...common,
   /** The deliveries of a shared webhook that the routine is for, in words. */
-  conditions: z.array(text).default([]),
-  steps: z.array(step).default([]),
+  conditions: z.array(text).max(routineLimits.conditions, atMost(routineLimits.conditions)).default([]),
+  steps: z.array(step).max(routineLimits.steps, atMost(routineLimits.steps)).default([]),
   /** The goal of a run: text, or a prompt document. */
   instructions: z.union([text, documentReference], { error: 'must be a text, or {id, version} of a prompt' }),
   input_schema: objectSchema.default({ type: 'object' }),
