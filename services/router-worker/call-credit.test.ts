@@ -26,6 +26,7 @@ const config = routerConfig.parse({
     { id: 'scripted/assistant', endpoints: [{ provider: 'local', upstream_model: 'primary', prices, max_completion_tokens: 1_000 }] },
     { id: 'scripted/unpriced', endpoints: [{ provider: 'local', upstream_model: 'unpriced' }] },
   ],
+  plugins: { file_parser: { ocr: { name: 'acme-ocr', url: 'http://127.0.0.1:9/', price: '0.0001' } } },
   keys: [{ id: 'agent', name: 'The agent', key: '${AGENT}', limit: '0.025' }],
 });
 
@@ -131,6 +132,14 @@ it('a call of an actor waits while no credit can be reserved, and ends when it i
   await vi.waitFor(async () => expect(await rowsOf(recordOf)).toEqual([{ cost_nano: 0 }]), { timeout: 10_000 });
   fault = null;
   expect(await commandOf(callId)).toMatchObject({ type: 'call.completed' });
+});
+
+it('a call of an actor reserves the pages that an engine may read for it: 500 of each file', async () => {
+  const file = { type: 'file' as const, file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA' } };
+  const plugins = [{ id: 'file-parser' as const, pdf: { engine: 'acme-ocr' } }];
+  const callId = await publish({ request: { messages: [{ role: 'user', content: [file] }], plugins } });
+  expect(await commandOf(callId)).toMatchObject({ type: 'call.failed', failure: { code: 'router.payment_required' } });
+  expect(await reservations()).toEqual([]);
 });
 
 it('a call of an actor under a key with a limit is served by no endpoint without prices', async () => {

@@ -10,9 +10,11 @@ import { isRated, type RatedCall } from '#shared/rates/rate-limits.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
+import { askedOf } from './call/choice.ts';
 import { keyOfCall } from './call-key.ts';
 import { isCheck } from './call-kind.ts';
 import { type CallRates, withinTokens } from './call-rates.ts';
+import type { RouterSetup } from './router-setup.ts';
 
 /** `key`: the key of an actor's call may not call models, has no credit for it, or is over its limits. */
 export type CallRefusal = Refusal | { why: 'key'; error: SwitchyardError };
@@ -23,6 +25,7 @@ interface Deps {
   rates: CallRates;
   defaultCompletionTokens: number;
   catalogue: Catalogue;
+  enginePrices: RouterSetup['enginePrices'];
   clock: Clock;
   /** With the ids of the call. */
   log: Log;
@@ -53,7 +56,7 @@ export async function callUnderKey(call: RouterCall, hash: string, running: Runn
   if (key === null || (key.limitNano === null && !isRated(key.rates))) return { call: named, refusal: null, rated: null };
   let rated: RatedCall | null = null;
   try {
-    const { amountNano, tokens, maxTokens } = withinTokens(call.maxTokens, key.rates, (most) => worstCase(call, most, deps));
+    const { amountNano, tokens, maxTokens } = withinTokens(call.maxTokens, key.rates, (most) => worstCase(named, most, deps));
     if (isRated(key.rates)) rated = await deps.rates.admit(call, key, tokens, running.signal, deps.log);
     const { limitNano } = key;
     if (limitNano !== null) await reserve(call, { ...key, limitNano }, amountNano, running.signal, deps);
@@ -77,8 +80,10 @@ const REASONS = {
   'request.rate_limited': "the key of the agent's model calls (llms.api_key) is over its limits, and the call can not wait for them",
 } as const;
 
-function worstCase({ request, embedding }: RouterCall, maxTokens: number | null, { catalogue, defaultCompletionTokens }: Deps): WorstCase {
-  return worstCaseOf({ request, embedding, models: namedModels(request, catalogue), defaultCompletionTokens, maxTokens });
+/** With the plugins that the account's rules add. */
+function worstCase(call: RouterCall, maxTokens: number | null, { catalogue, enginePrices, defaultCompletionTokens }: Deps): WorstCase {
+  const request = askedOf(call, catalogue);
+  return worstCaseOf({ request, embedding: call.embedding, models: namedModels(request, catalogue), defaultCompletionTokens, maxTokens, ...enginePrices });
 }
 
 function reserve(

@@ -1,5 +1,6 @@
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
+import type { worstCaseOf } from '#shared/credit/worst-case.ts';
 import { type Catalogue, catalogueOf } from './call/candidates.ts';
 import { type Upstreams, upstreamsOf } from './call-span.ts';
 import { openEngines, type PluginEngines, type SharedEngines } from './pipeline/engines.ts';
@@ -17,6 +18,8 @@ export interface RouterSetup {
   upstreams: Upstreams;
   /** Of plugins. */
   engines: PluginEngines;
+  /** What they cost at most is part of what a call reserves. */
+  enginePrices: Pick<Parameters<typeof worstCaseOf>[0], 'searchEngine' | 'ocr'>;
   /** Ceiling on the completion tokens of requests that have none, where credit is reserved for them. */
   defaultCompletionTokens: number;
   /** How streams end that fail behind content, where their API has several events for it. */
@@ -41,6 +44,7 @@ export function openSetup({ config, hash }: LoadedRouterConfig, deps: Omit<Provi
     timeouts: { connectMs, firstTokenMs, idleMs },
     upstreams: upstreamsOf(configured),
     engines,
+    enginePrices: { searchEngine: config.plugins.web, ocr: config.plugins.file_parser?.ocr },
     defaultCompletionTokens: config.default_completion_tokens,
     failures: config.errors,
     close: async () => {

@@ -106,8 +106,18 @@ const ocr = z.strictObject({
   timeout_ms: z.number().int().min(1).max(300_000).default(60_000),
   /** Where the request has the file; `also` is sent with each. */
   request: z.strictObject({ document: fieldPath.default('document.document_url'), also: z.record(z.string(), z.unknown()).default({}) }).prefault({}),
-  /** Where the answer has its list of pages, and each page its text. */
-  response: z.strictObject({ pages: fieldPath.default('pages'), text: fieldPath.default('markdown') }).prefault({}),
+  /**
+   * Where the answer has its list of pages, and each page its text and its list of pictures, which have base64 or a data URL in `image`. Without `images`
+   * there are none.
+   */
+  response: z
+    .strictObject({
+      pages: fieldPath.default('pages'),
+      text: fieldPath.default('markdown'),
+      images: fieldPath.optional(),
+      image: fieldPath.default('image_base64'),
+    })
+    .prefault({}),
 });
 
 /** Engines of the plugins that requests may ask for. A plugin without one is refused; `file-parser` has two of its own. */

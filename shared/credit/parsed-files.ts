@@ -4,6 +4,8 @@ import { nanoOfUsd } from './nano-usd.ts';
 
 /** Of one file. */
 export const MAX_FILE_PAGES = 500;
+/** That an engine has found in it, for models that take pictures. */
+export const MAX_FILE_PICTURES = 8;
 /** Of a file at an address, whose length is not known before it is fetched: an estimate. That of a file in the request is counted by its characters. */
 const TOKENS_PER_FETCHED_FILE = 25_000;
 const WEB_URL = /^https?:\/\//i;
@@ -14,12 +16,23 @@ export interface WorstParsing {
   tokens: number;
   /** Of the engine, in billionths of a US dollar. */
   costNano: bigint;
+  /** In the prompt. */
+  pictures: number;
 }
 
-const NOTHING: WorstParsing = { tokens: 0, costNano: 0n };
+/** The engine of the router's file. */
+export interface PricedOcr {
+  name: string;
+  /** US dollars per page. */
+  price: string;
+  /** Without `images` its answers have no pictures. */
+  response?: { images?: string | undefined };
+}
+
+const NOTHING: WorstParsing = { tokens: 0, costNano: 0n, pictures: 0 };
 
 /** @param ocr the engine of the router's file; absent: there is none */
-export function worstParsingOf(request: ChatRequest, ocr: { name: string; price: string } | undefined): WorstParsing {
+export function worstParsingOf(request: ChatRequest, ocr: PricedOcr | undefined): WorstParsing {
   const asked = askedParsing(request);
   if (asked === null) return NOTHING;
   const addresses = request.messages.flatMap(({ content }) =>
@@ -28,6 +41,8 @@ export function worstParsingOf(request: ChatRequest, ocr: { name: string; price:
       : [],
   );
   const fetched = addresses.filter(Boolean).length;
-  const pricePerPage = ocr !== undefined && asked.engine === ocr.name ? BigInt(nanoOfUsd(Number(ocr.price))) : 0n;
-  return { tokens: fetched * TOKENS_PER_FETCHED_FILE, costNano: BigInt(addresses.length * MAX_FILE_PAGES) * pricePerPage };
+  const engine = ocr !== undefined && asked.engine === ocr.name ? ocr : null;
+  const pricePerPage = engine === null ? 0n : BigInt(nanoOfUsd(Number(engine.price)));
+  const pictures = engine?.response?.images === undefined ? 0 : addresses.length * MAX_FILE_PICTURES;
+  return { tokens: fetched * TOKENS_PER_FETCHED_FILE, costNano: BigInt(addresses.length * MAX_FILE_PAGES) * pricePerPage, pictures };
 }

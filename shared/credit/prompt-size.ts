@@ -7,7 +7,7 @@ const MOST_CHARS_PER_TOKEN = 5;
 /** Extra bytes in UTF-8 per token: writing systems with three bytes per character have about a token per character. */
 const EXTRA_BYTES_PER_TOKEN = 2;
 /** Of a picture that has no price of its own: what vendors count for a large one. */
-const TOKENS_PER_IMAGE = 2_000;
+export const TOKENS_PER_IMAGE = 2_000;
 /** Base64 of a recording that has no price of its own: a second of compressed speech is a few thousand characters, and about 30 tokens. */
 const RECORDING_CHARS_PER_TOKEN = 100;
 

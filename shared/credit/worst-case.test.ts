@@ -110,9 +110,9 @@ it('includes the reading of files: the price of all pages that a file may have, 
     models: [{ id: 'a/one', endpoints: [{ provider: 'p', upstream_model: 'm', prices }] }],
     keys: [{ id: 'k', key: '${KEY}' }],
   }).models;
-  const amount = (content: ReturnType<typeof file>[], plugins: NonNullable<ChatRequest['plugins']>) => {
+  const amount = (content: ReturnType<typeof file>[], plugins: NonNullable<ChatRequest['plugins']>, response: { images?: string } = {}) => {
     const request: ChatRequest = { messages: [{ role: 'user', content }], max_tokens: 1, plugins };
-    const ocr = { name: 'acme-ocr', price: '0.001' };
+    const ocr = { name: 'acme-ocr', price: '0.001', response };
     return worstCaseOf({ request, models: model ? [model] : [], defaultCompletionTokens: 1, maxTokens: null, ocr }).amountNano;
   };
   const engine = (name: string) => [{ id: 'file-parser' as const, pdf: { engine: name } }];
@@ -122,5 +122,6 @@ it('includes the reading of files: the price of all pages that a file may have, 
   expect(amount([inside], engine('pdf-text'))).toBe(plain);
   expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], [])).toBe(2 * 500 * 1_000_000);
   expect(amount([inside], engine('other-ocr'))).toBe(plain);
+  expect(amount([inside], engine('acme-ocr'), { images: 'images' }) - amount([inside], engine('acme-ocr'))).toBe(8 * 2_000 * 1_000);
   expect(amount([away], engine('pdf-text')) - amount([away], [])).toBe(25_000 * 1_000);
 });

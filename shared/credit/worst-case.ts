@@ -3,8 +3,8 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
-import { type WorstParsing, worstParsingOf } from './parsed-files.ts';
-import { type PromptSize, promptSizeOf } from './prompt-size.ts';
+import { type PricedOcr, type WorstParsing, worstParsingOf } from './parsed-files.ts';
+import { type PromptSize, promptSizeOf, TOKENS_PER_IMAGE } from './prompt-size.ts';
 import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
 
 /** Sums stay exact; more than any limit is refused anyway. */
@@ -35,7 +35,7 @@ interface Asked {
   /** Engine of the router's own searches; absent: there is none. */
   searchEngine?: { price: string } | undefined;
   /** Engine of the router's reading of files; absent: there is none. */
-  ocr?: { name: string; price: string } | undefined;
+  ocr?: PricedOcr | undefined;
 }
 
 /** The most that a call can cost at the dearest endpoint of its models, by an estimate of its prompt. Only one attempt of a call is billed. */
@@ -82,7 +82,12 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
   // An endpoint with a price of searches makes them by itself, or gets what the engine has found.
   const isNative = endpoint.prices?.web_search !== undefined;
   const found = (search === null ? 0 : searchTokens(search, isNative)) + (parsing?.tokens ?? 0);
-  const promptTokens = promptTokensAt(endpoint, found === 0 ? size : { ...size, textTokens: size.textTokens + found }, {
+  const pictures = parsing?.pictures ?? 0;
+  const sized =
+    found + pictures === 0
+      ? size
+      : { ...size, textTokens: size.textTokens + found, images: size.images + pictures, imageTokens: size.imageTokens + pictures * TOKENS_PER_IMAGE };
+  const promptTokens = promptTokensAt(endpoint, sized, {
     image: prices?.image ?? null,
     audio: prices?.audio ?? null,
   });
@@ -90,7 +95,7 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
   if (prices === null) return { nano: 0n, tokens };
   const prompt = dearest(prices.prompt, prices.cacheWrite, prices.cacheWrite1h);
   const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * choicesOf(request) * prices.completion;
-  const fees = prices.request + BigInt(size.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
+  const fees = prices.request + BigInt(sized.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
   const searches = search === null ? 0n : dearest(BigInt(nanoOfUsd(Number(search.enginePrice))), BigInt(MAX_NATIVE_SEARCHES) * prices.webSearch);
   // Rounded up.
   return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches + (parsing?.costNano ?? 0n), tokens };

@@ -18,7 +18,10 @@ beforeAll(async () => {
   upstream = await openOpenAiUpstream();
   worker = await openPluginWorker({
     providers: [{ slug: 'first', name: 'First', kind: 'openai-compatible', base_url: upstream.baseUrl }],
-    models: [{ id: 'a/one', endpoints: [{ provider: 'first', upstream_model: 'one', modalities: [], prices: { prompt: '0', completion: '0' } }] }],
+    models: [
+      { id: 'a/one', endpoints: [{ provider: 'first', upstream_model: 'one', modalities: [], prices: { prompt: '0', completion: '0' } }] },
+      { id: 'a/sees', endpoints: [{ provider: 'first', upstream_model: 'two', modalities: ['image'], prices: { prompt: '0', completion: '0' } }] },
+    ],
     plugins: {
       file_parser: {
         ocr: {
@@ -28,7 +31,7 @@ beforeAll(async () => {
           price: '0.002',
           timeout_ms: 5_000,
           request: { document: 'input.document_url', also: { model: 'ocr-1', input: { type: 'document_url' } } },
-          response: { pages: 'result.pages', text: 'markdown' },
+          response: { pages: 'result.pages', text: 'markdown', images: 'images', image: 'image_base64' },
         },
       },
     },
@@ -72,6 +75,26 @@ describe('router-facts 6.3: an OCR engine', () => {
       [{ type: 'file', file: { name: 'scan.pdf', content: [{ text: '# Invoice 7\n\n12 pencils' }] } }],
     ]);
     expect(lastSent()).toContain('# Invoice 7\\n\\n12 pencils');
+  });
+
+  it('gives models that take pictures those of the pages, at most eight, and the caller gets them back', async () => {
+    const png = `iVBORw0KGgo${'A'.repeat(21)}`;
+    const picture = (image_base64: unknown) => ({ id: 'img-0', image_base64 });
+    const no = ['', 5, 'AAAA', 'data:text/html;base64,AAAA', `data:image/png;base64,${png}\u0000`, `iVBORw0KGgo${'A'.repeat(1_024 * 1_024)}`];
+    pages = [
+      { markdown: 'one', images: [...no.map(picture), picture(png), picture('data:image/jpeg;base64,/9j/AAAA')] },
+      { markdown: 'two', images: 'none' },
+      { markdown: 'three', images: Array.from({ length: 9 }, () => picture(png)) },
+    ];
+    const urls = [`data:image/png;base64,${png}`, 'data:image/jpeg;base64,/9j/AAAA', ...Array.from({ length: 6 }, () => `data:image/png;base64,${png}`)];
+    const { body } = await worker.whole({ ...asking(), model: 'a/sees' });
+    const images = urls.map((url) => ({ type: 'image_url', image_url: { url } }));
+    expect(annotationsIn(body)).toMatchObject([{ file: { content: [{ type: 'text', text: 'one\n\ntwo\n\nthree' }, ...images] } }]);
+    expect(lastSent().split('data:image/').length - 1).toBe(8);
+
+    const plain = await worker.whole(asking());
+    expect([plain.status, annotationsIn(plain.body)]).toMatchObject([200, [{ file: { content: [{}, ...images] } }]]);
+    expect(lastSent()).not.toContain('data:image/');
   });
 
   it('costs the caller its price for each page, with the answer, and nothing when it is not read again', async () => {

@@ -13,6 +13,8 @@ import { type PdfReading, pdfLimits } from './files/pdf-texts.ts';
 import { charsIn, fileAnnotationOf, filesReadBefore, itemsOf } from './files/read-files.ts';
 import type { FileTools, PluginStage, StageContext, StagedCall } from './stage.ts';
 
+/** Of the pictures of all files of a call, as data URLs: its caller gets them back. */
+const MAX_PICTURE_CHARS = 4 * 1_024 * 1_024;
 /** What models are sent of a file without any. */
 const NO_TEXT = '(The file has no text that could be read.)';
 
@@ -41,6 +43,8 @@ export const fileParser: PluginStage = {
 /** Of one file. */
 interface Reading {
   text: string;
+  /** Data URLs. */
+  pictures: readonly string[];
   costNano: number;
 }
 
@@ -65,6 +69,7 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
   const read: FileAnnotation[] = [];
   let chars = 0;
   let costNano = 0;
+  let pictureChars = 0;
   // One after the other: a call holds one file's bytes, and takes one turn.
   for (const item of items) {
     const file = await bytesOf(item, reader.getter, context.signal);
@@ -72,7 +77,14 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
     if (annotation === undefined) {
       const reading = await reader.read(file, item.path);
       costNano += reading.costNano;
-      annotation = fileAnnotationOf(file.hash, item.filename, [{ type: 'text', text: reading.text === '' ? NO_TEXT : reading.text }]);
+      const pictures = reading.pictures.filter((url) => {
+        pictureChars += url.length;
+        return pictureChars <= MAX_PICTURE_CHARS;
+      });
+      annotation = fileAnnotationOf(file.hash, item.filename, [
+        { type: 'text', text: reading.text === '' ? NO_TEXT : reading.text },
+        ...pictures.map((url) => ({ type: 'image_url' as const, image_url: { url } })),
+      ]);
       known.set(file.hash, annotation);
       read.push(annotation);
       context.fileRead?.(annotation);
@@ -88,18 +100,30 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
     data: { engine: reader.engine, files: items.length, read: read.length },
     ...(costNano > 0 && { cost_usd: usdOfNano(costNano) }),
   });
+  const placed = readableItems(staged, replacements, context);
   return {
     ...staged,
-    request: withItems(staged.request, replacements),
+    request: withItems(staged.request, placed),
     annotations: [...staged.annotations, ...read],
     costNano: staged.costNano + costNano,
-    fromFiles: new Set([...staged.fromFiles, ...[...replacements.values()].flat()]),
+    fromFiles: new Set([...staged.fromFiles, ...[...placed.values()].flat()]),
   };
+}
+
+/** Without pictures where no endpoint takes them: the text is answered all the same. */
+function readableItems(
+  { request }: StagedCall,
+  replacements: ReadonlyMap<ContentItem, ContentItem[]>,
+  context: StageContext,
+): ReadonlyMap<ContentItem, ContentItem[]> {
+  const hasPictures = [...replacements.values()].some((items) => items.some(({ type }) => type === 'image_url'));
+  if (!hasPictures || context.candidatesOf(withItems(request, replacements)).length > 0) return replacements;
+  return new Map([...replacements].map(([item, items]) => [item, items.filter(({ type }) => type !== 'image_url')]));
 }
 
 function textOf(reading: PdfReading, path: string): Reading {
   if (reading.type === 'refused') throw refusalOf(reading.reason, path);
-  return { text: reading.text, costNano: 0 };
+  return { text: reading.text, pictures: [], costNano: 0 };
 }
 
 async function recognised(ocr: OcrEngine, bytes: Buffer, path: string, signal: CallSignal): Promise<Reading> {
@@ -107,7 +131,7 @@ async function recognised(ocr: OcrEngine, bytes: Buffer, path: string, signal: C
   if (reading === null) throw invalidFile(path, `can't be read by ${ocr.name}`);
   if (reading.pages > MAX_FILE_PAGES) throw refusalOf('pages', path);
   if (reading.text.length > pdfLimits.textChars) throw refusalOf('text', path);
-  return { text: reading.text, costNano: reading.pages * ocr.priceNano };
+  return { text: reading.text, pictures: reading.pictures, costNano: reading.pages * ocr.priceNano };
 }
 
 function refusalOf(reason: PdfRefusal, path: string): SwitchyardError {

@@ -3,10 +3,12 @@ import { z } from 'zod';
 import { cleanText } from '#shared/clean-text.ts';
 import type { OcrSettings } from '#shared/config/plugin-settings.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
+import { MAX_FILE_PICTURES } from '#shared/credit/parsed-files.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import { type EngineDeps, engineHeaders, openEngineClient, unavailable } from '../engine-client.ts';
 import { valueAt, withValueAt } from '../field-path.ts';
+import { picturesIn } from './page-pictures.ts';
 
 /** Answers of an engine that has read the request and refuses the file. */
 const REFUSALS: readonly unknown[] = [400, 413, 415, 422];
@@ -14,14 +16,14 @@ const REFUSALS: readonly unknown[] = [400, 413, 415, 422];
 const CLEANED_AT_ONCE = 64 * 1_024;
 
 /** Null: the engine can't read the file. */
-type OcrReading = { text: string; pages: number } | null;
+type OcrReading = { text: string; pages: number; pictures: readonly string[] } | null;
 
 export interface OcrEngine {
   /** As requests name it. */
   readonly name: string;
   /** Of a page, in billionths of a US dollar. */
   readonly priceNano: number;
-  /** @returns the text of the pages, cleaned @throws `router.plugin_unavailable`; the signal's reason after an abort */
+  /** @returns the text of the pages, cleaned, and data URLs of at most eight pictures @throws `router.plugin_unavailable`; the signal's reason after an abort */
   read(pdf: Buffer, signal: CallSignal): Promise<OcrReading>;
 }
 
@@ -49,7 +51,11 @@ export function openOcrEngine(settings: OcrSettings, deps: EngineDeps): OpenedOc
       const { data } = pageList.safeParse(valueAt(answer, response.pages));
       if (data === undefined) throw unavailable(name, `its answer has no list "${response.pages}"`);
       const texts = data.map((page) => text.parse(valueAt(page, response.text)));
-      return { text: (await cleaned(texts.join('\n\n'), signal)).trim(), pages: data.length };
+      return {
+        text: (await cleaned(texts.join('\n\n'), signal)).trim(),
+        pages: data.length,
+        pictures: picturesIn(data, response, MAX_FILE_PICTURES),
+      };
     },
     close: () => client.close(),
   };

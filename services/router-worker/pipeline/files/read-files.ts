@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { cleanText } from '#shared/clean-text.ts';
 import type { FileAnnotation, FileContent } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { MAX_FILE_PICTURES } from '#shared/credit/parsed-files.ts';
 import type { ContentItem } from './file-items.ts';
 
-/** Of a reading, beside its text. */
-const MAX_IMAGES = 8;
 const MAX_NAME_CHARS = 200;
 const DEFAULT_NAME = 'document.pdf';
 
@@ -45,7 +44,7 @@ export function charsIn({ file: { content } }: FileAnnotation): number {
  */
 export function itemsOf({ file: { hash, name, content } }: FileAnnotation, replaced: ContentItem): ContentItem[] {
   const texts = content.flatMap((item) => (item.type === 'text' ? [item.text] : []));
-  const images = content.filter((item) => item.type === 'image_url').slice(0, MAX_IMAGES);
+  const images = content.filter((item) => item.type === 'image_url').slice(0, MAX_FILE_PICTURES);
   const text = `<file name=${JSON.stringify(name.replaceAll(/[\n\t"<>]/g, ' '))} sha256="${hash}">\n${texts.join('\n\n')}\n</file sha256="${hash}">`;
   const { cache_control: mark } = replaced as { cache_control?: unknown };
   return [{ type: 'text', text, ...(mark !== undefined && { cache_control: mark as { type: 'ephemeral' } }) }, ...images];
