@@ -1,8 +1,6 @@
 import type { EngineDocuments } from './engine-documents.ts';
-import { firstCandidates } from './policies/candidates.ts';
-import { matchedPolicies } from './policies/matched-policies.ts';
-import { planMatching } from './policies/plan-matching.ts';
-import { type CallRequest, requestOf } from './turn-calls.ts';
+import { matchingPhase } from './matching-phase.ts';
+import type { CallRequest } from './turn-calls.ts';
 import { currentRows, type RowOf, type TurnRow } from './turn-row.ts';
 
 /** What a turn does next. */
@@ -16,20 +14,18 @@ export type Decision =
  */
 export function decide(documents: EngineDocuments, rows: readonly TurnRow[]): Decision {
   const { began, rows: current } = currentRows(rows);
-  const { appliedPolicyIds, paths } = began.state;
-  const pass = planMatching({
-    candidates: firstCandidates(documents, paths, []),
-    evaluations: new Map(),
-    appliedPolicyIds: new Set(appliedPolicyIds),
-    batchSize: documents.batchSize,
-  });
-  const matches = new Map(current.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
-  const missing = pass.batches.map((batch) => requestOf('match', `1/${batch.id}`, batch, documents)).filter(({ key }) => !matches.has(key));
-  if (missing.length > 0) return { type: 'ask', status: 'matching', calls: missing };
-  const staged = [...matches.values()].map(({ reference, answer, model, ms }) => ({ pass: 1, batch: reference, answer, model, ms }));
-  const matching = matchedPolicies(documents, pass.certain, staged);
+  const phase = matchingPhase({ documents, began, rows: current, ranTools: [] });
+  if (phase.type === 'ask') return { ...phase, status: 'matching' };
+  const { matching, policies, routines, resolutions } = phase;
   return {
     type: 'compose',
-    resolved: { kind: 'resolved', policies: [...matching.policies].map(([id, rationale]) => ({ id, rationale })), clarifications: matching.clarifications },
+    resolved: {
+      kind: 'resolved',
+      policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
+      clarifications: matching.clarifications,
+      steps: routines.steps.map(({ routineId, stepId }) => ({ routineId, stepId })),
+      paths: Object.fromEntries(Object.entries(routines.paths).map(([id, path]) => [id, [...path]])),
+      resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
+    },
   };
 }

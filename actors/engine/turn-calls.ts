@@ -2,6 +2,11 @@ import type { z } from 'zod';
 import type { EngineDocuments } from './engine-documents.ts';
 import { type MatchBatch, matchBatch, matchItems } from './policies/match-batch.ts';
 import { matchSteps } from './policies/match-steps.ts';
+import { type RoutineCall, routineCall } from './routines/routine-calls.ts';
+import { routineItem } from './routines/routine-items.ts';
+import { checkBacktrack } from './routines/steps/check-backtrack.ts';
+import { nextStep } from './routines/steps/next-step.ts';
+import { selectNode } from './routines/steps/select-node.ts';
 import type { EngineStep, StepView } from './step.ts';
 
 type AnyStep = EngineStep<never, unknown>;
@@ -22,6 +27,19 @@ interface TurnCallKind {
 /** By the kind of the row that its answer becomes. */
 export const turnCalls = {
   match: kindOf(matchBatch, (batch: MatchBatch, documents) => questionAbout(matchSteps[batch.class], matchItems(batch, documents, new Map()))),
+  routine: kindOf(routineCall, (call: RoutineCall, { routineModels }) => {
+    const model = routineModels.find(({ routine }) => routine.id === call.routineId);
+    if (model === undefined) throw new TypeError(`the configuration lacks the routine ${call.routineId}`);
+    const item = routineItem(model, call);
+    switch (call.kind) {
+      case 'next-step':
+        return questionAbout(nextStep, item);
+      case 'backtrack':
+        return questionAbout(checkBacktrack, item);
+      case 'select-node':
+        return questionAbout(selectNode, item);
+    }
+  }),
 } as const satisfies Record<string, TurnCallKind>;
 
 export type TurnCallName = keyof typeof turnCalls;

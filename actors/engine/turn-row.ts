@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { agentState } from './agent-state.ts';
 import { matchAnswer } from './policies/match-answer.ts';
 import { matchBatch } from './policies/match-batch.ts';
+import { resolution } from './relationships/resolution.ts';
+import { routineAnswer, routineCall } from './routines/routine-calls.ts';
 
 /** What every answer of a model is stored with. */
 const call = {
@@ -21,12 +23,20 @@ const turnRow = z.discriminatedUnion('kind', [
   /** The turn's first row, again after a message has joined it: earlier rows no longer count. */
   z.object({ kind: z.literal('began'), state: agentState }),
   z.object({ kind: z.literal('match'), ...call, reference: matchBatch, answer: matchAnswer }),
+  /** Of a routine: its next step, or whether and where it goes back. */
+  z.object({ kind: z.literal('routine'), ...call, reference: routineCall, answer: routineAnswer }),
   /** What the reply is composed from. */
   z.object({
     kind: z.literal('resolved'),
     policies: z.array(z.object({ id: z.string(), rationale: z.string().nullable() })),
     /** What to ask the customer. */
     clarifications: z.array(z.object({ id: z.string(), action: z.string(), rationale: z.string().nullable() })),
+    /** The current ones of active routines. */
+    steps: z.array(z.object({ routineId: z.string(), stepId: z.string() })).default([]),
+    /** Of routines that were ever considered: to be remembered. */
+    paths: agentState.shape.paths.default({}),
+    /** What relationships have added or left out. */
+    resolutions: z.array(resolution).default([]),
   }),
 ]);
 export type TurnRow = z.infer<typeof turnRow>;

@@ -43,11 +43,11 @@ export class EngineSession {
     return readTurnRows(this.#rows.get(turnId) ?? []);
   }
 
-  /** Keys of open structured calls by what they name, as `trn_1-2 [a b]`. */
+  /** Open structured calls by what they are about: `trn_1-2 [a b]`, `trn_1-3 next-step`. */
   get asked(): string[] {
     return [...this.open.values()].flatMap(({ id, inputs }) => {
-      const { reference } = inputs as { reference?: { policyIds: string[] } };
-      return reference === undefined ? [] : [`${id} [${reference.policyIds.join(' ')}]`];
+      const { reference } = inputs as { reference?: { policyIds?: string[]; kind?: string } };
+      return reference === undefined ? [] : [`${id} ${reference.kind ?? `[${reference.policyIds?.join(' ')}]`}`];
     });
   }
 
@@ -68,11 +68,18 @@ export class EngineSession {
     this.apply(this.resultOf(callId, text));
   }
 
-  /** Answers everything that is open, until nothing is. */
-  finish(applying: readonly string[] = []): void {
+  /**
+   * Answers everything that is open, until nothing is.
+   * @param applying ids of policies, and of conditions of routines
+   * @param choice of the next step
+   */
+  finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
-      if (call.kind === 'turn-step') this.judge(call.id, applying);
-      else this.reply(call.id, 'a reply');
+      const { reference } = call.inputs as { reference?: { kind?: string } };
+      if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
+      else if (reference?.kind === 'next-step') this.reply(call.id, JSON.stringify({ rationale: 'r', step_completed: choice !== '0', choice }));
+      else if (reference?.kind === 'backtrack') this.reply(call.id, JSON.stringify({ rationale: 'r', requires_backtracking: false, same_process: true }));
+      else this.judge(call.id, applying);
     }
   }
 

@@ -53,7 +53,6 @@ describe('what a start lists', () => {
 
     expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual([
       'agent_config.context.preamble (there are no preambles)',
-      'routine talk (conversations follow no steps)',
       'routine triage: policies (no policy is matched)',
     ]);
   });

@@ -13,11 +13,10 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.context.glossaries', missing: 'prompts contain no terms' },
   { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
   { path: 'agent_config.context.reevaluation_tools', missing: 'no tool is called' },
-  { path: 'agent_config.context.relationships', missing: 'policies are not related' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
 ];
 
-/** The same for autonomous routines. Conversational routines have no effect at all. */
+/** The same for autonomous routines. */
 export const autonomousBlocks: readonly BlockWithoutEffect[] = [
   { path: 'steps', missing: 'a run has no steps' },
   { path: 'policies', missing: 'no policy is matched' },
@@ -32,8 +31,8 @@ export function blocksWithoutEffect(manifest: unknown, routines: readonly Routin
   const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
   for (const routine of routines) {
     const name = `routine ${routine.id}`;
-    if (routine.kind === 'conversational') lines.push(`${name} (conversations follow no steps)`);
-    else lines.push(...autonomousBlocks.filter(({ path }) => isGiven(routine, path)).map(({ path, missing }) => `${name}: ${path} (${missing})`));
+    if (routine.kind === 'autonomous')
+      lines.push(...autonomousBlocks.filter(({ path }) => isGiven(routine, path)).map(({ path, missing }) => `${name}: ${path} (${missing})`));
   }
   return lines;
 }

@@ -41,7 +41,7 @@ describe('what npm start prints', () => {
     const listed = lines.filter((line) => line.includes('No effect yet'));
 
     expect(lines.filter((line) => line.includes('Note:'))).toEqual([]);
-    expect(listed).toContain('  No effect yet: agent_config.context.relationships (policies are not related)');
+    expect(listed).toContain('  No effect yet: agent_config.context.glossaries (prompts contain no terms)');
     expect(listed.filter((line) => line.length > 80)).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { cleanJson } from '#shared/clean-text.ts';
 import type { EngineDocuments } from '../engine-documents.ts';
-import { currentRows, type TurnRow } from '../turn-row.ts';
+import { currentRows, type RowOf, type TurnRow } from '../turn-row.ts';
 
 const RULES = `Rules for this reply:
 - Follow each policy of the list. Leave one out only if it contradicts an explicit wish of the customer, if you lack what it needs, or if a more specific one of the list takes its place.
@@ -9,10 +9,10 @@ const RULES = `Rules for this reply:
 - Do not repeat what you have said before. If your last message only announces your reply, go on from it.`;
 
 /**
- * What the engine has decided, as an instruction for the reply (rule 80): the policies that apply, as "when, then" lines. Observations are not in it.
+ * What the engine has decided, as an instruction for the reply (rule 80): the current steps, and the policies that apply, as "when, then" lines. Observations are not in it.
  * @param rows of the turn, up to its decision
  */
-export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocuments, 'policies'>): string {
+export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocuments, 'policies' | 'routineModels'>): string {
   const resolved = currentRows(rows).rows.findLast((row) => row.kind === 'resolved');
   const policies = new Map(documents.policies.map((policy) => [policy.id, policy]));
   const lines = (resolved?.policies ?? []).flatMap(({ id, rationale }) => {
@@ -22,8 +22,17 @@ export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocum
     return [`- ${when}${policy.action}${reason(policy.criticality === 'low' ? null : rationale)}`];
   });
   const questions = (resolved?.clarifications ?? []).map(({ action, rationale }) => `- Before all else: ${action}${reason(rationale)}`);
-  const all = [...questions, ...lines];
+  const all = [...questions, ...stepLines(resolved?.steps ?? [], documents), ...lines];
   return all.length === 0 ? RULES : `Policies that apply to this reply:\n${all.join('\n')}\n\n${RULES}`;
+}
+
+/** Steps come before policies: the customer is in the middle of them. */
+function stepLines(steps: RowOf<'resolved'>['steps'], { routineModels }: Pick<EngineDocuments, 'routineModels'>): string[] {
+  return steps.flatMap(({ routineId, stepId }) => {
+    const model = routineModels.find(({ routine }) => routine.id === routineId);
+    const node = model?.graph.nodes.get(stepId);
+    return node?.kind !== 'chat' || node.action === null ? [] : [`- The current step of ${cleanJson(model?.routine.title || routineId)}: ${node.action}`];
+  });
 }
 
 /** A model's text, which may repeat what a customer wrote. */

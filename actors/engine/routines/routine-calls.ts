@@ -5,7 +5,7 @@ const MAX_RATIONALE_CHARS = 1_000;
 const rationale = z.string().transform((text) => cleanText(text.slice(0, MAX_RATIONALE_CHARS)));
 
 /** A question about a routine by reference, as effects store it. With the bundle and the evaluation it gives the same prompt in any process. */
-const routineCall = z.object({
+export const routineCall = z.object({
   kind: z.enum(['next-step', 'backtrack', 'select-node']),
   routineId: z.string(),
   /** Of the turn's passes, from 1. */
@@ -52,7 +52,7 @@ export const selectNodeAnswer = z.object({
   next: z.string().nullable(),
   rationale,
 });
-const routineAnswer = z.discriminatedUnion('kind', [nextStepAnswer, backtrackAnswer, selectNodeAnswer]);
+export const routineAnswer = z.discriminatedUnion('kind', [nextStepAnswer, backtrackAnswer, selectNodeAnswer]);
 export type RoutineAnswer = z.infer<typeof routineAnswer>;
 export type NextStepAnswer = z.infer<typeof nextStepAnswer>;
 export type BacktrackAnswer = z.infer<typeof backtrackAnswer>;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
+import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import { header } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 
@@ -154,7 +155,8 @@ function begun(): EngineSession {
 }
 
 function documentsOf(...policies: ReturnType<typeof testPolicy>[]): EngineDocuments {
-  return { policies, routines: [], batchSize: 2 };
+  const relationships = relationshipGraph({ policies, routines: [] }, null);
+  return { policies, routines: [], routineModels: [], relationships, batchSize: 2 };
 }
 
 function verdicts(...applies: boolean[]): string {

@@ -35,7 +35,8 @@ export function joinedOpening(plan: Plan): Opening | undefined {
 export function remember(plan: Plan, turnId: string): void {
   const { partition, sessionId, lastOffset: offset } = plan;
   const newest = agentStateIn(plan);
-  const state: AgentState = { ...newest, seq: newest.seq + 1 };
-  const isKnown = turnRowsIn(plan, turnId).some(({ kind }) => kind === 'resolved');
-  if (isKnown) plan.agentStates.push({ partition, sessionId, seq: state.seq, offset, state });
+  const resolved = turnRowsIn(plan, turnId).findLast((row) => row.kind === 'resolved');
+  if (resolved === undefined) return;
+  const state: AgentState = { ...newest, seq: newest.seq + 1, paths: { ...newest.paths, ...resolved.paths } };
+  plan.agentStates.push({ partition, sessionId, seq: state.seq, offset, state });
 }
