@@ -7,6 +7,7 @@ import { idlePolls } from './load/idle-polls.mjs';
 import { leavingClients } from './load/leaving-clients.mjs';
 import { LedgerLag } from './load/ledger-lag.mjs';
 import { openStreams } from './load/open-streams.mjs';
+import { posts } from './load/posts.mjs';
 import { slowReaders } from './load/slow-readers.mjs';
 import { steadyRate } from './load/steady-rate.mjs';
 import { turns } from './load/turns.mjs';
@@ -41,6 +42,8 @@ export const loads = {
   turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
   turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
   deliveries16: (setting) => delivered(setting, null),
+  posts16: (setting) => posted(setting, 'say'),
+  toolEvents16: (setting) => posted(setting, 'injectResult'),
   repeats16: (setting) => delivered(setting, REPEATED),
   polls,
   events,
@@ -151,6 +154,13 @@ async function delivered({ target, settings, hooks = {} }, repeated) {
   const result = ofLoop(await deliveries({ address: addressOf(agentUrl), webhook: WEBHOOK, repeated, inFlight: 16, times: settings.whole, roots, hooks }));
   // Seconds per thousand, so milliseconds of each.
   return { ...result, figures: { ...result.figures, gatewayMs: result.cpuByProcess['agent-gateway'] ?? null } };
+}
+
+/** Posts to sessions that begin no turn. @param {Setting} setting @param {'say' | 'injectResult'} what @returns {Promise<Result>} */
+async function posted({ target, settings, hooks = {} }, what) {
+  const { agentUrl = '', keys, roots } = target.facts;
+  const server = { address: addressOf(agentUrl), key: keys?.agentKey ?? '' };
+  return ofLoop(await posts({ server, what, inFlight: 16, times: settings.whole, roots, hooks }));
 }
 
 /** Streams whose clients stop reading. @param {Setting} setting @returns {Promise<Result>} */

@@ -28,7 +28,10 @@ const stages = [
   { target: 'raw-proxy', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
   { target: 'bare-hop', loads: ['whole64', 'whole1'] },
   { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
-  { target: 'switchyard', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1', 'repeats16', 'deliveries16'] },
+  {
+    target: 'switchyard',
+    loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1', 'posts16', 'toolEvents16', 'repeats16', 'deliveries16'],
+  },
   { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },

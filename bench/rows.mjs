@@ -164,6 +164,15 @@ export const rows = [
     ],
   },
   {
+    name: 'tool-event',
+    title: 'tool events at 16 in flight, against messages that begin no turn',
+    needs: [...need('posts16', ['switchyard']), ...need('toolEvents16', ['switchyard'])],
+    compare: (figures) => [
+      againstPosts(figures, 'p50Ms', { what: 'p50', unit: 'ms', bar: Number.POSITIVE_INFINITY, aim: 1.2 }),
+      againstPosts(figures, 'cpuPerThousand', { what: 'CPU per 1,000', unit: 's', bar: Number.POSITIVE_INFINITY, aim: 1.2 }),
+    ],
+  },
+  {
     name: 'webhooks',
     title: 'deliveries of 4 KiB to a webhook at 16 in flight',
     needs: [...need('deliveries16', ['switchyard']), ...need('repeats16', ['switchyard'])],
@@ -209,4 +218,17 @@ export const rows = [
  */
 function versus(figures, against, load, figure, { what = '', unit, ...limits }) {
   return { ...plain(what, unit, figures.median('switchyard', load, figure), limits), against, baseline: figures.median(against, load, figure) };
+}
+
+/**
+ * Tool events against plain posts of the same target.
+ *
+ * @param {Figures} figures
+ * @param {string} figure
+ * @param {{ what: string, unit: string, bar: number, aim: number | null }} row
+ * @returns {Comparison}
+ */
+function againstPosts(figures, figure, { what, unit, ...limits }) {
+  const value = figures.median('switchyard', 'toolEvents16', figure);
+  return { ...plain(what, unit, value, limits), against: 'messages', baseline: figures.median('switchyard', 'posts16', figure) };
 }

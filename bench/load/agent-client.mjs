@@ -33,6 +33,11 @@ export function agentClient({ address, key }) {
       const body = JSON.stringify({ kind: 'user_message', text, trigger_processing: false });
       await request({ path: `/sessions/${sessionId}/events`, body }, [201]);
     },
+    /** Posts the result of a tool, which begins no turn. @param {string} sessionId @param {string} text in the result */
+    injectResult: async (sessionId, text) => {
+      const body = JSON.stringify({ tool_id: 'shop:find_order', arguments: { order: 7 }, result: { text } });
+      await request({ path: `/sessions/${sessionId}/tool_events`, body }, [200]);
+    },
     /**
      * Posts a message and waits for the end of its turn.
      *
