@@ -158,6 +158,31 @@ const cases: Case[] = [
     matched: 'p:a p:b',
     active: 'p:b',
   },
+  {
+    title: 'rule 26: what is entailed no longer displaces nothing',
+    policies: { a: {}, b: {}, c: {}, d: {}, x: {} },
+    priorities: ['p:x > p:a', 'p:b > p:c'],
+    entailments: ['p:a + p:b', 'p:d + p:x'],
+    matched: 'p:a p:c p:d',
+    active: 'p:c p:d p:x',
+  },
+  {
+    title: 'rule 26: what is entailed and lacks something displaces nothing',
+    policies: { a: {}, b: { depends_on: ['policy:c'] }, c: {} },
+    priorities: ['p:b > p:a'],
+    entailments: ['p:a + p:b'],
+    matched: 'p:a',
+    active: 'p:a',
+  },
+  {
+    title: 'rule 20: what is displaced in the last round is nothing that another can need',
+    policies: { a: { depends_on: ['routine:r'] }, c: {}, f: {}, h: {} },
+    routines: { r: {} },
+    priorities: ['p:f > *'],
+    entailments: ['p:a + p:f', 'p:c + p:h', 'p:h + r:r'],
+    matched: 'p:a p:c',
+    active: 'p:c p:h',
+  },
 ];
 
 it.each(cases)('$title', (given) => {

@@ -91,6 +91,13 @@ const cases: Case[] = [
 
   { title: 'rule 22: a displaced policy displaces nothing', policies: A, priorities: ['p:a > p:b', 'p:b > p:c'], matched: 'p:a p:b p:c', active: 'p:a p:c' },
   {
+    title: 'rule 21: a policy of the group that it displaces',
+    policies: { a: { labels: ['x'] }, b: { labels: ['x'] } },
+    priorities: ['tag:x > p:b'],
+    matched: 'p:b',
+    active: 'p:b',
+  },
+  {
     title: 'rule 22: a chain through a policy that did not match has no effect',
     policies: A,
     priorities: ['p:a > p:b', 'p:b > p:c'],

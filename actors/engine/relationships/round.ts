@@ -12,6 +12,7 @@ export class Round {
   readonly #displaced: Map<string, Resolution>;
   readonly #unmet: Map<string, Resolution>;
   readonly #higher: Edges;
+  readonly #sources: Edges;
 
   constructor(graph: RelationshipGraph, matched: ReadonlySet<string>, displaced: Map<string, Resolution>, unmet: Map<string, Resolution>) {
     this.#graph = graph;
@@ -19,6 +20,7 @@ export class Round {
     this.#displaced = displaced;
     this.#unmet = unmet;
     this.#higher = inverse(graph.over);
+    this.#sources = inverse(graph.entails);
   }
 
   /** Removes what lacks a dependency or its routine, until nothing else does. */
@@ -33,7 +35,7 @@ export class Round {
   /** Removes what an active entity displaces. What is removed displaces nothing, and neither does what needs it. */
   displace(active: Set<string>): void {
     for (const entity of inOrder(active, this.#pairsOf(active))) {
-      if (this.#dropIfUnmet(entity, active)) continue;
+      if (this.#dropIfUnsupported(entity, active) || this.#dropIfUnmet(entity, active)) continue;
       const counterparts = [...(this.#higher.get(entity) ?? [])].filter((higher) => active.has(higher)).toSorted();
       if (counterparts.length > 0) this.#remove(entity, active, { relationship: 'priority', counterparts });
     }
@@ -65,6 +67,13 @@ export class Round {
     const { relationship } = first;
     this.#unmet.set(entity, { entity, outcome: 'unmet_dependency', relationship, counterparts: missing.map(({ reference }) => reference) });
     return true;
+  }
+
+  /** @returns whether it is inactive now */
+  #dropIfUnsupported(entity: string, active: Set<string>): boolean {
+    const isSupported = this.#matched.has(entity) || [...(this.#sources.get(entity) ?? [])].some((source) => active.has(source));
+    if (!isSupported) active.delete(entity);
+    return !isSupported;
   }
 
   /** Entities that were not matched are active by what entails them, and not by each other. */
