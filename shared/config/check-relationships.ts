@@ -8,12 +8,12 @@ const MAX_PAIRS = 200_000;
 
 /**
  * Checks `context.relationships` and the policies' `depends_on` and `disambiguates`: references exist, priorities and dependencies have no
- * cycle, and no entailment applies what its condition displaces.
+ * cycle, no entailment applies what its condition displaces or what displaces its condition, and no policy displaces its routine.
  */
 export function checkRelationships(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
   const members = membersOf(outline, documents);
   const inManifest = (path: readonly PropertyKey[], message: string) => report(manifestFile, ['agent_config', 'context', 'relationships', ...path], message);
-  const priorities = checkPriorities(outline, members, inManifest);
+  const priorities = checkPriorities(outline, members, scopesOf(documents), inManifest);
   checkEntailments(outline, members, priorities, inManifest);
   checkDependencies(documents, members, report);
 }
@@ -46,8 +46,16 @@ function idsOf(references: ManifestOutline['context']['policies']): ReadonlySet<
   return references === null ? null : new Set(references.map((reference) => reference?.id));
 }
 
+/** By policy: the routines that it belongs to. */
+function scopesOf({ policies, routines }: NamedDocuments): Edges {
+  const scopes: Edges = new Map();
+  for (const { document } of policies) for (const id of document.routines) addEdge(scopes, `policy:${document.id}`, `routine:${id}`);
+  for (const { document } of routines) for (const id of document.policies) addEdge(scopes, `policy:${id}`, `routine:${document.id}`);
+  return scopes;
+}
+
 /** @returns edges from the higher to what it displaces */
-function checkPriorities({ context }: ManifestOutline, members: Members, report: ReportPath): Edges {
+function checkPriorities({ context }: ManifestOutline, members: Members, scopes: Edges, report: ReportPath): Edges {
   const edges: Edges = new Map();
   const routines = (context.routines ?? []).flatMap((reference) => (typeof reference?.id === 'string' ? [`routine:${reference.id}`] : []));
   let pairs = 0;
@@ -56,13 +64,16 @@ function checkPriorities({ context }: ManifestOutline, members: Members, report:
     const highers = resolve(priority.higher, members, ['priorities', index, 'higher'], report);
     const lowers = priority.over === null ? routines : resolve(priority.over, members, ['priorities', index, 'over'], report);
     if (priority.higher === priority.over) report(['priorities', index], `puts ${quotedName(priority.higher)} above itself`);
+    if (priority.over !== null && scopes.get(priority.higher)?.has(priority.over)) {
+      report(['priorities', index], `puts ${quotedName(priority.higher)} above ${quotedName(priority.over)}, to which it belongs`);
+    }
     pairs += highers.length * lowers.length;
     if (pairs > MAX_PAIRS) {
       report(['priorities'], `expand to more than ${MAX_PAIRS} pairs`);
       return edges;
     }
-    // A group that contains the higher one itself means the rest of the group.
-    for (const higher of highers) for (const lower of lowers) if (higher !== lower) addEdge(edges, higher, lower);
+    // A group that contains the higher one itself, or a routine that it belongs to, means the rest of the group.
+    for (const higher of highers) for (const lower of lowers) if (higher !== lower && !scopes.get(higher)?.has(lower)) addEdge(edges, higher, lower);
   }
   for (const cycle of findCycles(edges)) report(['priorities'], `form a cycle: ${cycle.map(printedName).join(' over ')}`);
   return edges;
@@ -81,10 +92,14 @@ function checkEntailments({ context }: ManifestOutline, members: Members, priori
         report(['entailments'], `expand to more than ${MAX_PAIRS} pairs`);
         return;
       }
-      const contradiction = conditions.flatMap((condition) =>
-        implied.filter((other) => priorities.get(condition)?.has(other)).map((other) => `${quotedName(condition)} displaces ${quotedName(other)}`),
-      )[0];
-      if (contradiction !== undefined) report(path, `contradicts priorities, where ${contradiction}`);
+      const pairsOfBoth = conditions.flatMap((condition) =>
+        implied.flatMap((other): [string, string][] => [
+          [condition, other],
+          [other, condition],
+        ]),
+      );
+      const contradiction = pairsOfBoth.find(([higher, lower]) => priorities.get(higher)?.has(lower));
+      if (contradiction !== undefined) report(path, `contradicts priorities, where ${contradiction.map(quotedName).join(' displaces ')}`);
     }
   }
 }

@@ -5,6 +5,7 @@ import { blocksWithoutEffect } from './blocks-without-effect.ts';
 import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
 import { type Credential, checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
 import { checkDocuments } from './check-documents.ts';
+import { checkEngineLimits } from './check-engine-limits.ts';
 import { checkReferences } from './check-references.ts';
 import { checkRelationships } from './check-relationships.ts';
 import { checkSchemas } from './check-schemas.ts';
@@ -61,6 +62,7 @@ export async function loadBundle({ manifestPath, documents: source, environment,
   if (outline !== null && named !== null) {
     checkReferences(outline, named, manifestPath, report);
     checkRelationships(outline, named, manifestPath, report);
+    checkEngineLimits(outline, named, manifestPath, report);
     checkSchemas(named, report);
   }
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);

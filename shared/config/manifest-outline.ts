@@ -19,6 +19,7 @@ const manifestOutline = z.object({
       reevaluation_tools: tolerantList(tolerantObject({ id: tolerantText })),
       relationships: tolerantObject({ priorities: tolerantList(priority), entailments: tolerantList(entailment) }),
     }),
+    runtime: tolerantObject({ policy_batch_size: tolerantNumber }),
     mcps: tolerantList(tolerantObject({ id: tolerantText })),
     search: tolerantObject({ prompt: reference }),
     platform: tolerantObject({ base_url: tolerantText, public_key: tolerantText, secret_key: tolerantText }),

@@ -79,7 +79,7 @@ describe('rule 13: the candidates of later passes', () => {
   });
 });
 
-it('tells conditions of routines from policies', () => {
+it('distinguishes conditions of routines from policies', () => {
   expect(conditionIn('routine:refund:1')).toEqual({ routineId: 'refund', index: 1 });
   expect(conditionIn('routine')).toBeNull();
 });
