@@ -441,13 +441,7 @@ describe('loadBundle', () => {
     expect(documents.policies.map(({ id }) => id)).toEqual(['leaking-machine', 'refunds']);
     expect(documents.routines.map(({ id, kind }) => `${id} ${kind}`)).toEqual(['return-an-order conversational', 'triage-warranty-claim autonomous']);
     expect(bundle.warnings).toEqual([]);
-    expect(bundle.withoutEffect).toEqual([
-      'agent_config.runtime.policy_batch_size (no policy is matched)',
-      'agent_config.context.policies (no policy is matched)',
-      'agent_config.context.glossaries (prompts contain no terms)',
-      'agent_config.context.relationships (no policy is matched)',
-      'routine return-an-order (conversations follow no steps)',
-    ]);
+    expect(bundle.withoutEffect).toEqual(['agent_config.context.glossaries (prompts contain no terms)']);
   });
 
   it('returns the key of the agent, or names the variable that is not set', async () => {
