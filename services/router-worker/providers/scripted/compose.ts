@@ -4,6 +4,7 @@ import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type Conversation, readConversation, textsOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
 import { answerBySchema } from './engine/answer-by-schema.ts';
+import { guidedText, isGuidance } from './engine/guided-reply.ts';
 import { inferByWords } from './engine/infer-by-words.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
 import { RepeatedWords } from './repeated-words.ts';
@@ -48,7 +49,9 @@ function answerTo(request: ChatRequest, conversation: Conversation, isEcho: bool
   const schema = request.response_format?.type === 'json_schema' ? request.response_format.json_schema : null;
   const engineAnswer = schema === null ? null : answerBySchema(schema.name, conversation.earlier, conversation.last);
   if (engineAnswer !== null) return JSON.stringify(engineAnswer);
-  const reply = conversation.results.length > 0 ? reportResults(conversation) : composeReply(conversation);
+  const plain = { ...conversation, instructions: conversation.instructions.filter((text) => !isGuidance(text)) };
+  const answer = conversation.results.length > 0 ? reportResults(plain) : composeReply(plain);
+  const reply = [answer, guidedText(conversation.instructions)].filter((text) => text !== '').join(' ');
   if (request.response_format?.type === 'json_object') return JSON.stringify({ answer: reply });
   if (schema !== null) return JSON.stringify(sampleOf(schema.schema ?? {}, suggestFrom(conversation.last)));
   return reply;
