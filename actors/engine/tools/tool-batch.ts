@@ -25,14 +25,20 @@ export type StagedCall = z.infer<typeof stagedCall>;
 /**
  * The calls of a batch, in the order in which they were inferred. What was called in this turn with the same arguments is not called again.
  * @param made calls of this turn, whatever became of them
+ * @returns `from`: the answer, and the place in it
  */
-export function callsToMake(answers: readonly InferAnswer[], made: readonly Pick<ToolCallRequest, 'toolId' | 'arguments'>[]): ToolCallRequest[] {
+export function callsToMake(
+  answers: readonly { key: string; answer: InferAnswer }[],
+  made: readonly Pick<ToolCallRequest, 'toolId' | 'arguments'>[],
+): (ToolCallRequest & { from: { key: string; index: number } })[] {
   const known = new Set(made.map(keyOf));
-  const calls: ToolCallRequest[] = [];
-  for (const tool of answers.flatMap(({ tools }) => tools)) {
-    if (tool.outcome !== 'needs_to_run' || known.has(keyOf(tool)) || calls.length === MAX_CALLS_PER_BATCH) continue;
-    known.add(keyOf(tool));
-    calls.push({ toolId: tool.toolId, listHash: tool.listHash, arguments: tool.arguments });
+  const calls: (ToolCallRequest & { from: { key: string; index: number } })[] = [];
+  for (const { key, answer } of answers) {
+    for (const [index, tool] of answer.tools.entries()) {
+      if (tool.outcome !== 'needs_to_run' || known.has(keyOf(tool)) || calls.length === MAX_CALLS_PER_BATCH) continue;
+      known.add(keyOf(tool));
+      calls.push({ toolId: tool.toolId, listHash: tool.listHash, arguments: tool.arguments, from: { key, index } });
+    }
   }
   return calls;
 }

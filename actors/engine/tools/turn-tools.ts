@@ -4,7 +4,7 @@ import type { ListedTool } from '#bus/messages/tool.ts';
 const MAX_GROUP = 32;
 
 /** Tool lists by server, as they are stored. */
-type ToolListsByServer = Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
+export type ToolListsByServer = Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
 
 /** Why a tool may be called. */
 export interface ToolReason {
@@ -23,7 +23,7 @@ export interface InferItem {
   lists: ToolListsByServer;
 }
 
-interface TurnToolsInput {
+export interface TurnToolsInput {
   /** Matched in this turn, after relationships were resolved. */
   policies: readonly { id: string; condition: string | null; action: string | null; tools: readonly string[] }[];
   /** Current tool steps of active routines. */

@@ -218,6 +218,21 @@ describe('a server of 2026-07-28', () => {
     }, WAIT);
   });
 
+  it('that refuses the version of a call is probed again, and the call is made', async () => {
+    let isFirst = true;
+    const server = await modern(
+      answering({
+        'tools/call': (message, response) => {
+          if (!isFirst) return text('done');
+          isFirst = false;
+          return answerError(response, message, -32_022, 'another version', 400);
+        },
+      }),
+    );
+    expect(await (await caller(server.port))()).toMatchObject({ type: 'result', data: 'done' });
+    expect(server.messages('server/discover')).toHaveLength(2);
+  });
+
   it('that speaks with sessions from now on is probed again, and the call is made once', async () => {
     const server = await modern(answering({ 'tools/call': () => text('modern') }));
     const call = await caller(server.port);

@@ -92,9 +92,10 @@ describe('an event stream of a tool server', () => {
     let nowMs = 0;
     const gate = messageGate(ID, () => nowMs);
     const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+    const acknowledged = { jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged', params: {} };
     const logged = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } };
-    expect((await passed(gate, event(progress) + event(logged) + event(progress) + event(changed) + event(ping))).text).toBe(
-      event(progress) + event(changed) + event(ping),
+    expect((await passed(gate, event(progress) + event(logged) + event(progress) + event(acknowledged) + event(changed) + event(ping))).text).toBe(
+      event(progress) + event(acknowledged) + event(changed) + event(ping),
     );
     nowMs = 99;
     expect((await passed(gate, `id: 7\n${event(progress)}`)).text).toBe('id: 7\ndata:\n\n');
