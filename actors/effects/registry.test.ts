@@ -15,6 +15,7 @@ const written: Record<string, object> = {
   'run-call': { bundleHash: 'b', ...common, template: 'run@1', runId: 'r', stepCount: 2, useFallbackModel: false, lists: { shop: 'hash' } },
   'tool-list': { bundleHash: 'b', ...common, servers: ['shop'] },
   'tool-call': { bundleHash: 'b', ...common, runId: 'r', toolCallId: 'c', toolId: 'shop:refund', listHash: 'hash' },
+  'turn-tool-call': { bundleHash: 'b', toolId: 'shop:refund', listHash: 'hash', from: { key: 'infer-1-1', index: 0 }, staged: 3, ...common },
   delivery: { deliveryId: 'r-callback', ...common },
   'event-delivery': { bundleHash: 'b', url: 'https://a.example/', kinds: ['tool'], fromOffset: 2, toOffset: 5, attempts: 1, waitingSinceMs: 7, ...common },
 };

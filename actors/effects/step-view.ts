@@ -1,16 +1,20 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
+import type { StagedCall } from '../engine/tools/tool-batch.ts';
 import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
+import { turnRowsBelow } from './turn-rows-below.ts';
 
 /** What a turn's prompt is made from: documents, and the conversation up to the event of the effect's inputs. */
 export async function stepView(
-  effect: EffectRow & { inputs: { upToOffset: number } },
+  effect: EffectRow & { inputs: { upToOffset: number; staged?: number | undefined } },
   { manifest, documents }: BundleBody,
-  deps: Pick<RenderDeps, 'histories'>,
+  deps: Pick<RenderDeps, 'histories' | 'turns'>,
 ): Promise<StepView> {
   const { context } = manifest.agent_config;
+  const { staged = 0 } = effect.inputs;
+  const rows = staged === 0 ? [] : await turnRowsBelow(staged, effect.actorId, deps);
   return {
     callId: effect.id,
     nowMs: effect.createdAtMs,
@@ -21,6 +25,11 @@ export async function stepView(
     glossary: context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []),
     variables: [],
     history: await deps.histories.upTo(effect.inputs.upToOffset, effect),
-    staged: [],
+    staged: rows.flatMap((row) => (row.kind === 'tool' ? [stagedResult(row.call)] : [])),
   };
+}
+
+/** As models see it. */
+function stagedResult({ toolId, arguments: given, result }: StagedCall): StepView['staged'][number] {
+  return { toolId, arguments: given, result: result.data };
 }

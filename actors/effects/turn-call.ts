@@ -4,13 +4,12 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import { guidanceOf } from '../engine/composition/guidance-of.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
-import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import { composeReply, GUIDED_TEMPLATE } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
-import type { RenderDeps } from './render-deps.ts';
 import { stepView } from './step-view.ts';
+import { turnRowsBelow } from './turn-rows-below.ts';
 
 const inputs = z.object({
   ...commonInputs,
@@ -48,7 +47,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const documents = engineDocumentsOf(body);
     const { messages } = composeReply.render(
       view,
-      documents === null || given.staged === undefined ? null : guidanceOf(await rowsBelow(given.staged, effect.actorId, deps), documents),
+      documents === null || given.staged === undefined ? null : guidanceOf(await turnRowsBelow(given.staged, effect.actorId, deps), documents),
     );
     const want = deps.settings.streaming ? 'frames' : 'none';
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
@@ -56,12 +55,12 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
     'call.completed': (command, scope) => scope.stepOf(command) ?? { type: 'call.replied', callId: command.callId, reply: composeReply.read(command) },
-    'call.failed': (command: CommandOf<'call.failed'>) => ({ ...command, failure: command.failure as Failure }),
+    /** Of tools, too: an item that could not be published in time. */
+    'call.failed': (command: CommandOf<'call.failed'>, scope) =>
+      scope.toolOf(command.callId, { type: 'failed', reason: 'timeout', message: 'the call could not be made in time' }) ?? {
+        ...command,
+        failure: command.failure as Failure,
+      },
   },
   overdue: 'report',
 };
-
-async function rowsBelow(staged: number, turnId: string, { turns }: Pick<RenderDeps, 'turns'>): Promise<TurnRow[]> {
-  const rows = (await turns.staged([turnId])).get(turnId) ?? [];
-  return readTurnRows(rows.filter(({ seq }) => seq < staged).map(({ body }) => body));
-}

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
+import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { inferReference } from '../engine/tools/tool-rounds.ts';
 import { type TurnCallName, turnCalls } from '../engine/turn-calls.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { actorCall } from './actor-call.ts';
@@ -46,7 +48,9 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const { body } = await deps.bundleOf(given.bundleHash);
     const documents = engineDocumentsOf(body);
     if (documents === null || !Object.hasOwn(turnCalls, given.call)) throw new TypeError(`a call '${given.call}' that the configuration has no use for`);
-    const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents);
+    const lists = listsNamedBy(given.reference);
+    const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);
+    const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents, (hash) => toolsIn(stored?.get(hash)));
     if (question.template !== given.template) throw new TypeError(`the template ${given.template} is not known, only ${question.template}`);
     const request = question.render(await stepView(effect, body, deps));
     const { llms } = body.manifest.agent_config;
@@ -55,3 +59,12 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   results: {},
   overdue: 'report',
 };
+
+function listsNamedBy(reference: unknown): string[] {
+  const { success, data } = inferReference.safeParse(reference);
+  return success ? Object.values(data.lists) : [];
+}
+
+function toolsIn(stored: unknown): readonly ListedTool[] | null {
+  return listedTool.array().safeParse(stored).data ?? null;
+}

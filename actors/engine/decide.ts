@@ -1,31 +1,92 @@
 import type { EngineDocuments } from './engine-documents.ts';
-import { matchingPhase } from './matching-phase.ts';
-import type { CallRequest } from './turn-calls.ts';
+import { type Matched, matchingPhase } from './matching-phase.ts';
+import { parameterQuestions } from './tools/parameter-questions.ts';
+import { toolsToReevaluate } from './tools/tool-batch.ts';
+import { iterationOf, type PlannedCall, type ToolRound, toolRound } from './tools/tool-rounds.ts';
+import { noTools, type ToolListsByServer, type ToolsOf } from './tools/turn-tools.ts';
+import { type CallRequest, requestOf } from './turn-calls.ts';
 import { currentRows, type RowOf, type TurnRow } from './turn-row.ts';
 
 /** What a turn does next. */
 export type Decision =
   /** Makes calls side by side, and decides again when all have their row. `status`: the stage that begins, null for none. */
-  { type: 'ask'; status: 'matching' | null; calls: readonly CallRequest[] } | { type: 'compose'; resolved: RowOf<'resolved'> };
+  | { type: 'ask'; status: 'matching' | 'tools' | null; calls: readonly CallRequest[] }
+  /** The same, of tools. */
+  | { type: 'call'; status: 'tools'; calls: readonly PlannedCall[] }
+  | { type: 'compose'; resolved: RowOf<'resolved'> };
 
 /**
  * What a turn does next, from its documents and its rows alone: equal rows give equal decisions in any process, in whatever order the rows arrived.
  * @param rows of the turn, in order; the first is `began`
+ * @param toolsOf the lists that the turn began with
  */
-export function decide(documents: EngineDocuments, rows: readonly TurnRow[]): Decision {
+export function decide(documents: EngineDocuments, rows: readonly TurnRow[], toolsOf: ToolsOf = noTools): Decision {
   const { began, rows: current } = currentRows(rows);
-  const phase = matchingPhase({ documents, began, rows: current, ranTools: [] });
-  if (phase.type === 'ask') return { ...phase, status: 'matching' };
-  const { matching, policies, routines, resolutions } = phase;
+  const facts = toolFactsOf(began, rows, current, toolsOf);
+  const ranTools: ReadonlySet<string>[] = [];
+  for (;;) {
+    const phase = matchingPhase({ documents, began, rows: current, ranTools });
+    if (phase.type === 'ask') return { ...phase, status: 'matching' };
+    const iteration = ranTools.length + 1;
+    const { steps } = phase.routines;
+    const policies = documents.policies.filter(({ id }) => phase.policies.has(id));
+    const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
+    if (round.type !== 'done') return toolDecision(round, documents, toolsOf);
+    const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
+    const forcing = toolsToReevaluate(round.executed, documents.reevaluationTools, ofSteps);
+    // At the cap the turn answers with what it has.
+    if (forcing.length === 0 || iteration >= documents.maxIterations) return { type: 'compose', resolved: resolvedOf(phase, current) };
+    ranTools.push(new Set(round.executed.map(({ toolId }) => toolId)));
+  }
+}
+
+function resolvedOf({ matching, policies, routines, resolutions }: Matched, current: readonly TurnRow[]): RowOf<'resolved'> {
+  const questions = questionsOf(current);
   return {
-    type: 'compose',
-    resolved: {
-      kind: 'resolved',
-      policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
-      clarifications: matching.clarifications,
-      steps: routines.steps.map(({ routineId, stepId }) => ({ routineId, stepId })),
-      paths: Object.fromEntries(Object.entries(routines.paths).map(([id, path]) => [id, [...path]])),
-      resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
-    },
+    kind: 'resolved',
+    policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
+    clarifications: matching.clarifications,
+    steps: routines.steps.map(({ routineId, stepId }) => ({ routineId, stepId })),
+    paths: Object.fromEntries(Object.entries(routines.paths).map(([id, path]) => [id, [...path]])),
+    resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
+    ...(questions.length > 0 && { questions }),
   };
+}
+
+function toolStep({ routineId, stepId, pendingTools }: Matched['routines']['steps'][number], { routineModels }: EngineDocuments) {
+  const model = routineModels.find(({ routine }) => routine.id === routineId);
+  return { routineId, stepId, tools: pendingTools, instruction: model?.graph.nodes.get(stepId)?.action ?? null };
+}
+
+function toolFactsOf(began: RowOf<'began'>, rows: readonly TurnRow[], current: readonly TurnRow[], toolsOf: ToolsOf) {
+  const lists: ToolListsByServer = Object.fromEntries(
+    Object.entries(began.lists ?? {}).flatMap(([server, hash]) => {
+      const tools = toolsOf(hash);
+      return tools === null ? [] : [[server, { hash, tools }]];
+    }),
+  );
+  const before = rows.slice(0, rows.length - current.length);
+  return {
+    lists,
+    inferences: new Map(current.flatMap((row) => (row.kind === 'infer-tools' ? [[row.key, row] as const] : []))),
+    settled: new Map(current.flatMap((row) => (row.kind === 'tool' ? [[row.key, row.call] as const] : []))),
+    earlier: before.flatMap((row) => (row.kind === 'tool' ? [row.call] : [])),
+  };
+}
+
+function toolDecision(round: Exclude<ToolRound, { type: 'done' }>, documents: EngineDocuments, toolsOf: ToolsOf): Decision {
+  if (round.type === 'call') return { type: 'call', status: 'tools', calls: round.calls };
+  const calls = round.requests.map(({ key, reference }) => requestOf('infer-tools', key, reference, documents, toolsOf));
+  return { type: 'ask', status: 'tools', calls };
+}
+
+/** Of the last inferences: what an earlier one missed may be known since. */
+function questionsOf(current: readonly TurnRow[]) {
+  const inferences = current.flatMap((row) => (row.kind === 'infer-tools' ? [row] : []));
+  const last = Math.max(0, ...inferences.map(({ key }) => iterationOf(key)));
+  const ran = new Set(current.flatMap((row) => (row.kind === 'tool' ? [row.call.toolId] : [])));
+  return parameterQuestions(
+    inferences.filter(({ key }) => iterationOf(key) === last).map(({ answer }) => answer),
+    ran,
+  );
 }

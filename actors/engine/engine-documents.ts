@@ -3,6 +3,7 @@ import type { Policy } from '#shared/contracts/documents/policy.ts';
 import type { MatchDocuments } from './policies/candidates.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
 import { type RoutineModel, routineModels } from './routines/routine-model.ts';
+import { serverOf } from './tools/turn-tools.ts';
 
 /** What the engine reads of an agent's documents. */
 export interface EngineDocuments extends MatchDocuments {
@@ -11,6 +12,14 @@ export interface EngineDocuments extends MatchDocuments {
   relationships: RelationshipGraph;
   /** Policies per matching call. */
   batchSize: number;
+  /** Passes of matching and tools in a turn, at most. */
+  maxIterations: number;
+  /** Tools after which policies are matched again. */
+  reevaluationTools: readonly string[];
+  /** Whose tools policies and steps name. */
+  toolServers: ReadonlySet<string>;
+  /** Policies of their results are followed. */
+  trustedServers: ReadonlySet<string>;
 }
 
 const known = new WeakMap<BundleBody, EngineDocuments | null>();
@@ -26,7 +35,7 @@ export function engineDocumentsOf(body: BundleBody): EngineDocuments | null {
 
 /** Those of the manifest, enabled and in its order. */
 function readDocuments({ manifest, documents }: BundleBody): EngineDocuments | null {
-  const { context, runtime } = manifest.agent_config;
+  const { context, runtime, mcps } = manifest.agent_config;
   const policies = context.policies.flatMap(({ id, version }): Policy[] => {
     const policy = documents.policies.find((one) => one.id === id && one.version === version);
     return policy?.enabled === true ? [policy] : [];
@@ -35,5 +44,12 @@ function readDocuments({ manifest, documents }: BundleBody): EngineDocuments | n
   if (policies.length + models.length === 0) return null;
   const routines = models.map(({ routine }) => routine);
   const relationships = relationshipGraph({ policies, routines }, context.relationships);
-  return { policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size };
+  const toolsOfSteps = models.flatMap(({ graph }) => [...graph.nodes.values()].flatMap(({ tools }) => tools));
+  return {
+    ...{ policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size },
+    maxIterations: runtime.max_engine_iterations,
+    reevaluationTools: context.reevaluation_tools.map(({ id }) => id),
+    toolServers: new Set([...policies.flatMap(({ tools }) => tools), ...toolsOfSteps].map(serverOf)),
+    trustedServers: new Set(mcps.filter(({ trusted }) => trusted).map(({ id }) => id)),
+  };
 }

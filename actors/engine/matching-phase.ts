@@ -19,16 +19,16 @@ interface PhaseInput {
   ranTools: readonly ReadonlySet<string>[];
 }
 
-type Phase =
-  | { type: 'ask'; calls: CallRequest[] }
-  | {
-      type: 'matched';
-      matching: Matching;
-      /** Policies in force, after relationships, with the reason where there is one. */
-      policies: Map<string, string | null>;
-      routines: RoutinesPlan;
-      resolutions: Resolution[];
-    };
+type Phase = { type: 'ask'; calls: CallRequest[] } | Matched;
+
+export interface Matched {
+  type: 'matched';
+  matching: Matching;
+  /** Policies in force, after relationships, with the reason where there is one. */
+  policies: Map<string, string | null>;
+  routines: RoutinesPlan;
+  resolutions: Resolution[];
+}
 
 /** Which policies and steps count, after each of the turn's passes: what is still to be asked, or what was found. */
 export function matchingPhase({ documents, began, rows, ranTools }: PhaseInput): Phase {

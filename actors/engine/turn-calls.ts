@@ -8,6 +8,9 @@ import { checkBacktrack } from './routines/steps/check-backtrack.ts';
 import { nextStep } from './routines/steps/next-step.ts';
 import { selectNode } from './routines/steps/select-node.ts';
 import type { EngineStep, StepView } from './step.ts';
+import { inferTools } from './tools/infer-tools.ts';
+import { inferReference } from './tools/tool-rounds.ts';
+import { itemOf, noTools, type ToolsOf } from './tools/turn-tools.ts';
 
 type AnyStep = EngineStep<never, unknown>;
 
@@ -21,7 +24,8 @@ interface Question {
 /** A kind of structured model call of a turn. Its reference names the items by their ids, as effects and rows store it. */
 interface TurnCallKind {
   /** @throws when the reference does not fit the documents */
-  questionOf(reference: unknown, documents: EngineDocuments): Question;
+  /** @param toolsOf the lists that the reference names */
+  questionOf(reference: unknown, documents: EngineDocuments, toolsOf?: ToolsOf): Question;
 }
 
 /** By the kind of the row that its answer becomes. */
@@ -40,6 +44,7 @@ export const turnCalls = {
         return questionAbout(selectNode, item);
     }
   }),
+  'infer-tools': kindOf(inferReference, (reference, documents, toolsOf) => questionAbout(inferTools, itemOf(reference, documents, toolsOf))),
 } as const satisfies Record<string, TurnCallKind>;
 
 export type TurnCallName = keyof typeof turnCalls;
@@ -54,12 +59,12 @@ export interface CallRequest {
   reference: unknown;
 }
 
-export function requestOf(kind: TurnCallName, key: string, reference: unknown, documents: EngineDocuments): CallRequest {
-  return { kind, template: turnCalls[kind].questionOf(reference, documents).template, key, reference };
+export function requestOf(kind: TurnCallName, key: string, reference: unknown, documents: EngineDocuments, toolsOf: ToolsOf = noTools): CallRequest {
+  return { kind, template: turnCalls[kind].questionOf(reference, documents, toolsOf).template, key, reference };
 }
 
-function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Reference, documents: EngineDocuments) => Question): TurnCallKind {
-  return { questionOf: (reference, documents) => ask(schema.parse(reference), documents) };
+function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Reference, documents: EngineDocuments, toolsOf: ToolsOf) => Question): TurnCallKind {
+  return { questionOf: (reference, documents, toolsOf = noTools) => ask(schema.parse(reference), documents, toolsOf) };
 }
 
 function questionAbout<Item, Answer>(step: EngineStep<Item, Answer>, item: Item): Question {

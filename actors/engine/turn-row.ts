@@ -4,6 +4,10 @@ import { matchAnswer } from './policies/match-answer.ts';
 import { matchBatch } from './policies/match-batch.ts';
 import { resolution } from './relationships/resolution.ts';
 import { routineAnswer, routineCall } from './routines/routine-calls.ts';
+import { inferAnswer } from './tools/infer-answer.ts';
+import { parameterQuestion } from './tools/parameter-questions.ts';
+import { stagedCall } from './tools/tool-batch.ts';
+import { inferReference } from './tools/tool-rounds.ts';
 
 /** What every answer of a model is stored with. */
 const call = {
@@ -21,16 +25,25 @@ const call = {
  */
 const turnRow = z.discriminatedUnion('kind', [
   /** The turn's first row, again after a message has joined it: earlier rows no longer count. */
-  z.object({ kind: z.literal('began'), state: agentState }),
+  z.object({
+    kind: z.literal('began'),
+    state: agentState,
+    /** By server: hash of its tool list, the same for the whole turn. Absent: nothing names a tool. */
+    lists: z.record(z.string(), z.string()).optional(),
+  }),
   z.object({ kind: z.literal('match'), ...call, reference: matchBatch, answer: matchAnswer }),
   /** Of a routine: its next step, or whether and where it goes back. */
   z.object({ kind: z.literal('routine'), ...call, reference: routineCall, answer: routineAnswer }),
+  z.object({ kind: z.literal('infer-tools'), ...call, reference: inferReference, answer: inferAnswer }),
+  z.object({ kind: z.literal('tool'), key: z.string(), ms: z.number(), call: stagedCall }),
   /** What the reply is composed from. */
   z.object({
     kind: z.literal('resolved'),
     policies: z.array(z.object({ id: z.string(), rationale: z.string().nullable() })),
     /** What to ask the customer. */
     clarifications: z.array(z.object({ id: z.string(), action: z.string(), rationale: z.string().nullable() })),
+    /** What tools lack; absent: nothing. */
+    questions: z.array(parameterQuestion).optional(),
     /** The current ones of active routines. */
     steps: z.array(z.object({ routineId: z.string(), stepId: z.string() })).default([]),
     /** Of routines that were ever considered: to be remembered. */

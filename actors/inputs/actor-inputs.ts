@@ -48,6 +48,10 @@ export interface TurnFacts {
   /** Null: turns on that bundle are one model call. */
   documentsOf(bundleHash: string): EngineDocuments | null;
   agentStateOf(sessionId: string): AgentState;
+  /** By server: hash of the newest stored tool list. */
+  listsOf(bundleHash: string): Readonly<Record<string, string>>;
+  /** Of turns that the batch begins, or is for; null for a list that is not stored. */
+  toolsOf(listHash: string): readonly ListedTool[] | null;
   /** Of a turn in progress, in order. */
   rowsOf(turnId: string): readonly TurnRow[];
 }

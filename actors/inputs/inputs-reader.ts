@@ -11,7 +11,7 @@ import { readTurnFacts, type TurnFactsDeps } from './turn-facts.ts';
 interface ReaderDeps {
   runFacts: RunFactsReader;
   sessions: Pick<SessionStore, 'event' | 'cut'>;
-  turnFacts: Omit<TurnFactsDeps, 'log'>;
+  turnFacts: Omit<TurnFactsDeps, 'log' | 'lists'>;
   settings: Pick<ActorInputs, 'coalesceMs' | 'turnTimeoutMs' | 'eventWebhooks'>;
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
@@ -32,7 +32,7 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
     }
     const [facts, engine, stored] = await Promise.all([
       readRunFacts(deps.runFacts, commands, states),
-      readTurnFacts({ ...deps.turnFacts, log: deps.log }, commands, states),
+      readTurnFacts({ ...deps.turnFacts, lists: (hashes) => deps.runFacts.lists(hashes), log: deps.log }, commands, states),
       storedFor(commands, deps.sessions),
     ]);
     return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts, ...(stored && { stored }), ...(engine && { engine }) };

@@ -1,4 +1,5 @@
 import type { SessionCommand } from '#bus/messages/session.ts';
+import type { ListedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type AgentState, noAgentState, readAgentState } from '../engine/agent-state.ts';
@@ -12,6 +13,8 @@ import type { TurnFacts } from './actor-inputs.ts';
 
 export interface TurnFactsDeps {
   turns: TurnStore;
+  /** By hash; omits tool lists that are missing or unreadable. */
+  lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>>;
   bundleOf(hash: string): Promise<Bundle>;
   log: Log;
 }
@@ -42,13 +45,24 @@ export async function readTurnFacts(
   }
   if (sessionIds.size === 0) return undefined;
   const [stored, staged] = await Promise.all([deps.turns.agentStates([...sessionIds]), turnIds.size === 0 ? null : deps.turns.staged([...turnIds])]);
-  const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));
   const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
+  const { newest, tools } = await readTools(deps, documents, [...rows.values()].flat());
+  const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));
   return {
     documentsOf: (hash) => documents.get(hash) ?? null,
     agentStateOf: (sessionId) => agentStates.get(sessionId) ?? noAgentState,
+    listsOf: (bundleHash) => newest.get(bundleHash) ?? {},
+    toolsOf: (listHash) => tools.get(listHash) ?? null,
     rowsOf: (turnId) => rows.get(turnId) ?? [],
   };
+}
+
+/** The newest lists, for turns that begin, and those that turns in progress began with. Without policies that name tools nothing is queried. */
+async function readTools({ turns, lists }: TurnFactsDeps, documents: ReadonlyMap<string, EngineDocuments | null>, rows: readonly TurnRow[]) {
+  const bundles = [...documents].flatMap(([hash, read]) => (read !== null && read.toolServers.size > 0 ? [hash] : []));
+  const newest = bundles.length === 0 ? new Map<string, Record<string, string>>() : await turns.toolLists(bundles);
+  const begun = rows.flatMap((row) => (row.kind === 'began' ? Object.values(row.lists ?? {}) : []));
+  return { newest, tools: await lists(new Set([...begun, ...[...newest.values()].flatMap((found) => Object.values(found))])) };
 }
 
 /** Of the turns that the command may begin, or is for. */

@@ -1,5 +1,6 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { EffectRow } from '../effects/effect-row.ts';
 import { noAgentState, readAgentState } from '../engine/agent-state.ts';
@@ -20,11 +21,14 @@ export class EngineSession {
   readonly open = new Map<string, EffectRow>();
   readonly #rows = new Map<string, object[]>();
   readonly #documents: EngineDocuments;
+  readonly #tools: Readonly<Record<string, readonly ListedTool[]>>;
   #nowMs = START_MS;
   #ids = 0;
 
-  constructor(documents: EngineDocuments) {
+  /** @param tools by server */
+  constructor(documents: EngineDocuments, tools: Readonly<Record<string, readonly ListedTool[]>> = {}) {
     this.#documents = documents;
+    this.#tools = tools;
     this.apply({ ...create(), allowGreeting: false });
   }
 
@@ -47,7 +51,7 @@ export class EngineSession {
   get asked(): string[] {
     return [...this.open.values()].flatMap(({ id, inputs }) => {
       const { reference } = inputs as { reference?: { policyIds?: string[]; kind?: string } };
-      return reference === undefined ? [] : [`${id} ${reference.kind ?? `[${reference.policyIds?.join(' ')}]`}`];
+      return reference?.policyIds === undefined && reference?.kind === undefined ? [] : [`${id} ${reference.kind ?? `[${reference.policyIds?.join(' ')}]`}`];
     });
   }
 
@@ -66,6 +70,24 @@ export class EngineSession {
 
   reply(callId: string, text: string): void {
     this.apply(this.resultOf(callId, text));
+  }
+
+  /** Answers an open call that infers tools. */
+  infer(callId: string, ...calls: [name: string, args: object][]): void {
+    const toolCalls = calls.map(([name, args], index) => ({ id: `call_${index}`, name, arguments: JSON.stringify(args) }));
+    this.apply({ ...this.resultOf(callId, ''), toolCalls, finishReason: 'tool_calls' });
+  }
+
+  /** Reports an open tool call. */
+  tool(callId: string, outcome: CommandOf<'tool.completed'>['outcome']): void {
+    const actorId = callId.slice(0, callId.lastIndexOf('-'));
+    this.apply({ ...header, type: 'tool.completed', commandId: callId, ...actorFields(actorId), callId, outcome });
+  }
+
+  /** The turn's timer, after a while. */
+  deadline(turnId: string, pauseMs: number): void {
+    this.#nowMs += pauseMs;
+    this.apply({ ...header, type: 'turn.deadline', commandId: `${turnId}-deadline-${pauseMs}`, turnId });
   }
 
   /**
@@ -110,6 +132,8 @@ export class EngineSession {
         documentsOf: () => this.#documents,
         agentStateOf: () => readAgentState(this.agentStates.at(-1) ?? noAgentState),
         rowsOf: (turnId) => rows.get(turnId) ?? [],
+        listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),
+        toolsOf: (hash) => this.#tools[hash.replace('list-', '')] ?? null,
       },
     };
   }

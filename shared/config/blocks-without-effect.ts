@@ -12,7 +12,6 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.context.preamble', missing: 'there are no preambles' },
   { path: 'agent_config.context.glossaries', missing: 'prompts contain no terms' },
   { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
-  { path: 'agent_config.context.reevaluation_tools', missing: 'no tool is called' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
 ];
 

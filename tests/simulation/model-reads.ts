@@ -148,6 +148,9 @@ export function turnsOf(tables: ModelTables): Executed<TurnStore> {
       return new Map(found.filter(([, rows]) => rows.length > 0));
     },
 
+    // No agent of the simulation has policies with tools.
+    toolLists: () => new Map(),
+
     agentStates(sessionIds) {
       const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));
       return new Map(newest.map((row) => [row['session_id'] as string, jsonOf(row['state'])]));

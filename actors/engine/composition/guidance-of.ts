@@ -1,6 +1,7 @@
 import { cleanJson } from '#shared/clean-text.ts';
 import type { EngineDocuments } from '../engine-documents.ts';
 import { currentRows, type RowOf, type TurnRow } from '../turn-row.ts';
+import { questionsText, transientLines } from './tool-guidance.ts';
 
 const RULES = `Rules for this reply:
 - Follow each policy of the list. Leave one out only if it contradicts an explicit wish of the customer, if you lack what it needs, or if a more specific one of the list takes its place.
@@ -22,8 +23,9 @@ export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocum
     return [`- ${when}${policy.action}${reason(policy.criticality === 'low' ? null : rationale)}`];
   });
   const questions = (resolved?.clarifications ?? []).map(({ action, rationale }) => `- Before all else: ${action}${reason(rationale)}`);
-  const all = [...questions, ...stepLines(resolved?.steps ?? [], documents), ...lines];
-  return all.length === 0 ? RULES : `Policies that apply to this reply:\n${all.join('\n')}\n\n${RULES}`;
+  const all = [...questions, ...stepLines(resolved?.steps ?? [], documents), ...lines, ...transientLines(rows)];
+  const policiesText = all.length === 0 ? '' : `Policies that apply to this reply:\n${all.join('\n')}`;
+  return [policiesText, questionsText(resolved?.questions ?? []), RULES].filter((text) => text !== '').join('\n\n');
 }
 
 /** Steps come before policies: the customer is in the middle of them. */

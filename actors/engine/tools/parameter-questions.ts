@@ -1,7 +1,9 @@
-import type { InferAnswer, ParameterProblem } from './infer-answer.ts';
+import { z } from 'zod';
+import { type InferAnswer, type ParameterProblem, parameterProblem } from './infer-answer.ts';
 
 /** What the agent asks the customer, since a tool can't be called without it. */
-export type ParameterQuestion = Omit<ParameterProblem, 'precedence' | 'hidden'> & { toolId: string };
+export const parameterQuestion = parameterProblem.omit({ precedence: true, hidden: true }).extend({ toolId: z.string() });
+export type ParameterQuestion = z.infer<typeof parameterQuestion>;
 
 /**
  * What to ask for: of all tools that can't be called, the parameters of the lowest precedence. Hidden ones are never asked for, and do not hide others.

@@ -12,7 +12,7 @@ const MAX_CALLS_PER_BATCH = 16;
 export type ToolCallRequest = Omit<ToolOutcomeOf<'needs_to_run'>, 'outcome'>;
 
 /** A tool call of a turn that has settled, as it is staged: it outlives releases, so fields are only added. */
-const stagedCall = z.object({
+export const stagedCall = z.object({
   toolId: z.string(),
   arguments: z.record(z.string(), z.unknown()),
   hasFailed: z.boolean(),

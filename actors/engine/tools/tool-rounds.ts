@@ -9,7 +9,7 @@ export const inferReference = z.object({
   /** By server: hash of its list. */
   lists: z.record(z.string(), z.string()),
 });
-export type InferReference = z.infer<typeof inferReference>;
+type InferReference = z.infer<typeof inferReference>;
 
 /** Where a call's arguments stand: the row of an inference, and the place in its answer. */
 export interface ArgumentsReference {
@@ -65,6 +65,11 @@ export function toolRound({ iteration, policies, steps, lists, inferences, settl
 /** The number in a key of an inference or a call. */
 export function iterationOf(key: string): number {
   return Number(/^[a-z]+-(\d+)-/.exec(key)?.[1] ?? 0);
+}
+
+/** The place of a call in its batch, from 1. */
+export function placeOf(key: string): number {
+  return Number(/\d+$/.exec(key)?.[0] ?? 0);
 }
 
 function referenceOf({ tools, lists }: InferItem): InferReference {

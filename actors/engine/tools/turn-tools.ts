@@ -6,6 +6,9 @@ const MAX_GROUP = 32;
 /** Tool lists by server, as they are stored. */
 export type ToolListsByServer = Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
 
+/** Tool lists by hash; null for one that is not stored. */
+export type ToolsOf = (hash: string) => readonly ListedTool[] | null;
+
 /** Why a tool may be called. */
 export interface ToolReason {
   by: 'policy' | 'step';
@@ -59,11 +62,40 @@ export function planInference({ policies, steps, lists, inferred }: TurnToolsInp
   return { groups, unlisted: wanted.filter((tool) => !known.includes(tool)).map(({ toolId }) => toolId) };
 }
 
+export const noTools: ToolsOf = () => null;
+
+interface ReasonDocuments {
+  policies: readonly { id: string; condition: string | null; action: string | null }[];
+  routineModels: readonly { routine: { id: string }; graph: { nodes: ReadonlyMap<string, { action: string | null }> } }[];
+}
+
+/** The item of a reference. Lists that are not stored any more have no tools. */
+export function itemOf(
+  { tools, lists }: { tools: readonly { toolId: string; reasons: readonly Pick<ToolReason, 'by' | 'id'>[] }[]; lists: Readonly<Record<string, string>> },
+  documents: ReasonDocuments,
+  toolsOf: ToolsOf,
+): InferItem {
+  return {
+    tools: tools.map(({ toolId, reasons }) => ({ toolId, reasons: reasons.map((reason) => reasonIn(documents, reason)) })),
+    lists: Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: toolsOf(hash) ?? [] }])),
+  };
+}
+
+function reasonIn({ policies, routineModels }: ReasonDocuments, { by, id }: Pick<ToolReason, 'by' | 'id'>): ToolReason {
+  if (by === 'policy') {
+    const policy = policies.find((one) => one.id === id);
+    return { by, id, condition: policy?.condition ?? null, action: policy?.action ?? null };
+  }
+  const [routineId, stepId = ''] = id.split(':');
+  const model = routineModels.find(({ routine }) => routine.id === routineId);
+  return { by, id, condition: null, action: model?.graph.nodes.get(stepId)?.action ?? null };
+}
+
 export function reasonKeyOf({ by, id }: Pick<ToolReason, 'by' | 'id'>): string {
   return `${by} ${id}`;
 }
 
-function serverOf(toolId: string): string {
+export function serverOf(toolId: string): string {
   return toolId.slice(0, toolId.indexOf(':'));
 }
 

@@ -6,7 +6,8 @@ import { runActor } from '../run/actor.ts';
 import { scopeOf } from '../run/scope-of.ts';
 import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
-import { turnScopeOf } from '../turn/turn-scope.ts';
+import { mustSettle } from '../turn/engine-states.ts';
+import { turnScopeOf, unsettledIn } from '../turn/turn-scope.ts';
 import type { TurnEventBody, TurnScope } from '../turn/types.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
@@ -31,7 +32,14 @@ export function eventOf(plan: Plan): SessionEvent | null {
     case 'message.post':
     case 'tool-event.post':
     case 'client-event.post':
-      return { type: 'event.post', post: postedEvent(command), atMs: plan.atMs, coalesceMs: inputs.coalesceMs, newTurnId: `trn_${inputs.newId()}` };
+      return {
+        type: 'event.post',
+        post: postedEvent(command),
+        atMs: plan.atMs,
+        coalesceMs: inputs.coalesceMs,
+        newTurnId: `trn_${inputs.newId()}`,
+        turnMustSettle: mustSettleIn(plan),
+      };
     case 'run.start': {
       const facts = inputs.runOf(command.runId);
       // A replayed dead letter starts a settled run under another command id, and a cancellation may come before the start.
@@ -44,7 +52,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return { type: command.type, runId, isSettled: isSettled(plan, runId), event: { type: 'run.cancel', claimed: claimedOf(plan, runId) } };
     }
     case 'turn.deadline':
-      return { type: 'turn.result', event: command };
+      return { type: 'turn.result', event: { ...command, unsettled: unsettledIn(plan) } };
     default:
       return isAwaited(command) ? resultOf(plan, command) : null;
   }
@@ -72,6 +80,11 @@ function resultOf(plan: Plan, command: Awaited): SessionEvent | null {
   }
   const event = effects.eventOf<TurnScope, TurnEventBody>(turnActor.name, command, turnScopeOf(plan));
   return event === null ? null : { type: 'turn.result', event };
+}
+
+function mustSettleIn(plan: Plan): boolean {
+  const turn = plan.stateOf(turnActor);
+  return turn !== null && mustSettle(turn.context);
 }
 
 /** Of the pending tool calls of the run, if it is in progress. */

@@ -1,9 +1,9 @@
 import { and, assign, setup } from 'xstate';
 import { deleteEvents, deleteEventsOfTurn, keepEventsOfRun, patchEvent } from './log-actions.ts';
-import { append, begin, turnFor } from './post-actions.ts';
+import { append, begin, beginWantedTurn, turnFor } from './post-actions.ts';
 import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
 import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
-import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
+import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 import {
   awaitRun,
   beginWaitingRun,
@@ -29,7 +29,8 @@ export const SESSION_MACHINE_VERSION = 3;
  *   any    ──session.delete──▶ deleted            a waiting turn, then waiting runs, begin before idle
  *
  *   responding ──a message within the coalescing window──▶ responding   joins the turn
- *              ──event.post that asks for a turn──▶ responding          the turn is cancelled, the next begins
+ *              ──event.post that asks for a turn──▶ responding          the turn is cancelled, the next begins; if it first waits for a tool that
+ *                                                                       can't be called again, the next begins when it has ended
  *              ──run.start──▶ responding                                the run waits; it fails if the queue is full
  *              ──turn.settled, of an ephemeral session that is over──▶ idle, and deleted once its events are posted
  *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
@@ -51,6 +52,7 @@ export const sessionMachine = setup({
       context.mode === 'auto' &&
       context.lastMessageAtMs !== null &&
       event.atMs - context.lastMessageAtMs <= event.coalesceMs,
+    waitsForTurn: ({ context, event }) => event.type === 'event.post' && event.post.turn !== null && context.mode === 'auto' && event.turnMustSettle,
     isCurrentTurn: ({ context, event }) => event.type === 'turn.settled' && event.turnId === context.turnId,
     isCurrentRun: ({ context, event }) =>
       (event.type === 'run.settled' || event.type === 'run.expired' || event.type === 'run.cancel') && event.runId === context.runId,
@@ -169,6 +171,15 @@ export const sessionMachine = setup({
         },
         'event.post': [
           {
+            guard: 'waitsForTurn',
+            actions: [
+              { type: 'notifyTurn', params: { event: { type: 'turn.cancel', mayWait: true } } },
+              assign({ wanted: ({ context, event }) => context.wanted ?? turnFor(event), lastMessageAtMs: ({ event }) => event.atMs }),
+              append('wanted'),
+              replyWithEvent(),
+            ],
+          },
+          {
             guard: 'joinsTurn',
             actions: [
               assign({ lastMessageAtMs: ({ event }) => event.atMs }),
@@ -200,6 +211,7 @@ export const sessionMachine = setup({
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
+          { guard: and(['isCurrentTurn', 'hasWantedTurn']), actions: beginWantedTurn() },
           // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.
           { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
           { guard: and(['isCurrentTurn', 'isOver']), target: 'idle', actions: [assign({ turnId: null, isOver: false }), { type: 'endSession', params: {} }] },
@@ -246,11 +258,7 @@ export const sessionMachine = setup({
           {
             guard: and(['isCurrentRun', 'hasWantedTurn']),
             target: 'responding',
-            actions: [
-              { type: 'beginTurn', params: ({ context }) => context.wanted as TurnStart },
-              assign({ runId: null, turnId: ({ context }) => context.wanted?.turnId ?? null, wanted: null }),
-              { type: 'runTurn', params: {} },
-            ],
+            actions: beginWantedTurn(),
           },
           { guard: and(['isCurrentRun', 'hasWaitingRun']), actions: beginWaitingRun() },
           { guard: 'isCurrentRun', target: 'idle', actions: assign({ runId: null }) },

@@ -1,4 +1,5 @@
-import type { SessionActions, SessionEvent, TurnStart } from './types.ts';
+import { assign } from 'xstate';
+import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 
 type PostArgs = { event: Extract<SessionEvent, { type: 'event.post' }> };
 
@@ -10,6 +11,20 @@ export function turnFor({ newTurnId: turnId, post: { turn } }: PostArgs['event']
 
 export function begin() {
   return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
+}
+
+/** Begins the turn that waited for the end of a run, or of a turn. */
+export function beginWantedTurn() {
+  return [
+    { type: 'beginTurn' as const, params: ({ context }: { context: SessionContext }): SessionActions['beginTurn'] => wantedIn(context) },
+    assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({ runId: null, turnId: ({ context }) => wantedIn(context).turnId, wanted: null }),
+    { type: 'runTurn' as const, params: {} },
+  ];
+}
+
+function wantedIn({ wanted }: SessionContext): TurnStart {
+  if (wanted === null) throw new TypeError('no turn waits');
+  return wanted;
 }
 
 /** An event that begins, joins or queues a turn carries the turn's trace, any other its own. */

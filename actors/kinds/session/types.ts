@@ -49,7 +49,7 @@ export interface SessionContext {
   runId: string | null;
   /** Waiting runs, oldest first. */
   queue: string[];
-  /** The turn that events requested during a run. */
+  /** The turn that events requested during a run, or during a cancelled turn that has not ended. */
   wanted: TurnStart | null;
 }
 
@@ -60,7 +60,8 @@ export type SessionEvent =
   | { type: 'session.patch'; command: CommandOf<'session.patch'>; problem: string | null }
   /** `unlessBusy`: only without a turn or run in progress. */
   | { type: 'session.delete'; unlessBusy: boolean }
-  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string }
+  /** `turnMustSettle`: the turn in progress has calls that can't be taken back. */
+  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string; turnMustSettle: boolean }
   /** `changed`: the event as it is to be stored. */
   | { type: 'event.patch'; changed: ConversationEvent | null; refusal: Refusal | null }
   /** `range` null: there is nothing to delete. */

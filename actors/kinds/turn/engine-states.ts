@@ -1,4 +1,4 @@
-import { effectIdOf } from '../../tool-loop/effect-ids.ts';
+import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { turnSetup } from './turn-setup.ts';
 import type { Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
@@ -9,6 +9,11 @@ const MAX_CALLS = 256;
 const MAX_TOKENS = 4_000_000;
 /** Answers of one call that can't be read. */
 const MAX_MALFORMED = 2;
+
+/** Of one tool call; the turn's own deadline may be nearer. */
+const TOOL_CALL_TIMEOUT_MS = 90_000;
+/** A cancelled turn waits so long for calls that can't be taken back. */
+const SETTLED_WITHIN_MS = 30_000;
 
 type Args = { context: TurnContext; event: TurnEvent };
 
@@ -44,6 +49,34 @@ export const supersedePending = turnSetup.enqueueActions(({ context, event, enqu
   enqueue.assign({ engine: { ...engine, pending: [] } });
 });
 
+/** Calls that may have an effect and can't be taken back: a cancelled turn waits for them. */
+export function mustSettle({ engine }: TurnContext): boolean {
+  return engine?.pending.some(({ isRepeatable }) => isRepeatable === false) ?? false;
+}
+
+export function isCancelledLate({ context, event }: Args): boolean {
+  return event.type === 'turn.cancel' && event.mayWait === true && mustSettle(context);
+}
+
+/** Ends the calls that nothing has to wait for, and bounds the wait for the others. */
+export const beginSettling = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const engine = engineOf(context);
+  const others = engine.pending.filter(({ isRepeatable }) => isRepeatable !== false);
+  for (const { callId } of others) enqueue({ type: 'supersede', params: { id: callId } });
+  const atMs = Math.min(context.deadlineAtMs, atMsOf(event) + SETTLED_WITHIN_MS);
+  enqueue({ type: 'timer', params: { key: deadlineKeyOf(context.turnId), atMs } });
+  enqueue.assign({ engine: { ...engine, pending: engine.pending.filter((call) => !others.includes(call)) } });
+});
+
+/** Outcomes that are not known stand in the log like others. */
+export const settleUnknown = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const engine = engineOf(context);
+  const { rows = [], fact = null } = event.type === 'turn.deadline' ? (event.unsettled ?? {}) : {};
+  for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
+  if (fact !== null) enqueue({ type: 'fact', params: { content: fact, id: null, metadata: {} } });
+  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + rows.length } });
+});
+
 export const isComposing = ({ context }: { context: TurnContext }) => engineOf(context).next?.type === 'compose';
 export const isOverBudget = ({ context }: { context: TurnContext }) => {
   const { calls, tokens, next } = engineOf(context);
@@ -62,20 +95,25 @@ export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
 /** Opens the calls of a decision. */
 export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   const { next, ...engine } = engineOf(context);
-  if (next?.type !== 'ask') throw new TypeError('calls are made without a decision');
-  const { turnId, deadlineAtMs } = context;
+  if (next?.type !== 'ask' && next?.type !== 'call') throw new TypeError('calls are made without a decision');
+  const { turnId } = context;
+  const atMs = atMsOf(event);
+  const isOfTools = next.type === 'call';
+  const deadlineAtMs = isOfTools ? Math.min(context.deadlineAtMs, atMs + TOOL_CALL_TIMEOUT_MS) : context.deadlineAtMs;
   const isNews = engine.status !== 'typing' && engine.status !== next.status;
   if (isNews && next.status !== null) enqueue({ type: 'fact', params: statusFact('processing', { stage: next.status }) });
-  const pending = next.calls.map(({ key }, index): PendingCall => {
-    return { callId: effectIdOf(turnId, context.callNo + index + 1), key, malformed: 0, openedAtMs: atMsOf(event) };
+  const pending = next.calls.map((call, index): PendingCall => {
+    const id = effectIdOf(turnId, context.callNo + index + 1);
+    return { callId: id, key: call.key, malformed: 0, openedAtMs: atMs, ...('isRepeatable' in call && { isRepeatable: call.isRepeatable }) };
   });
-  for (const [index, request] of next.calls.entries()) {
-    const id = pending[index]?.callId ?? '';
-    enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: engine.stepCount, request } });
+  for (const [index, call] of next.calls.entries()) {
+    const common = { id: pending[index]?.callId ?? '', deadlineAtMs, staged: engine.stepCount };
+    if ('from' in call) enqueue({ type: 'effect', params: { kind: 'tool-call', ...common, toolId: call.toolId, listHash: call.listHash, from: call.from } });
+    else enqueue({ type: 'effect', params: { kind: 'turn-step', ...common, request: call } });
   }
   enqueue.assign({
     callNo: context.callNo + pending.length,
-    engine: { ...engine, pending, calls: engine.calls + pending.length, ...(isNews && { status: next.status }) },
+    engine: { ...engine, pending, calls: engine.calls + (isOfTools ? 0 : pending.length), ...(isNews && { status: next.status }) },
   });
 });
 
@@ -98,6 +136,7 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
   if (event.type !== 'step.settled') return;
   const engine = engineOf(context);
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });
   enqueue.assign({
     engine: {
       ...engine,

@@ -156,7 +156,8 @@ function begun(): EngineSession {
 
 function documentsOf(...policies: ReturnType<typeof testPolicy>[]): EngineDocuments {
   const relationships = relationshipGraph({ policies, routines: [] }, null);
-  return { policies, routines: [], routineModels: [], relationships, batchSize: 2 };
+  const none = { reevaluationTools: [], toolServers: new Set<string>(), trustedServers: new Set<string>() };
+  return { policies, routines: [], routineModels: [], relationships, batchSize: 2, maxIterations: 5, ...none };
 }
 
 function verdicts(...applies: boolean[]): string {

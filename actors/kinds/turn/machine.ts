@@ -6,9 +6,11 @@ import type { AskFailure, Replied } from '../../tool-loop/types.ts';
 import {
   ask,
   askAgain,
+  beginSettling,
   engineAtStart,
   hasEngine,
   isAwaited,
+  isCancelledLate,
   isComposing,
   isLastAwaited,
   isMalformedAgain,
@@ -16,6 +18,7 @@ import {
   resolve,
   restart,
   settleStep,
+  settleUnknown,
   supersedePending,
 } from './engine-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
@@ -27,8 +30,10 @@ export const TURN_MACHINE_VERSION = 2;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 
+const cancelledFact = { type: 'fact' as const, params: statusFact('cancelled') };
+
 const interruptions: Asker<TurnContext, TurnEvent, ComposedReply, TurnAction>['interruptions'] = [
-  { on: 'turn.cancel', target: 'cancelled', actions: [{ type: 'fact', params: statusFact('cancelled') }] },
+  { on: 'turn.cancel', target: 'cancelled', actions: [cancelledFact] },
   { on: 'turn.poisoned', target: 'failed', actions: [failAs('engine_error: a command of this turn could not be applied')] },
   {
     on: 'turn.deadline',
@@ -76,7 +81,10 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
  *      │             ├──turn.cancel──▶ cancelled
  *      │             └──call.failed, an unusable reply | turn.deadline | turn.poisoned──▶ failed
  *      └──the agent has policies──▶ deciding ──calls are missing──▶ awaiting ──the last has its row──▶ deciding
- *                                      └──nothing is missing──▶ composing     └──message.joined──▶ deciding (all begins anew)
+ *                                      └──nothing is missing──▶ composing     ├──message.joined──▶ deciding (all begins anew)
+ *                                                                    └──turn.cancel, while a tool runs that can't be called again──▶ settling
+ *
+ *   settling ──the last of those has its row | turn.deadline (within 30 s)──▶ cancelled
  *
  * What is missing is decided outside (actors/engine/decide.ts), from rows, and comes with the event: here are only ids and numbers.
  * Every transition to a final state appends exactly one `ready`, as the last event. Pure: no clock, no I/O. The runtime calls
@@ -111,6 +119,10 @@ export const turnMachine = turnSetup.createMachine({
       entry: ask,
       on: {
         ...interruptedBy(interruptions, supersedePending),
+        'turn.cancel': [
+          { guard: isCancelledLate, target: 'settling', actions: beginSettling },
+          { target: 'cancelled', actions: [supersedePending, cancelledFact] },
+        ],
         'message.joined': { target: 'deciding', actions: [supersedePending, restart] },
         'step.settled': [
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
@@ -128,6 +140,26 @@ export const turnMachine = turnSetup.createMachine({
             turnSetup.assign({ failure: ({ event }) => (event.type === 'call.failed' ? errorOf({ type: 'call-failed', code: event.failure.code }) : '') }),
           ],
         },
+      },
+    },
+    /** Cancelled, while calls run that can't be taken back. */
+    settling: {
+      on: {
+        'step.settled': [
+          { guard: isLastAwaited, target: 'cancelled', actions: [settleStep, cancelledFact] },
+          { guard: isAwaited, actions: settleStep },
+        ],
+        'turn.deadline': {
+          guard: ({ context, event }) => event.turnId === context.turnId,
+          target: 'cancelled',
+          actions: [settleUnknown, supersedePending, cancelledFact],
+        },
+        'turn.cancel': {
+          guard: ({ event }) => event.mayWait !== true,
+          target: 'cancelled',
+          actions: [supersedePending, cancelledFact],
+        },
+        'turn.poisoned': { target: 'cancelled', actions: [supersedePending, cancelledFact] },
       },
     },
     composing: {

@@ -1,5 +1,6 @@
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
+import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import { readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
@@ -22,8 +23,18 @@ export function openingOf(plan: Plan): Opening | undefined {
   const { bundleHash } = plan.metadataOf(turnActor) ?? { bundleHash: '' };
   const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
   if (documents === null) return undefined;
-  const row: TurnRow = { kind: 'began', state: agentStateIn(plan) };
-  return { row, decision: decide(documents, [row]) };
+  const lists = plan.inputs.engine?.listsOf(bundleHash) ?? {};
+  const row: TurnRow = { kind: 'began', state: agentStateIn(plan), ...(documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) }) };
+  return { row, decision: decide(documents, [row], toolsIn(plan)) };
+}
+
+/** Tool lists that the batch needs, by hash. */
+export function toolsIn({ inputs }: Plan): ToolsOf {
+  return (hash) => inputs.engine?.toolsOf(hash) ?? null;
+}
+
+function listsFor(servers: ReadonlySet<string>, lists: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(lists).filter(([server]) => servers.has(server)));
 }
 
 /** Of the turn in progress, if it has an engine. */

@@ -1,14 +1,32 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import { decide } from '../../engine/decide.ts';
+import type { EngineDocuments } from '../../engine/engine-documents.ts';
+import { stagedCallOf, toolEventOf } from '../../engine/tools/tool-batch.ts';
+import { iterationOf, placeOf } from '../../engine/tools/tool-rounds.ts';
+import { serverOf } from '../../engine/tools/turn-tools.ts';
 import { turnCalls } from '../../engine/turn-calls.ts';
-import type { TurnRow } from '../../engine/turn-row.ts';
+import { currentRows, type RowOf, type TurnRow } from '../../engine/turn-row.ts';
+import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
-import { turnRowsIn } from './turn-memory.ts';
-import type { StepMalformed, StepSettled, TurnScope } from './types.ts';
+import { toolsIn, turnRowsIn } from './turn-memory.ts';
+import type { PendingCall, StepMalformed, StepSettled, TurnScope, Unsettled } from './types.ts';
+
+const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn was cancelled before the tool had answered' };
 
 export function turnScopeOf(plan: Plan): TurnScope {
-  return { stepOf: (command) => stepOf(plan, command) };
+  return { stepOf: (command) => stepOf(plan, command), toolOf: (callId, outcome) => toolOf(plan, callId, outcome) };
+}
+
+/** Of a cancelled turn at the end of its wait; undefined: nothing is awaited, or the turn is not cancelled. */
+export function unsettledIn(plan: Plan): Unsettled | undefined {
+  const turn = plan.stateOf(turnActor);
+  if (turn?.value !== 'settling') return undefined;
+  const documents = documentsOf(plan);
+  const rows = turnRowsIn(plan, turn.context.turnId);
+  const pending = turn.context.engine?.pending ?? [];
+  const unknown = pending.map((call) => rowOf(plan, documents, rows, call, UNKNOWN));
+  return { rows: unknown, fact: eventOf([...rows, ...unknown], pending[0]?.key ?? '') };
 }
 
 function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null {
@@ -17,16 +35,52 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const pending = turn?.context.engine?.pending ?? [];
   const call = pending.find((one) => one.callId === callId);
   if (turn === null || call === undefined) return null;
-  const documents = plan.inputs.engine?.documentsOf(turn.bundleHash) ?? null;
-  if (documents === null) throw new TypeError(`the turn ${turn.context.turnId} has policies, and its configuration none`);
+  const documents = documentsOf(plan);
+  const toolsOf = toolsIn(plan);
   const rows = turnRowsIn(plan, turn.context.turnId);
-  const decision = decide(documents, rows);
+  const decision = decide(documents, rows, toolsOf);
   const request = decision.type === 'ask' ? decision.calls.find(({ key }) => key === call.key) : undefined;
   if (request === undefined) throw new TypeError(`the turn ${turn.context.turnId} awaits a call that it does not need`);
   const tokens = usage === null ? 0 : usage.promptTokens + usage.completionTokens;
   const { kind, key, reference } = request;
-  const read = turnCalls[kind].questionOf(reference, documents).read(command);
+  const read = turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens };
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
-  return { type: 'step.settled', callId, row, tokens, next: pending.length === 1 ? decide(documents, [...rows, row]) : null };
+  return { type: 'step.settled', callId, row, tokens, next: pending.length === 1 ? decide(documents, [...rows, row], toolsOf) : null };
+}
+
+function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled | null {
+  const turn = plan.stateOf(turnActor);
+  const pending = turn?.context.engine?.pending ?? [];
+  const call = pending.find((one) => one.callId === callId);
+  if (turn === null || call?.isRepeatable === undefined) return null;
+  const documents = documentsOf(plan);
+  const rows = turnRowsIn(plan, turn.context.turnId);
+  const row = rowOf(plan, documents, rows, call, outcome);
+  if (pending.length > 1) return { type: 'step.settled', callId, row, tokens: 0, next: null };
+  const all = [...rows, row];
+  // A cancelled turn decides nothing more.
+  const next = turn.value === 'settling' ? null : decide(documents, all, toolsIn(plan));
+  return { type: 'step.settled', callId, row, tokens: 0, next, fact: eventOf(all, call.key) };
+}
+
+function rowOf(plan: Plan, documents: EngineDocuments, rows: readonly TurnRow[], call: PendingCall, outcome: ToolOutcome): RowOf<'tool'> {
+  const planned = decide(documents, rows, toolsIn(plan));
+  const made = planned.type === 'call' ? planned.calls.find(({ key }) => key === call.key) : undefined;
+  if (made === undefined) throw new TypeError(`a turn awaits the tool call ${call.key}, which it does not need`);
+  const isTrusted = documents.trustedServers.has(serverOf(made.toolId));
+  return { kind: 'tool', key: call.key, ms: Math.max(0, plan.atMs - call.openedAtMs), call: stagedCallOf(made, outcome, isTrusted) };
+}
+
+/** Of the batch that a call belongs to. */
+function eventOf(rows: readonly TurnRow[], key: string) {
+  const ofBatch = currentRows(rows).rows.flatMap((row) => (row.kind === 'tool' && iterationOf(row.key) === iterationOf(key) ? [row] : []));
+  return toolEventOf(ofBatch.toSorted((left, right) => placeOf(left.key) - placeOf(right.key)).map(({ call }) => call));
+}
+
+function documentsOf(plan: Plan): EngineDocuments {
+  const turn = plan.stateOf(turnActor);
+  const documents = turn === null ? null : (plan.inputs.engine?.documentsOf(turn.bundleHash) ?? null);
+  if (documents === null) throw new TypeError('a turn has policies, and its configuration none');
+  return documents;
 }

@@ -1,9 +1,10 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Decision } from '../../engine/decide.ts';
+import type { ArgumentsReference } from '../../engine/tools/tool-rounds.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
-import type { CallFailed, LoopActions, Replied } from '../../tool-loop/types.ts';
+import type { CallFailed, LoopActions, Replied, ToolOutcome } from '../../tool-loop/types.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 
 export interface TurnInput {
@@ -44,7 +45,7 @@ interface EngineContext {
   /** Of their prompts and replies. */
   tokens: number;
   /** The newest status in the log; null: `acknowledged`. No stage follows `typing`, and none is announced twice in a row. */
-  status: 'matching' | 'typing' | null;
+  status: 'matching' | 'tools' | 'typing' | null;
   /** Within a transition only. */
   next?: Decision;
 }
@@ -56,6 +57,8 @@ export interface PendingCall {
   /** Malformed answers so far. */
   malformed: number;
   openedAtMs: number;
+  /** Of tool calls: such a call has had no effect if it is made again, so nothing waits for it. */
+  isRepeatable?: boolean;
 }
 
 /** A row for a call's answer, and what follows from it. */
@@ -66,6 +69,14 @@ export interface StepSettled {
   tokens: number;
   /** After the last awaited call; null: others are awaited. */
   next: Decision | null;
+  /** The event of a batch of tool calls, with the last of them; null: nothing of it stays in the log. */
+  fact?: EventContent | null;
+}
+
+/** Rows with unknown outcomes, and the event of their batch. */
+export interface Unsettled {
+  rows: readonly TurnRow[];
+  fact: EventContent | null;
 }
 
 /** An answer that can't be read. */
@@ -81,6 +92,8 @@ export interface StepMalformed {
 export interface TurnScope {
   /** The answer to an awaited structured call; null for any other. */
   stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
+  /** The outcome of an awaited tool call; null for any other. */
+  toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
 }
 
 export type TurnEventBody =
@@ -89,9 +102,11 @@ export type TurnEventBody =
   | StepMalformed
   | Replied<ComposedReply>
   | CallFailed
-  | { type: 'turn.cancel' }
+  /** `mayWait`: the session goes on, so calls that can't be taken back settle first. */
+  | { type: 'turn.cancel'; mayWait?: boolean }
   | { type: 'turn.poisoned' }
-  | { type: 'turn.deadline'; turnId: string };
+  /** `unsettled`: of a cancelled turn, what stands for calls that it has waited for in vain. */
+  | { type: 'turn.deadline'; turnId: string; unsettled?: Unsettled | undefined };
 
 /** `atMs`: time of application, epoch ms. From the turn's deadline on, failures count as the timeout. */
 export type TurnEvent = TurnEventBody & { atMs: number };
@@ -107,6 +122,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   /** Opens a model call on the log so far. `staged`: so many rows of the turn count. */
   effect:
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number }
-    | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest };
+    | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
+    | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   timer: { key: string; atMs: number };
 }

@@ -42,6 +42,12 @@ export function turnCases(underTest: UnderTest): void {
       expect(await turns.agentStates([sessionId, other])).toEqual(new Map([[sessionId, stateOf(2)]]));
     });
 
+    it('read the newest tool lists of bundles, by server', async () => {
+      const { turns } = underTest().store;
+      expect(await turns.toolLists([unique('bundle')])).toEqual(new Map());
+      expect(await turns.toolLists([])).toEqual(new Map());
+    });
+
     it('are deleted with their session, and no other', async () => {
       const [ids, claim] = [[unique('ses'), unique('ses')], await acquire(underTest(), nextPartition())];
       const { turns } = underTest().store;

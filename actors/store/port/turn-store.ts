@@ -8,6 +8,8 @@ export interface StagedRow {
 export interface TurnStore {
   /** By turn, in order. Omits turns without rows. */
   staged(turnIds: readonly string[]): Promise<Map<string, StagedRow[]>>;
+  /** By bundle and server: hash of the newest stored tool list. Omits servers that were never listed. */
+  toolLists(bundleHashes: readonly string[]): Promise<Map<string, Record<string, string>>>;
   /** By session: its newest agent state, unchecked. Omits sessions without one. */
   agentStates(sessionIds: readonly string[]): Promise<Map<string, unknown>>;
 }

@@ -14,6 +14,13 @@ export function turnRows(database: Queryable): TurnStore {
       return found;
     },
 
+    async toolLists(bundleHashes) {
+      const { rows } = await database.query<{ bundle_hash: string; server_id: string; list_hash: string }>(TOOL_LISTS, [bundleHashes]);
+      const found = new Map<string, Record<string, string>>();
+      for (const { bundle_hash: hash, server_id: server, list_hash: list } of rows) found.set(hash, { ...found.get(hash), [server]: list });
+      return found;
+    },
+
     async agentStates(sessionIds) {
       const { rows } = await database.query<{ session_id: string; state: unknown }>(AGENT_STATES, [sessionIds]);
       return new Map(rows.map((row) => [row.session_id, row.state]));
@@ -24,6 +31,11 @@ export function turnRows(database: Queryable): TurnStore {
 const STAGED: NamedStatement = {
   name: 'load-turn-steps',
   text: 'select turn_id, seq, body from turn_steps where turn_id = any($1::text[]) order by turn_id, seq',
+};
+
+const TOOL_LISTS: NamedStatement = {
+  name: 'load-tool-lists-of-bundles',
+  text: 'select bundle_hash, server_id, list_hash from tool_servers where bundle_hash = any($1::text[]) and list_hash is not null',
 };
 
 const AGENT_STATES: NamedStatement = {

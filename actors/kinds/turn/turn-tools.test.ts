@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import type { ListedTool } from '#bus/messages/tool.ts';
+import type { EngineDocuments } from '../../engine/engine-documents.ts';
+import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
+import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
+import type { TurnRow } from '../../engine/turn-row.ts';
+import { EngineSession } from '../../test-support/engine-session.ts';
+import type { ToolOutcome } from '../../tool-loop/types.ts';
+
+const listed = (name: string, repeatable = false): ListedTool => ({
+  name,
+  title: null,
+  description: null,
+  inputSchema: { type: 'object', properties: { id: { type: 'integer' } } },
+  repeatable,
+});
+const TOOLS = { shop: [listed('order', true), listed('refund')] };
+const result = (data: unknown, metadata: Record<string, unknown> = {}): ToolOutcome => ({ type: 'result', data, metadata, isError: false });
+
+function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
+  const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] })];
+  const none = { reevaluationTools: [], trustedServers: new Set<string>() };
+  const relationships = relationshipGraph({ policies, routines: [] }, null);
+  const plain = { policies, routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 3, toolServers: new Set(['shop']) };
+  return { ...plain, ...none, ...changes };
+}
+
+/** A turn whose policy `ask` applies: the call that infers its tools is open. */
+function matched(changes: Partial<EngineDocuments> = {}) {
+  const session = new EngineSession(documentsOf(changes), TOOLS);
+  session.say('Where is my order?');
+  const { turnId } = session;
+  session.judge(`${turnId}-1`, ['ask']);
+  return { session, turnId, id: (number: number) => `${turnId}-${number}` };
+}
+
+const kindsOf = (rows: readonly TurnRow[]) => rows.map(({ kind }) => kind);
+const toolCallsIn = ({ log }: EngineSession) => log.flatMap((event) => (event.kind === 'tool' ? [event.tool_calls] : []));
+
+describe('tools in a turn', () => {
+  it('rule 62: are inferred, called side by side, and stand in the log as one event, in the order of inference', () => {
+    const { session, id } = matched();
+    expect(session.lines.slice(1)).toEqual(['acknowledged', 'processing/matching', 'processing/tools']);
+    session.infer(id(2), ['shop__refund', { id: 1 }], ['shop__order', {}]);
+    expect([...session.open.values()].map((effect) => [effect.id, effect.kind, effect.inputs])).toEqual([
+      [id(3), 'turn-tool-call', expect.objectContaining({ toolId: 'shop:refund', listHash: 'list-shop', from: { key: 'infer-1-1', index: 0 }, staged: 3 })],
+      [id(4), 'turn-tool-call', expect.objectContaining({ toolId: 'shop:order', listHash: 'list-shop', from: { key: 'infer-1-1', index: 1 }, staged: 3 })],
+    ]);
+    session.tool(id(4), result({ state: 'sent' }));
+    expect(toolCallsIn(session)).toEqual([]);
+    session.tool(id(3), { type: 'failed', reason: 'outcome_unknown', message: 'lost' });
+    expect(toolCallsIn(session)).toEqual([
+      [
+        { tool_id: 'shop:refund', arguments: { id: 1 }, result: { data: { error: 'outcome_unknown' }, metadata: { error: 'lost' } } },
+        { tool_id: 'shop:order', arguments: {}, result: { data: { state: 'sent' }, metadata: {} } },
+      ],
+    ]);
+    session.finish();
+    expect(session.lines.slice(3)).toEqual(['processing/tools', 'tool ', 'typing', 'assistant_message a reply', 'ready']);
+    expect(kindsOf(session.rows())).toEqual(['began', 'match', 'infer-tools', 'tool', 'tool', 'resolved']);
+  });
+
+  it('rule 63: a failed call does not fail the turn, nor does one that could not be made in time', () => {
+    const { session, id } = matched();
+    session.infer(id(2), ['shop__refund', {}]);
+    const failure = { code: 'router.timeout' as const, message: 'late', details: {} };
+    session.apply({ ...session.resultOf(id(3), ''), type: 'call.failed', failure } as never);
+    session.finish();
+    expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error: 'timeout' });
+    expect(session.lines.at(-1)).toBe('ready');
+    expect(session.lines.some((line) => line.startsWith('error'))).toBe(false);
+  });
+
+  it('rule 58: what is missing is a question, and no call is made', () => {
+    const { session, id } = matched();
+    session.infer(id(2), ['leave_out', { function: 'shop__order', outcome: 'cannot_run', missing: ['id'] }]);
+    session.finish();
+    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', questions: [{ toolId: 'shop:order', parameter: 'id', problem: 'missing' }] });
+    expect(toolCallsIn(session)).toEqual([]);
+  });
+
+  it('rule 57: a malformed answer is asked for once more, then the turn fails', () => {
+    const { session, id } = matched();
+    session.infer(id(2), ['shop__steal', {}]);
+    session.infer(id(3), ['shop__steal', {}]);
+    expect(session.lines.slice(-2)).toEqual(['error (engine_error: the model gave no answer that can be read)', 'ready']);
+  });
+
+  it('rule 64: a tool that forces it has policies matched again, for what does not apply yet, until the cap', () => {
+    const { session, id } = matched({ reevaluationTools: ['shop:order'], maxIterations: 2 });
+    session.infer(id(2), ['shop__order', { id: 1 }]);
+    session.tool(id(3), { type: 'failed', reason: 'timeout', message: '' });
+    expect(session.asked).toEqual([`${id(4)} [late]`]);
+    session.judge(id(4), ['late']);
+    session.infer(id(5), ['shop__refund', {}]);
+    session.tool(id(6), result('done'));
+    session.finish();
+    expect(kindsOf(session.rows())).toEqual(['began', 'match', 'infer-tools', 'tool', 'match', 'infer-tools', 'tool', 'resolved']);
+    expect(session.rows().at(-1)).toMatchObject({ policies: [{ id: 'ask' }, { id: 'late' }] });
+    expect(session.lines.filter((line) => line.startsWith('processing'))).toEqual([
+      'processing/matching',
+      'processing/tools',
+      'processing/matching',
+      'processing/tools',
+    ]);
+  });
+
+  it('rule 60: counts a repeated or late result once', () => {
+    const { session, id } = matched();
+    session.infer(id(2), ['shop__order', {}], ['shop__refund', {}]);
+    for (let repeat = 0; repeat < 3; repeat += 1) session.tool(id(3), result(repeat));
+    session.tool(id(4), result('done'));
+    session.tool(id(4), result('again'));
+    session.finish();
+    expect(toolCallsIn(session)).toEqual([
+      [expect.objectContaining({ result: { data: 0, metadata: {} } }), expect.objectContaining({ result: { data: 'done', metadata: {} } })],
+    ]);
+    expect(session.lines.at(-1)).toBe('ready');
+  });
+});
+
+describe('a turn that is cancelled while tools run', () => {
+  it('rule 69: ends at once when its calls can be made again', () => {
+    const { session, turnId, id } = matched();
+    session.infer(id(2), ['shop__order', {}]);
+    session.say('Never mind');
+    expect(session.lines.slice(4, 8)).toEqual(['cancelled', 'ready', 'user_message Never mind', 'acknowledged']);
+    expect(session.aborted).toContain(id(3));
+    expect(session.turnId).not.toBe(turnId);
+  });
+
+  it('rule 69: waits for a call that can not be taken back, whose event comes first; the next turn begins then', () => {
+    const { session, turnId, id } = matched();
+    session.infer(id(2), ['shop__refund', {}], ['shop__order', {}]);
+    session.say('Stop!');
+    session.say('Really', 100);
+    expect(session.aborted).toEqual([id(4)]);
+    expect(session.lines.slice(4)).toEqual(['user_message Stop!', 'user_message Really']);
+    session.tool(id(4), result('too late'));
+    session.tool(id(3), result('refunded'));
+    expect(session.lines.slice(6)).toEqual(['tool ', 'cancelled', 'ready', 'acknowledged', 'processing/matching']);
+    expect(toolCallsIn(session)).toEqual([[{ tool_id: 'shop:refund', arguments: {}, result: { data: 'refunded', metadata: {} } }]]);
+    expect(session.turnId).not.toBe(turnId);
+    session.finish();
+    expect(session.lines.filter((line) => line === 'ready')).toHaveLength(2);
+    expect(session.log.at(-1)?.trace_id).toBe(session.log.find((event) => event.kind === 'user_message' && event.text === 'Stop!')?.trace_id);
+  });
+
+  it('rule 69: waits 30 s at most; what became of the call is not known then', () => {
+    const { session, turnId, id } = matched();
+    session.infer(id(2), ['shop__refund', {}]);
+    session.say('Stop!');
+    session.deadline(turnId, 30_000);
+    expect(session.lines.slice(5)).toEqual(['tool ', 'cancelled', 'ready', 'acknowledged', 'processing/matching']);
+    expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error: 'outcome_unknown' });
+    session.tool(id(3), result('refunded'));
+    expect(toolCallsIn(session)).toHaveLength(1);
+  });
+});
