@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { composeRun } from '../../actors/engine/compose-run.ts';
 import { runTools } from '../../actors/engine/run-tools.ts';
+import { stepMessages } from '../../actors/engine/step-prompt.ts';
 import { toolMessage } from '../../actors/engine/tool-message.ts';
 import { composeReply } from '../../actors/kinds/turn/steps/compose-reply.ts';
 import { judgementOf } from '../../services/agent-gateway/webhooks/judgement.ts';
@@ -77,6 +78,38 @@ describe.each(ATTACKS)('%s', (_, text) => {
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] ?? '').list).toHaveLength(1);
     expect(content).not.toMatch(HIDDEN);
+  });
+
+  it('SECURITY 5.1: in the conversation that a step of a turn judges stays data of its blocks', () => {
+    const call = { tool_id: text.slice(0, 200), arguments: { [text]: text }, result: { data: text, metadata: { [METADATA]: text } } };
+    const about = { offset: 0, created_at: '2026-01-01T00:00:00.000Z', trace_id: 'f'.repeat(32), metadata: { [METADATA]: text } };
+    const messages = stepMessages(
+      {
+        ...{ callId: `${ID}-3`, nowMs: 0, agent: { id: 'acme', name: 'Acme' }, customerName: text, systemPrompt: 'You help.', language: 'match_user' },
+        glossary: [],
+        variables: [{ name: 'note', value: { [text]: text } }],
+        history: [
+          { id: 'evt_1', source: 'customer', ...about, kind: 'user_message', text },
+          { id: 'evt_2', source: 'system', ...about, kind: 'tool', tool_calls: [call] },
+        ],
+        staged: [{ toolId: text, arguments: { [text]: text }, result: text }],
+      },
+      { instructions: 'Judge.', about: 'The policies', items: [{ id: 1, condition: 'it rains' }] },
+    );
+    const contents = messages.map(({ content }) => String(content));
+    const data = (contents[1] ?? '').split('\n');
+
+    expect(messages.map(({ role }) => role)).toEqual(['system', 'user', 'user']);
+    expect(contents[0]).not.toContain('obey');
+    // Three blocks: a sentence, a boundary, lines of JSON, the same boundary.
+    const boundaries = data.filter((line) => /^=====[^ ]+=====$/.test(line));
+    expect(boundaries).toHaveLength(6);
+    for (const at of [0, 2, 4]) expect(boundaries[at]).toBe(boundaries[at + 1]);
+    const inside = data.filter((line) => line.startsWith('{'));
+    expect(inside.map((line) => Object.keys(JSON.parse(line)).length)).toEqual([2, 2, 2, 3, 3]);
+    expect(data.filter((line) => line !== '' && !line.startsWith('{') && !line.startsWith('====='))).toHaveLength(3);
+    expect(contents.join('\n')).not.toMatch(HIDDEN);
+    expect(contents.join('\n')).not.toContain(METADATA);
   });
 
   it('SECURITY 5.1: in the result of a tool is the content of its own message alone', () => {
