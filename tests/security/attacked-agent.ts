@@ -3,7 +3,7 @@ import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
 import { operations } from '../../services/agent-gateway/openapi/operations.ts';
 import { bundleOf, withVariables } from '../../services/agent-gateway/test-support/bundle.ts';
 import { WEBHOOK_SECRET } from '../../services/agent-gateway/test-support/signed.ts';
-import { BEARER, newSession, openTestDeployment, type TestDeployment } from '../../services/agent-gateway/test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, post, type TestDeployment } from '../../services/agent-gateway/test-support/test-deployment.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { checkOutboundUrl } from '../../shared/http/outbound-guard.ts';
 import { memoryCache } from '../../shared/storage/memory/memory-cache.ts';
@@ -56,6 +56,7 @@ export async function openAttackedAgent(): Promise<AttackedAgent> {
   const first = app();
   const session = await newSession(first);
   await first.inject({ method: 'POST', url: '/customers', headers: BEARER, payload: { id: 'ada', name: 'Ada' } });
+  const event = await post(first, session, { kind: 'user_message', text: 'Hello' });
   const triggered = await first.inject({
     method: 'POST',
     url: '/routines/triage/trigger',
@@ -64,7 +65,7 @@ export async function openAttackedAgent(): Promise<AttackedAgent> {
   });
   const known: Record<string, string> = {
     session_id: session,
-    event_id: 'evt_1',
+    event_id: String(event.json().id),
     customer_id: 'ada',
     variable_name: 'plan',
     key: 'DEFAULT',
