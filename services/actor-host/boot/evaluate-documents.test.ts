@@ -1,126 +1,17 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { evaluationModel, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
-import { type RoutineEvaluation, routineEvaluation } from '#actors/engine/routines/routine-evaluation.ts';
-import { bundleBody } from '#shared/config/bundle-body.ts';
+import { describe, expect, it } from 'vitest';
 import { evaluationStore } from '#shared/config/evaluation-store.ts';
-import type { Bundle } from '#shared/config/load-bundle.ts';
-import { manifest } from '#shared/contracts/manifest/manifest.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
-import { type EvaluateDocumentsDeps, startDocumentEvaluation } from './evaluate-documents.ts';
-
-type Question = Parameters<EvaluateDocumentsDeps['modelCalls']['ask']>[0];
-
-const opened: { stop(): Promise<void> }[] = [];
-const databases: Database[] = [];
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((evaluation) => evaluation.stop()));
-  await Promise.all(databases.splice(0).map((database) => database.close()));
-});
-
-const secret = '$' + '{SECRET}';
-const chat = (id: string, text = `Ask for ${id}.`) => ({ kind: 'chat', id, chat_state: text });
-const routine = {
-  id: 'booking',
-  version: 1,
-  conditions: ['The customer books'],
-  steps: [chat('people'), chat('time'), chat('confirm')],
-  transitions: [
-    { from: 'people', to: 'time' },
-    { from: 'time', to: 'confirm' },
-  ],
-};
-const policies = [
-  { id: 'leak', version: 1, condition: 'it leaks', action: 'ask where' },
-  { id: 'observed', version: 1, condition: 'it smokes' },
-];
-
-function bundleOf(documents: object, llms: object = {}): Bundle {
-  const none = { prompts: [], routines: [], policies: [], glossaries: [], macros: [], variable_sets: [] };
-  const runtime = { api_key: secret };
-  const context = { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' };
-  const agent_config = { runtime, platform: { public_key: secret, secret_key: secret }, llms: { default: 'a/main', api_key: secret, ...llms }, context };
-  const body = bundleBody.parse({ manifest: manifest.parse({ id: 'a', name: 'A', version: '1', agent_config }), documents: { ...none, ...documents } });
-  return { hash: 'h', body };
-}
-
-/** A model by rules; `asked` has what it was asked, as `template-ish model`. */
-function modelOf({ onAsk = async () => undefined }: { onAsk?: (question: Question) => Promise<string | undefined> } = {}) {
-  const asked: { model: string; text: string; name: string }[] = [];
-  let open = 0;
-  let most = 0;
-  const ask = async (question: Question): Promise<string> => {
-    const text = String(question.messages.at(-1)?.content);
-    const name = question.response_format?.type === 'json_schema' ? question.response_format.json_schema.name : '';
-    asked.push({ model: question.model, text, name });
-    open += 1;
-    most = Math.max(most, open);
-    try {
-      const said = await onAsk(question);
-      if (typeof said === 'string') return said;
-    } finally {
-      open -= 1;
-    }
-    const lines = text
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line));
-    if (name === 'evaluate_policy')
-      return JSON.stringify({
-        continuous: false,
-        customer_dependent: true,
-        is_agent_intention: false,
-        agent_intention_condition: '',
-        instruction: 'ask where it leaks',
-      });
-    const follow_ups = lines.slice(1).map(({ id, condition }) => ({ id, condition: `[${condition}]` }));
-    const words = { instruction: `${lines[0].instruction} (alone)`, customer_action: 'known', agent_action: 'asks' };
-    return JSON.stringify({ ...words, customer_dependent: true, only_runs_tools: false, follow_ups });
-  };
-  return { asked, modelCalls: { ask }, most: () => most };
-}
+import { bundleOf, chat, evaluationIn, migrated, modelOf, policies, type Question, routine, start } from '../test-support/evaluations.ts';
 
 const nextTick = () => new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)));
 
-async function databaseFor(): Promise<Database> {
-  const database = await openTestDatabase();
-  databases.push(database);
-  await migrate(database);
-  return database;
-}
-
-function start(database: Database, modelCalls: EvaluateDocumentsDeps['modelCalls'], deps: Partial<EvaluateDocumentsDeps> = {}) {
-  const bundle = deps.bundle ?? bundleOf({ routines: [routine], policies });
-  const times = { lookMs: 20, retriesMs: [], ...deps.times };
-  const evaluation = startDocumentEvaluation({
-    parallelism: 50,
-    database,
-    store: evaluationStore(database),
-    log: silentLog,
-    modelCalls,
-    ...deps,
-    bundle,
-    times,
-  });
-  opened.push(evaluation);
-  return evaluation;
-}
-
-async function evaluationIn(database: Database, bundle: Bundle): Promise<RoutineEvaluation | null | undefined> {
-  const [document] = bundle.body.documents.routines;
-  const key = document === undefined ? null : routineKey(document, evaluationModel(bundle.body.manifest.agent_config));
-  const row = (await evaluationStore(database).read([key ?? ''])).get(key ?? '');
-  return row === undefined ? undefined : row.result === null ? null : routineEvaluation.parse(row.result);
-}
-
 const count = async (database: Database, where = 'true') =>
-  (await database.query<{ n: number }>(`select count(*)::int as n from evaluations where ${where}`)).rows[0]?.n;
+  (await database.query<{ n: number }>(`select count(*)::int as n from evaluations where kind <> 'set' and ${where}`)).rows[0]?.n;
 
 describe('the evaluation of documents', () => {
   it('stores what a model says of each step and policy, steps after those that follow them', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     const { asked, modelCalls } = modelOf();
     const bundle = bundleOf({ routines: [routine], policies });
 
@@ -144,7 +35,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('asks nothing again after another start, and after a change only about what it touches', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     await start(database, modelOf().modelCalls).done;
     await database.query(`update evaluations set used_at = now() - interval '10 days'`);
     const again = modelOf();
@@ -160,7 +51,7 @@ describe('the evaluation of documents', () => {
   });
 
   it.each([1, 2, 50])('asks at most EVAL_NODE_PARALLELISM questions at once: %d', async (parallelism) => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     const { modelCalls, most, asked } = modelOf({ onAsk: nextTick });
     const steps = Array.from({ length: 12 }, (_, index) => chat(`s${index}`));
     const transitions = steps.map(({ id }) => ({ from: 'root', to: id, when: `It is ${id}` }));
@@ -174,7 +65,7 @@ describe('the evaluation of documents', () => {
 
   it('asks the evaluation model, then its fallback; without one the same model again', async () => {
     const models = async (llms: object) => {
-      const database = await databaseFor();
+      const database = await migrated(openTestDatabase());
       const { asked, modelCalls } = modelOf({ onAsk: async () => 'no JSON' });
       const bundle = bundleOf({ policies }, llms);
       expect(await start(database, modelCalls, { bundle }).done).toBe(1);
@@ -186,7 +77,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('stores a routine as failed when a step has no answer, and evaluates it in a later round with what was found', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     const bundle = bundleOf({ routines: [routine] });
     const failing = modelOf({
       onAsk: async ({ messages }) => {
@@ -206,7 +97,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('is done by one of the hosts that start together', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     const { asked, modelCalls } = modelOf({ onAsk: nextTick });
 
     const hosts = [1, 2, 3].map(() => start(database, modelCalls));
@@ -218,7 +109,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('is taken over from a host that was killed, and what that one stores later changes nothing', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     let resume: (text: undefined) => void = () => {};
     const late = new Promise<undefined>((resolve) => {
       resume = resolve;
@@ -240,7 +131,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('goes on when the database was away', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     const faults = [new Error('connect ECONNREFUSED'), new Error('connect ECONNREFUSED')];
     const failing: Database = {
       ...database,
@@ -256,7 +147,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('ends on a stop, with an open question, and stores no failure', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     let fail: (error: Error) => void = () => {};
     const open = new Promise<undefined>((_, reject) => {
       fail = reject;
@@ -271,7 +162,7 @@ describe('the evaluation of documents', () => {
   });
 
   it('does nothing without documents to evaluate', async () => {
-    const database = await databaseFor();
+    const database = await migrated(openTestDatabase());
     expect(await start(database, modelOf().modelCalls, { bundle: bundleOf({}) }).done).toBe(0);
   });
 });

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCalls } from '#actors/effects/model-calls.ts';
 import { evaluatePolicy, policyResult } from '#actors/engine/evaluation/evaluate-policy.ts';
 import { evaluationModel, policyItem, policyKey, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
+import { setKeyOf, setOf } from '#actors/engine/evaluation/evaluation-set.ts';
 import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { ulid } from '#shared/ids.ts';
@@ -72,7 +73,10 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
     let missing: number | null = null;
     try {
       missing = (await missingOf(deps.store, documents)).length;
-      if (missing === 0) break;
+      if (missing === 0) {
+        await storeSet(deps.store, documents);
+        break;
+      }
       if (!(await acquireLease(deps.database, lease))) {
         await delay(times.lookMs, undefined, { signal });
         continue;
@@ -88,7 +92,9 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
     if (pauseMs === undefined) return missing ?? documents.length;
     await delay(pauseMs, undefined, { signal });
   }
-  await deps.store.use(documents.map(({ hash }) => hash));
+  const hashes = documents.map(({ hash }) => hash);
+  const set = await deps.store.newestSet(setKeyOf([...hashes].sort()));
+  await deps.store.use(set === null ? hashes : [...hashes, set]);
   return 0;
 }
 
@@ -117,6 +123,7 @@ async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[
     });
     const outcomes = await Promise.all(missing.map((document) => evaluated(document, evaluate, { store, log, signal })));
     signal.throwIfAborted();
+    await storeSet(store, documents);
     const failed = outcomes.filter((isDone) => !isDone).length;
     log.info({ documents: missing.length, failed }, 'documents were evaluated');
     return failed;
@@ -144,6 +151,18 @@ async function evaluated(
     await store.store({ hash, kind, result: null });
     return false;
   }
+}
+
+/** Names what the documents have by now, for the turns to come; a failure of one of them does not hold back the others. */
+async function storeSet(store: EvaluationStore, documents: readonly Document[]): Promise<void> {
+  const keys = documents.map(({ hash }) => hash).sort();
+  const stored = await store.read(keys);
+  const { hash, set } = setOf(
+    keys,
+    keys.filter((key) => (stored.get(key)?.result ?? null) !== null),
+  );
+  if (set.hashes.length === 0 || (await store.newestSet(setKeyOf(keys))) === hash) return;
+  await store.store({ hash, kind: 'set', result: set });
 }
 
 /** Documents without a stored result. */

@@ -48,7 +48,9 @@ it('EVAL_NODE_PARALLELISM: documents are evaluated by model calls over the bus, 
   try {
     expect(await evaluation.done).toBe(0);
     expect(calls).toEqual(['act- evl- sha256:key body true a/eval']);
-    expect((await database.query(`select kind, result->>'continuous' as continuous from evaluations`)).rows).toEqual([{ kind: 'policy', continuous: 'true' }]);
+    expect((await database.query(`select kind, result->>'continuous' as continuous from evaluations where kind <> 'set'`)).rows).toEqual([
+      { kind: 'policy', continuous: 'true' },
+    ]);
   } finally {
     await evaluation.stop();
     await worker.stop();
