@@ -1,4 +1,5 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { Evaluations } from '../engine/evaluation/evaluation-set.ts';
 import type { Histories } from '../runtime/publish/histories.ts';
 import type { RunStore } from '../store/port/run-store.ts';
 import type { TurnStore } from '../store/port/turn-store.ts';
@@ -18,6 +19,8 @@ export interface RenderDeps {
   turns: Pick<TurnStore, 'staged'>;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
+  /** @param set null: none */
+  evaluationsOf(bundle: Bundle, set: string | null): Promise<Evaluations>;
   /** Undefined unless this host owns the partition. */
   epochOf(partition: number): number | undefined;
   settings: RenderSettings;

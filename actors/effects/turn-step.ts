@@ -20,6 +20,8 @@ const inputs = z.object({
   template: z.string(),
   /** The items, by their ids. */
   reference: z.unknown(),
+  /** The set of evaluations whose texts the prompt has; absent: those of the documents. */
+  evaluations: z.string().optional(),
   /** The prompt is rendered from so many rows of the turn. */
   staged: z.number(),
 });
@@ -39,14 +41,16 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     call: request.kind,
     template: request.template,
     reference: request.reference,
+    ...(request.evaluations !== null && { evaluations: request.evaluations }),
     staged,
     deadlineAtMs,
     traceparent,
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { inputs: given } = effect;
-    const { body } = await deps.bundleOf(given.bundleHash);
-    const documents = engineDocumentsOf(body);
+    const bundle = await deps.bundleOf(given.bundleHash);
+    const { body } = bundle;
+    const documents = engineDocumentsOf(body, await deps.evaluationsOf(bundle, given.evaluations ?? null));
     if (documents === null || !Object.hasOwn(turnCalls, given.call)) throw new TypeError(`a call '${given.call}' that the configuration has no use for`);
     const lists = listsNamedBy(given.reference);
     const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);

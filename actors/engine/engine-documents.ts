@@ -1,6 +1,8 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
+import { type Evaluations, noEvaluations } from './evaluation/evaluation-set.ts';
 import type { MatchDocuments } from './policies/candidates.ts';
+import type { PolicyEvaluation } from './policies/policy-evaluation.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
 import { type RoutineModel, routineModels } from './routines/routine-model.ts';
 import { serverOf } from './tools/turn-tools.ts';
@@ -20,32 +22,46 @@ export interface EngineDocuments extends MatchDocuments {
   toolServers: ReadonlySet<string>;
   /** Policies of their results are followed. */
   trustedServers: ReadonlySet<string>;
+  /** Names the evaluations that are in these; null: there are none. */
+  evaluationSet: string | null;
+  /** By policy id. */
+  policyEvaluations: ReadonlyMap<string, PolicyEvaluation>;
 }
 
-const known = new WeakMap<BundleBody, EngineDocuments | null>();
+/** By bundle, and by the set of evaluations. A bundle has few sets. */
+const known = new WeakMap<BundleBody, Map<string | null, EngineDocuments | null>>();
 
 /** Null for an agent without policies and conversational routines: its turns are one model call. */
-export function engineDocumentsOf(body: BundleBody): EngineDocuments | null {
-  const found = known.get(body);
+export function engineDocumentsOf(body: BundleBody, evaluations: Evaluations = noEvaluations): EngineDocuments | null {
+  const bySet = known.get(body) ?? new Map<string | null, EngineDocuments | null>();
+  known.set(body, bySet);
+  const found = bySet.get(evaluations.set);
   if (found !== undefined) return found;
-  const read = readDocuments(body);
-  known.set(body, read);
+  const read = readDocuments(body, evaluations);
+  bySet.set(evaluations.set, read);
   return read;
 }
 
 /** Those of the manifest, enabled and in its order. */
-function readDocuments({ manifest, documents }: BundleBody): EngineDocuments | null {
+function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
   const { context, runtime, mcps } = manifest.agent_config;
   const policies = context.policies.flatMap(({ id, version }): Policy[] => {
     const policy = documents.policies.find((one) => one.id === id && one.version === version);
     return policy?.enabled === true ? [policy] : [];
   });
-  const models = routineModels(documents, () => null);
+  const models = routineModels(documents, routineOf);
   if (policies.length + models.length === 0) return null;
   const routines = models.map(({ routine }) => routine);
   const relationships = relationshipGraph({ policies, routines }, context.relationships);
+  const policyEvaluations = new Map(
+    policies.flatMap((policy) => {
+      const found = policyOf(policy);
+      return found === null ? [] : [[policy.id, found] as const];
+    }),
+  );
   const toolsOfSteps = models.flatMap(({ graph }) => [...graph.nodes.values()].flatMap(({ tools }) => tools));
   return {
+    ...{ evaluationSet, policyEvaluations },
     ...{ policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size },
     maxIterations: runtime.max_engine_iterations,
     reevaluationTools: context.reevaluation_tools.map(({ id }) => id),

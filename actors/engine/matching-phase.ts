@@ -114,8 +114,8 @@ class Passes {
     if (candidates.length === 0) return [];
     this.#numberOfPasses += 1;
     const pass = this.#numberOfPasses;
-    const { batchSize } = this.#documents;
-    const plan = planMatching({ candidates, evaluations: new Map(), appliedPolicyIds: new Set(this.#state.appliedPolicyIds), batchSize });
+    const { batchSize, policyEvaluations: evaluations } = this.#documents;
+    const plan = planMatching({ candidates, evaluations, appliedPolicyIds: new Set(this.#state.appliedPolicyIds), batchSize });
     this.#certain.push(...plan.certain);
     for (const { id } of candidates) this.#judged.add(id);
     return plan.batches.flatMap((batch) => {

@@ -30,7 +30,9 @@ interface TurnCallKind {
 
 /** By the kind of the row that its answer becomes. */
 export const turnCalls = {
-  match: kindOf(matchBatch, (batch: MatchBatch, documents) => questionAbout(matchSteps[batch.class], matchItems(batch, documents, new Map()))),
+  match: kindOf(matchBatch, (batch: MatchBatch, documents) =>
+    questionAbout(matchSteps[batch.class], matchItems(batch, documents, documents.policyEvaluations)),
+  ),
   routine: kindOf(routineCall, (call: RoutineCall, { routineModels }) => {
     const model = routineModels.find(({ routine }) => routine.id === call.routineId);
     if (model === undefined) throw new TypeError(`the configuration lacks the routine ${call.routineId}`);
@@ -57,10 +59,13 @@ export interface CallRequest {
   /** Unique among the calls since the turn's beginning; the same from each decision on the same rows. */
   key: string;
   reference: unknown;
+  /** The set of evaluations whose texts the prompt has; null: those of the documents. */
+  evaluations: string | null;
 }
 
 export function requestOf(kind: TurnCallName, key: string, reference: unknown, documents: EngineDocuments, toolsOf: ToolsOf = noTools): CallRequest {
-  return { kind, template: turnCalls[kind].questionOf(reference, documents, toolsOf).template, key, reference };
+  const { template } = turnCalls[kind].questionOf(reference, documents, toolsOf);
+  return { kind, template, key, reference, evaluations: documents.evaluationSet };
 }
 
 function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Reference, documents: EngineDocuments, toolsOf: ToolsOf) => Question): TurnCallKind {

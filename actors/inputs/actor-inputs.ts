@@ -45,8 +45,11 @@ export interface ActorInputs extends TransitionInputs {
 
 /** What decisions of turns need beside snapshots. */
 export interface TurnFacts {
-  /** Null: turns on that bundle are one model call. */
-  documentsOf(bundleHash: string): EngineDocuments | null;
+  /**
+   * Null: turns on that bundle are one model call.
+   * @param evaluations the set that a turn has named; absent: those of a turn that begins now
+   */
+  documentsOf(bundleHash: string, evaluations?: string | null): EngineDocuments | null;
   agentStateOf(sessionId: string): AgentState;
   /** By server: hash of the newest stored tool list. */
   listsOf(bundleHash: string): Readonly<Record<string, string>>;

@@ -10,11 +10,13 @@ import { turnActor } from '../kinds/turn/actor.ts';
 import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
 import type { TurnStore } from '../store/port/turn-store.ts';
 import type { TurnFacts } from './actor-inputs.ts';
+import type { EvaluationsReader } from './evaluations-reader.ts';
 
 export interface TurnFactsDeps {
   turns: TurnStore;
   /** By hash; omits tool lists that are missing or unreadable. */
   lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>>;
+  evaluations: Pick<EvaluationsReader, 'newestSet' | 'read'>;
   bundleOf(hash: string): Promise<Bundle>;
   log: Log;
 }
@@ -30,7 +32,8 @@ export async function readTurnFacts(
 ): Promise<TurnFacts | undefined> {
   const documents = new Map<string, EngineDocuments | null>();
   const sessionIds = new Set<string>();
-  const turnIds = new Set<string>();
+  /** With their bundles. */
+  const turnIds = new Map<string, string>();
   for (const command of commands) {
     const state = states.get(command.sessionId) ?? null;
     const turn = state === null ? null : stateIn(state, turnActor);
@@ -41,15 +44,22 @@ export async function readTurnFacts(
     }
     if (!hasEngine) continue;
     sessionIds.add(command.sessionId);
-    if (turn?.context.engine !== undefined) turnIds.add(turn.context.turnId);
+    if (turn?.context.engine !== undefined) turnIds.set(turn.context.turnId, turn.bundleHash);
   }
   if (sessionIds.size === 0) return undefined;
-  const [stored, staged] = await Promise.all([deps.turns.agentStates([...sessionIds]), turnIds.size === 0 ? null : deps.turns.staged([...turnIds])]);
+  const [stored, staged] = await Promise.all([deps.turns.agentStates([...sessionIds]), turnIds.size === 0 ? null : deps.turns.staged([...turnIds.keys()])]);
   const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
   const { newest, tools } = await readTools(deps, documents, [...rows.values()].flat());
   const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));
+  const pinned = new Map<string, EngineDocuments | null>();
+  for (const [hash, found] of documents) pinned.set(`${hash} ${found?.evaluationSet ?? null}`, found);
+  for (const [turnId, bundleHash] of turnIds) {
+    const set = rows.get(turnId)?.findLast((row) => row.kind === 'began')?.evaluations ?? null;
+    const key = `${bundleHash} ${set}`;
+    if (!pinned.has(key)) pinned.set(key, await documentsOf(bundleHash, deps, set));
+  }
   return {
-    documentsOf: (hash) => documents.get(hash) ?? null,
+    documentsOf: (hash, set) => (set === undefined ? documents.get(hash) : pinned.get(`${hash} ${set}`)) ?? null,
     agentStateOf: (sessionId) => agentStates.get(sessionId) ?? noAgentState,
     listsOf: (bundleHash) => newest.get(bundleHash) ?? {},
     toolsOf: (listHash) => tools.get(listHash) ?? null,
@@ -74,10 +84,17 @@ function bundlesOf(command: SessionCommand, state: SessionState | null): string[
   return [...ofCommand, ...(turn === null ? [] : [turn.bundleHash]), ...(wanted === null ? [] : [wanted.bundleHash])];
 }
 
-/** A turn on an unreadable bundle is one model call, whose rendering fails. */
-async function documentsOf(hash: string, { bundleOf, log }: TurnFactsDeps): Promise<EngineDocuments | null> {
+/**
+ * A turn on an unreadable bundle is one model call, whose rendering fails.
+ * @param pinned the set of evaluations; absent: the newest one
+ */
+async function documentsOf(hash: string, { bundleOf, evaluations, log }: TurnFactsDeps, pinned?: string | null): Promise<EngineDocuments | null> {
   try {
-    return engineDocumentsOf((await bundleOf(hash)).body);
+    const bundle = await bundleOf(hash);
+    // An agent without an engine has nothing to look up.
+    if (engineDocumentsOf(bundle.body) === null) return null;
+    const set = pinned === undefined ? await evaluations.newestSet(bundle) : pinned;
+    return engineDocumentsOf(bundle.body, await evaluations.read(bundle, set));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'config.invalid')) throw error;
     log.error({ err: error, bundle: hash }, 'the configuration of a turn could not be read');

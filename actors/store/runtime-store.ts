@@ -1,4 +1,5 @@
 import type { BundleStore } from '#shared/config/bundle-store.ts';
+import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { CommitStore } from './port/commit-store.ts';
 import type { EffectStore } from './port/effect-store.ts';
 import type { HostStore } from './port/host-store.ts';
@@ -24,6 +25,7 @@ export interface RuntimeStore {
   readonly runs: RunStore;
   readonly turns: TurnStore;
   readonly bundles: BundleStore;
+  readonly evaluations: Pick<EvaluationStore, 'read' | 'newestSet'>;
   /** Deletes rows of workers that are no longer needed, a limited number at a time. */
   sweep(): Promise<void>;
 }

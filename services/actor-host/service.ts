@@ -3,6 +3,7 @@ import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { EventWebhookAddress } from '#actors/inputs/actor-inputs.ts';
+import { EvaluationsReader } from '#actors/inputs/evaluations-reader.ts';
 import { inputsReader } from '#actors/inputs/inputs-reader.ts';
 import { RunFactsReader } from '#actors/inputs/run-facts.ts';
 import { RETRY_SUFFIX } from '#actors/kinds/delivery/rounds.ts';
@@ -90,6 +91,8 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   await refuseOtherLog({ hosts: store.hosts, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
   const bundles = new BundleCache(store.bundles);
   const bundleOf = (hash: string) => bundles.read(hash);
+  const evaluations = new EvaluationsReader({ store: store.evaluations, clock });
+  const evaluationsOf: EvaluationsReader['read'] = (bundle, set) => evaluations.read(bundle, set);
   const histories = new Histories(store.sessions);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const fire = (due: readonly DueTimer[]) => {
@@ -102,7 +105,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     log,
     workOf: (kind) => effects.kind(kind).work,
     render: (effect, republished) =>
-      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, bundleOf, epochOf, settings: config }),
+      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -123,7 +126,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     readInputs: inputsReader({
       runFacts: new RunFactsReader({ store, bundleOf, log }),
       sessions: store.sessions,
-      turnFacts: { turns: store.turns, bundleOf },
+      turnFacts: { turns: store.turns, bundleOf, evaluations },
       settings: config,
       greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
       log,

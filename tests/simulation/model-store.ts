@@ -63,6 +63,8 @@ export function modelStore({ tables, nowMs, fence }: StoreModel, request: Reques
       },
       newestHash: () => [...tables.bundles.keys()].at(-1) ?? null,
     }),
+    // No documents are evaluated here.
+    evaluations: over<RuntimeStore['evaluations']>('evaluations', { read: () => new Map(), newestSet: () => null }),
     sweep: () => request({ name: 'sweep', args: [] }, () => sweep(tables, nowMs())) as Promise<void>,
   };
 }

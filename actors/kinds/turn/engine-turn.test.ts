@@ -156,7 +156,7 @@ function begun(): EngineSession {
 
 function documentsOf(...policies: ReturnType<typeof testPolicy>[]): EngineDocuments {
   const relationships = relationshipGraph({ policies, routines: [] }, null);
-  const none = { reevaluationTools: [], toolServers: new Set<string>(), trustedServers: new Set<string>() };
+  const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], toolServers: new Set<string>(), trustedServers: new Set<string>() };
   return { policies, routines: [], routineModels: [], relationships, batchSize: 2, maxIterations: 5, ...none };
 }
 

@@ -24,7 +24,9 @@ export function openingOf(plan: Plan): Opening | undefined {
   const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
   if (documents === null) return undefined;
   const lists = plan.inputs.engine?.listsOf(bundleHash) ?? {};
-  const row: TurnRow = { kind: 'began', state: agentStateIn(plan), ...(documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) }) };
+  const { evaluationSet: evaluations } = documents;
+  const tools = documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) };
+  const row: TurnRow = { kind: 'began', state: agentStateIn(plan), ...(evaluations !== null && { evaluations }), ...tools };
   return { row, decision: decide(documents, [row], toolsIn(plan)) };
 }
 

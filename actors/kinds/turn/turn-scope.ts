@@ -80,7 +80,9 @@ function eventOf(rows: readonly TurnRow[], key: string) {
 
 function documentsOf(plan: Plan): EngineDocuments {
   const turn = plan.stateOf(turnActor);
-  const documents = turn === null ? null : (plan.inputs.engine?.documentsOf(turn.bundleHash) ?? null);
+  if (turn === null) throw new TypeError('an effect of no turn');
+  const { evaluations } = currentRows(turnRowsIn(plan, turn.context.turnId)).began;
+  const documents = plan.inputs.engine?.documentsOf(turn.bundleHash, evaluations ?? null) ?? null;
   if (documents === null) throw new TypeError('a turn has policies, and its configuration none');
   return documents;
 }

@@ -19,7 +19,7 @@ const result = (data: unknown, metadata: Record<string, unknown> = {}): ToolOutc
 
 function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
   const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] })];
-  const none = { reevaluationTools: [], trustedServers: new Set<string>() };
+  const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], trustedServers: new Set<string>() };
   const relationships = relationshipGraph({ policies, routines: [] }, null);
   const plain = { policies, routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 3, toolServers: new Set(['shop']) };
   return { ...plain, ...none, ...changes };

@@ -1,4 +1,5 @@
 import { bundleStore } from '#shared/config/bundle-store.ts';
+import { evaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { RuntimeStore } from '../runtime-store.ts';
 import { commitRows } from './commit-rows.ts';
@@ -23,6 +24,7 @@ export function sqlRuntimeStore(database: Queryable): RuntimeStore {
     runs: runRows(database),
     turns: turnRows(database),
     bundles: bundleStore(database),
+    evaluations: evaluationStore(database),
     sweep: () => sweep(database),
   };
 }

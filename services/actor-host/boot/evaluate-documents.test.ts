@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { evaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { bundleOf, chat, evaluationIn, migrated, modelOf, policies, type Question, routine, start } from '../test-support/evaluations.ts';

@@ -111,11 +111,12 @@ export function conversationCases(shared: () => SharedDeployment): void {
       // The outputs of several processes arrive in any order.
       const logged = await eventually(() => {
         const lines = deployment.logLines().filter((line) => line.trace_id === traceId);
-        return lines.length >= steps.length && lines;
+        return lines.some(({ msg }) => msg === 'a turn ended') && lines.some(({ msg }) => msg === 'a router call has ended') && lines;
       });
 
       expect(new Set(log.map((event) => event.trace_id))).toEqual(new Set([traceId]));
-      expect(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`).sort()).toEqual(
+      // A turn makes several calls.
+      expect([...new Set(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`))].sort()).toEqual(
         steps.map(([service, msg]) => `info ${deployment.cluster === null ? 'standalone' : service} ${msg}`).sort(),
       );
       // Ids, and no text of a message.
@@ -129,12 +130,12 @@ export function conversationCases(shared: () => SharedDeployment): void {
       const traceId = log[0]?.trace_id;
       const logged = await eventually(() => {
         const lines = deployment.logLines().filter((line) => line.trace_id === traceId);
-        return lines.length >= 4 && lines;
+        return new Set(lines.map(({ msg }) => msg)).size >= 4 && lines;
       });
 
       expect(traceId).toMatch(/^[0-9a-f]{32}$/);
       expect(new Set(log.map((event) => event.trace_id))).toEqual(new Set([traceId]));
-      expect(logged.map(({ msg }) => msg).sort()).toEqual(['a command was accepted', 'a router call has ended', 'a turn began', 'a turn ended']);
+      expect([...new Set(logged.map(({ msg }) => msg))].sort()).toEqual(['a command was accepted', 'a router call has ended', 'a turn began', 'a turn ended']);
     });
 
     it.each([
@@ -179,7 +180,12 @@ export function streamedCases(shared: () => SharedDeployment): void {
         const message = frames.find(({ event }) => event === 'assistant_message');
         const deltas = frames.filter(({ event }) => event === 'delta');
 
-        expect(frames.flatMap(({ event }) => (event === 'delta' ? [] : [event]))).toEqual(['user_message', 'status', 'status', 'assistant_message', 'status']);
+        expect(frames.flatMap(({ event }) => (event === 'delta' ? [] : [event]))).toEqual([
+          'user_message',
+          ...['status', 'status', 'status'],
+          'assistant_message',
+          'status',
+        ]);
         expect(deltas.length).toBeGreaterThan(2);
         const shown = deltas.map(({ data }) => data.text).join('');
         // On a busy machine the message, which has the whole text, may overtake the last deltas.

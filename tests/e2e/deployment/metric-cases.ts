@@ -81,11 +81,13 @@ export function metricCases(shared: () => SharedDeployment): void {
       expect(sum('httpSeconds', { server: 'router', route: '/api/v1/chat/completions' }, '_count')).toBe(1);
       expect(sum('httpRequests', { server: 'agent', method: 'POST', route: '/sessions/:session_id/events', status: '201' })).toBe(1);
       expect(sum('firstTokenSeconds', {}, '_count')).toBe(1);
-      expect(sum('routerCalls', { kind: 'client', outcome: 'completed' })).toBe(1);
+      // That of the test, and those of the evaluation of the agent's documents, which goes on in the background.
+      const clientCalls = sum('routerCalls', { kind: 'client', outcome: 'completed' }) ?? 0;
+      expect(clientCalls).toBeGreaterThanOrEqual(1);
       const actorCalls = sum('routerCalls', { kind: 'actor', outcome: 'completed' }) ?? 0;
       expect(actorCalls).toBeGreaterThanOrEqual(2);
-      expect(sum('upstreamAttempts', { provider: 'scripted', outcome: 'ok' })).toBe(1 + actorCalls);
-      expect(sum('upstreamSeconds', { provider: 'scripted' }, '_count')).toBe(1 + actorCalls);
+      expect(sum('upstreamAttempts', { provider: 'scripted', outcome: 'ok' })).toBe(clientCalls + actorCalls);
+      expect(sum('upstreamSeconds', { provider: 'scripted' }, '_count')).toBe(clientCalls + actorCalls);
       for (const kind of ['prompt', 'completion']) expect(sum('tokens', { provider: 'scripted', kind })).toBeGreaterThan(0);
       expect(sum('turns', { outcome: 'completed' })).toBe(1);
       expect(sum('turns')).toBe(1);
