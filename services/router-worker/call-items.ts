@@ -158,12 +158,12 @@ async function settleCall(
   const published = mayHaveFrames ? await publishedOf(bus.tokens, addressed, { isLastDelivery: refusal?.why === 'given-up' }) : NOTHING;
   const attempts: Attempted[] = [];
   const record = new CallRecord({ call, attempts, running, rated, isBilledElsewhere: deps.elsewhere !== undefined }, deps);
-  if (published.kind === 'end') {
-    await record.storeEnded(published.shown); // no fail point: inside
-    return null;
-  }
   // no fail point: reads
   const interim = mayHaveFrames ? await deps.interims.find(call.callId) : null;
+  if (published.kind === 'end') {
+    await record.storeEnded(published.shown, interim); // no fail point: inside
+    return null;
+  }
   // Its frames may be lost, with the broker that retained them.
   const lost = record.lost(published.kind === 'content' ? published.shown : null, interim);
   const error = lost !== null ? workerDied() : refusal === null ? null : refusalError(refusal);

@@ -146,14 +146,13 @@ export class CallRecord {
   }
 
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
-  storeEnded(shown: Shown): Promise<void> {
+  storeEnded(shown: Shown, interim: UsageRecord | null): Promise<void> {
     const { answer } = shown;
-    const prices = this.#pricesOf(shown);
-    const { request } = this.#open.call;
     if (answer.usage === null) {
-      void this.store({ how: 'failed', answer, bill: hasContent(answer) ? billOf(answer, request, prices, 'failed') : null });
+      const lost = this.lost(hasContent(answer) ? shown : null, interim);
+      void this.store({ how: 'failed', answer, bill: lost?.bill ?? null });
     } else {
-      const bill = billOf(answer, request, prices);
+      const bill = billOf(answer, this.#open.call.request, this.#pricesOf(shown));
       void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });
     }
     return this.#stored;

@@ -119,6 +119,8 @@ function addStated(shown: Shown, surface: Surface, value: unknown): void {
 }
 
 function addHead(shown: Shown, value: unknown): void {
+  // That of the content: the error of a worker that has asked no provider names another.
+  if (shown.model !== null) return;
   const { data } = head.safeParse(value);
   if (data === undefined) return;
   shown.model = data.model;

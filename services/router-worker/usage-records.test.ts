@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import { bodyFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -234,6 +234,19 @@ describe('a call whose worker died', () => {
     const call = calls.callOf('hi', { want: 'body' });
     await calls.diesAfter(call, [bodyFrame(status, JSON.stringify(body))]);
     expect(await calls.recordOf(call)).toMatchObject({ costNano });
+    await calls.isSettled(call);
+  });
+
+  it('behind the error of another worker, which has no provider, is billed at the prices of the endpoint that was shown', async () => {
+    const call = calls.callOf('x'.repeat(40));
+    const address = addressOf(call);
+    const error = { code: 502, message: 'the worker died in the middle of the answer' };
+    const event = `data: {"model":"scripted/assistant","provider":"Switchyard","error":${JSON.stringify(error)},"choices":[]}\n\n`;
+    await calls.diesAfter(call, [
+      templateFrame(address, template, chunk({ role: 'assistant', content: 'abcd' })),
+      errorFrame({ ...address, attempt: 2 }, 502, JSON.stringify({ error }), event),
+    ]);
+    expect(await calls.recordOf(call)).toMatchObject({ provider: 'local', tokens: { prompt: 10, completion: 1 }, costNano: 12_000 });
     await calls.isSettled(call);
   });
 

@@ -3,6 +3,8 @@ import { expect } from 'vitest';
 import type { ClusterProcess } from '../../scripts/servers/start-cluster.mjs';
 import type { FailPoint } from '../../shared/fail-points.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { sendCall } from './billed-call.ts';
+import { checkBills } from './billing-audit.ts';
 import type { BillingEnvironment } from './billing-environment.ts';
 import type { BillingLoad } from './billing-load.ts';
 
@@ -27,6 +29,7 @@ export interface BillingFault {
 /** Calls between two faults, so that all kinds are in flight. */
 const UNDER_WAY = 40;
 const SHORT_PAUSE_MS = 500;
+const LONG_LIMIT_NANO = 1_000_000_000;
 const TIMES = 2;
 const TIMEOUT = { timeoutMs: 60_000 };
 
@@ -45,6 +48,7 @@ export const billingFaults: readonly BillingFault[] = [
   killed('router-gateway'),
   killed('router-worker'),
   bothKilled(),
+  allKilledInLongStreams(),
   storeKilled('nats'),
   storeKilled('postgres'),
   storeKilled('redis'),
@@ -69,7 +73,7 @@ function killed(role: BilledRole): BillingFault {
   };
 }
 
-/** A dispatched call is in no queue: with both its gateway and its worker nothing is left that could bill it. */
+/** A dispatched call is in no queue, and one that is shorter than two seconds has no interim record: nothing is left that could bill it. */
 function bothKilled(): BillingFault {
   const roles: readonly BilledRole[] = ['router-gateway', 'router-worker'];
   return {
@@ -82,6 +86,34 @@ function bothKilled(): BillingFault {
         await Promise.all(roles.map((role) => environment.end(oneOf(environment, role), 'SIGKILL')));
         await Promise.all(roles.map((role) => environment.add(role)));
       }),
+  };
+}
+
+/** Streams of seconds have interim records. */
+function allKilledInLongStreams(): BillingFault {
+  return {
+    name: 'gateways and all workers are killed in the middle of long streams, which are billed by their interim records',
+    askedAgain: TIMES,
+    leavesReservations: true,
+    leavesUnbilled: true,
+    inject: async (environment) => {
+      const { cluster, database } = environment;
+      const keys = await Promise.all([LONG_LIMIT_NANO, null].map((limit) => environment.makeKey(limit)));
+      const [gateways, urls] = [cluster.running('router-gateway'), [...cluster.routerUrls]];
+      // The load goes on with these.
+      for (const { role } of gateways) await environment.add(role as BilledRole);
+      const nextRouterUrl = () => urls.pop() ?? environment.nextRouterUrl();
+      const sent = keys.map((key) => sendCall({ ...environment, nextRouterUrl }, { key, script: 'long', isStream: true }));
+      const interims = 'select 1 from interim_records where record->>$1 = any($2)';
+      const ids = keys.map(({ id }) => id);
+      await eventually(async () => (await database.query(interims, ['keyId', ids])).rows.length === keys.length, TIMEOUT);
+      const workers = cluster.running('router-worker');
+      await Promise.all([...gateways, ...workers].map((one) => environment.end(one, 'SIGKILL')));
+      for (const { role } of workers) await environment.add(role as BilledRole);
+      const outcomes = await Promise.all(sent);
+      expect(outcomes.filter(({ end }) => end === 'completed')).toEqual([]);
+      await checkBills(environment, outcomes, { keys });
+    },
   };
 }
 

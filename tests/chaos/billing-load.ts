@@ -19,6 +19,8 @@ const KEYS_FOR_TEN = 24;
 const CALLS_PER_KEY = 16;
 const AMPLE_NANO = 1_000_000_000;
 const BURST_EVERY_MS = 300;
+/** Few: each is read by a process of its worker. */
+const FILE_EVERY = 6;
 /** Beyond it a burst begins nothing: while a worker is dead, calls last seconds. */
 const MAX_IN_FLIGHT = 120;
 const TIMEOUT = { timeoutMs: 60_000 };
@@ -37,7 +39,9 @@ export async function beginBillingLoad(environment: BillingEnvironment, scripts:
   let failure: unknown;
   const begin = (key: MadeKey) => {
     const script = scripts[begun % scripts.length] ?? 'counted';
-    const call: BilledCall = { key, script, isStream: begun % 2 === 0, isDetached: begun % 5 === 0 };
+    // The worst case of a file is more than a tight key has room for.
+    const hasFile = (key === ample || key === unlimited) && begun % FILE_EVERY === 0;
+    const call: BilledCall = { key, script, isStream: begun % 2 === 0, isDetached: begun % 5 === 0, hasFile };
     begun += 1;
     inFlight += 1;
     const sent = sendCall(environment, call)

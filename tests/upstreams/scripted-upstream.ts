@@ -220,8 +220,8 @@ function refuse(status: number, headers: Record<string, string>, response: Serve
 }
 
 function planIn(body: string): Plan {
-  const { messages } = z.looseObject({ messages: z.array(z.looseObject({ content: z.string() })) }).parse(JSON.parse(body));
-  return plan.parse(JSON.parse(messages.at(-1)?.content ?? ''));
+  const { messages } = z.looseObject({ messages: z.array(z.looseObject({ content: z.unknown() })) }).parse(JSON.parse(body));
+  return plan.parse(JSON.parse(z.string().parse(messages.at(-1)?.content)));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { templateFrame } from '#bus/messages/frame.ts';
+import { errorFrame, templateFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -66,6 +66,14 @@ describe('an interim record', () => {
     });
     await vi.waitFor(async () => expect((await calls.framesOf(call)).map(({ kind }) => kind)).toEqual(['error']), WAIT);
     await calls.isSettled(call);
+  });
+
+  it('counts also where another worker has ended the call, whose record may not be stored', async () => {
+    const call = calls.callOf('x'.repeat(40));
+    await hasUsed(call, 4);
+    const error = JSON.stringify({ error: { code: 502, message: 'the worker died in the middle of the answer' } });
+    await calls.diesAfter(call, [errorFrame({ callId: call.callId, attempt: 2, seq: 1 }, 502, error, `data: ${error}\n\n`)]);
+    expect(await calls.recordOf(call)).toMatchObject({ costNano: 18_000, provider: 'local' });
   });
 
   it('bills a call whose deadline is over before another worker gets it', async () => {
