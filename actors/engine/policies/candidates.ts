@@ -26,7 +26,7 @@ export function firstCandidates(documents: MatchDocuments, paths: Paths, history
   const routines = conversationalOf(documents);
   const scopes = scopesOf(documents);
   const followed = routines.filter(({ id }) => paths[id]?.some((node) => node !== null));
-  const [similar] = followed.length > 0 ? [] : rankByWords(recentText(history), routines, textOfRoutine);
+  const [similar] = followed.length > 0 ? [] : rankRoutines(recentText(history), routines);
   const prepared = new Set([...followed, ...(similar === undefined ? [] : [similar])].map(({ id }) => id));
   const policies = enabledOf(documents).filter(({ id }) => {
     const scope = scopes.get(id);
@@ -101,12 +101,13 @@ export function conversationalOf({ routines }: Pick<MatchDocuments, 'routines'>)
   return routines.filter(({ enabled, kind }) => enabled && kind === 'conversational');
 }
 
-function textOfRoutine({ title, description, conditions, steps }: Routine): string {
+const rankRoutines = rankByWords(({ title, description, conditions, steps }: Routine) => {
   const inSteps = steps.map((step) => `${step.description ?? ''} ${step.kind === 'chat' ? step.chat_state : ''}`);
   return [title, description, ...conditions, ...inSteps].join('\n');
-}
+});
 
-function recentText(history: readonly ConversationEvent[]): string {
+/** The words of the last ten messages, without those that moderation flagged. */
+export function recentText(history: readonly ConversationEvent[]): string {
   const texts = history.flatMap((event) =>
     (event.kind === 'user_message' || event.kind === 'assistant_message') && flagOf(event.metadata) === null ? [event.text] : [],
   );

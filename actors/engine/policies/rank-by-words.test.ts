@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { rankByWords } from './rank-by-words.ts';
 
-const rank = (query: string, ...texts: string[]) => rankByWords(query, texts, (text) => text);
+const byText = rankByWords(({ text }: { text: string }) => text);
+const rank = (query: string, ...texts: string[]) =>
+  byText(
+    query,
+    texts.map((text) => ({ text })),
+  ).map(({ text }) => text);
 
 describe('rule 14: likeness by shared words', () => {
   it('leaves out texts without a shared word', () => {
@@ -30,5 +35,18 @@ describe('rule 14: likeness by shared words', () => {
 
   it('reads the beginning of a huge text', () => {
     expect(rank(`leak ${'x '.repeat(1_000_000)}`, `${'y '.repeat(1_000_000)} leak`, 'leak')).toEqual(['leak']);
+  });
+
+  it('reads each document once', () => {
+    const read: string[] = [];
+    const ranked = rankByWords(({ text }: { text: string }) => {
+      read.push(text);
+      return text;
+    });
+    const documents = [{ text: 'a leak' }, { text: 'a refund' }];
+
+    expect(ranked('leak', documents)).toEqual([documents[0]]);
+    expect(ranked('refund', documents)).toEqual([documents[1]]);
+    expect(read).toEqual(['a leak', 'a refund']);
   });
 });

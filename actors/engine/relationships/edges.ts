@@ -35,17 +35,27 @@ export function inOrder(nodes: ReadonlySet<string>, pairs: Iterable<readonly [st
     waitsFor.set(to, count + 1);
   }
   const ordered: string[] = [];
-  while (waitsFor.size > 0) {
-    const ready = [...waitsFor].flatMap(([node, count]) => (count === 0 ? [node] : []));
-    const next = ready.length > 0 ? ready : [...waitsFor.keys()].slice(0, 1);
-    for (const node of next) {
-      waitsFor.delete(node);
-      ordered.push(node);
-      for (const successor of successors.get(node) ?? []) {
-        const count = waitsFor.get(successor);
-        if (count !== undefined) waitsFor.set(successor, count - 1);
+  const isOrdered = new Set<string>();
+  const enter = (node: string) => {
+    if (!isOrdered.has(node)) ordered.push(node);
+    isOrdered.add(node);
+  };
+  let settled = 0;
+  const settle = () => {
+    for (; settled < ordered.length; settled += 1) {
+      for (const successor of successors.get(ordered[settled] ?? '') ?? []) {
+        const count = (waitsFor.get(successor) ?? 0) - 1;
+        waitsFor.set(successor, count);
+        if (count === 0) enter(successor);
       }
     }
+  };
+  for (const [node, count] of waitsFor) if (count === 0) enter(node);
+  settle();
+  // Only nodes of cycles, and those behind them, are left.
+  for (const node of successors.keys()) {
+    enter(node);
+    settle();
   }
   return ordered;
 }
