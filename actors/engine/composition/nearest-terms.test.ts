@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import { nearestTerms } from './nearest-terms.ts';
+
+describe('rule 82: the glossary of a prompt', () => {
+  it('has all terms up to 50, whatever is said', () => {
+    expect(nearestTerms(terms(50), [])).toHaveLength(50);
+  });
+
+  it('has of more terms those that the last messages share words with, in the documents’ order', () => {
+    const all = terms(60);
+
+    expect(nearestTerms(all, [])).toEqual([]);
+    expect(nearestTerms(all, said('is name7 like name59, or like word3?')).map(({ name }) => name)).toEqual(['name3', 'name7', 'name59']);
+    expect(nearestTerms(all, said('about alias5')).map(({ name }) => name)).toEqual(['name5']);
+  });
+
+  it('has at most 20 of them, the nearest ones', () => {
+    const all = terms(60).map((term) => ({ ...term, description: `machine ${term.description}` }));
+    const found = nearestTerms(all, said('the machine with name41 and name42'));
+
+    expect(found).toHaveLength(20);
+    expect(found.map(({ name }) => name)).toEqual(expect.arrayContaining(['name41', 'name42']));
+  });
+});
+
+function terms(count: number) {
+  return Array.from({ length: count }, (_, index) => ({ name: `name${index}`, description: `word${index}`, synonyms: [`alias${index}`] }));
+}
+
+function said(text: string): ConversationEvent[] {
+  const rest = { id: 'evt_1', offset: 0, created_at: '2026-01-01T00:00:00.000Z', source: 'customer', trace_id: 'f'.repeat(32), metadata: {} } as const;
+  return [{ ...rest, kind: 'user_message', text }];
+}
