@@ -1,4 +1,5 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
+import { nearestTerms } from '../engine/composition/nearest-terms.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
 import type { StagedCall } from '../engine/tools/tool-batch.ts';
@@ -15,6 +16,8 @@ export async function stepView(
   const { context } = manifest.agent_config;
   const { staged = 0 } = effect.inputs;
   const rows = staged === 0 ? [] : await turnRowsBelow(staged, effect.actorId, deps);
+  const history = await deps.histories.upTo(effect.inputs.upToOffset, effect);
+  const terms = context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
   return {
     callId: effect.id,
     nowMs: effect.createdAtMs,
@@ -22,9 +25,9 @@ export async function stepView(
     customerName: null,
     systemPrompt: promptOf(documents, context.system_prompt),
     language: context.language,
-    glossary: context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []),
+    glossary: nearestTerms(terms, history),
     variables: [],
-    history: await deps.histories.upTo(effect.inputs.upToOffset, effect),
+    history,
     staged: rows.flatMap((row) => (row.kind === 'tool' ? [stagedResult(row.call)] : [])),
   };
 }

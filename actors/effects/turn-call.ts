@@ -13,8 +13,8 @@ import { turnRowsBelow } from './turn-rows-below.ts';
 
 const inputs = z.object({
   ...commonInputs,
-  /** Of the release before too: without injected tool results both give the same bytes. */
-  template: z.enum(['compose@1', composeReply.template, GUIDED_TEMPLATE]),
+  /** Of the releases before too: without injected tool results all give the same bytes, and those before 3 have no glossary. */
+  template: z.enum(['compose@1', 'compose@2', composeReply.template, GUIDED_TEMPLATE]),
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
@@ -46,7 +46,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const view = await stepView(effect, body, deps);
     const documents = engineDocumentsOf(body);
     const { messages } = composeReply.render(
-      view,
+      given.template === 'compose@1' || given.template === 'compose@2' ? { ...view, glossary: [] } : view,
       documents === null || given.staged === undefined ? null : guidanceOf(await turnRowsBelow(given.staged, effect.actorId, deps), documents),
     );
     const want = deps.settings.streaming ? 'frames' : 'none';

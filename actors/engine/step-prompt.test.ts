@@ -39,7 +39,7 @@ describe('the prompt of a step', () => {
     const bare = stepMessages({ ...view, glossary: [], variables: [], customerName: null, history: [], staged: [] }, question);
 
     expect(bare.map(({ role }) => role)).toEqual(['system', 'user', 'user']);
-    for (const absent of ['Glossary', 'known', 'Results']) expect(JSON.stringify(bare)).not.toContain(absent);
+    for (const absent of ['Words that', 'known', 'Results']) expect(JSON.stringify(bare)).not.toContain(absent);
   });
 
   it('rule 2: nothing that a customer or a tool wrote is outside a fence, or ends one', () => {

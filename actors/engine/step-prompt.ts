@@ -4,6 +4,7 @@ import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from './fenced.ts';
 import { fillPlaceholders } from './fill-placeholders.ts';
 import { flagOf } from './flagged.ts';
+import { glossaryText } from './glossary-text.ts';
 import type { StepView } from './step.ts';
 
 /** What differs between the steps' prompts. */
@@ -31,7 +32,7 @@ export function stepMessages(view: StepView, { instructions, about, items }: Ste
     view.staged.length > 0 ? linesBetween(view, 'Results of tools that were called for the reply to come', view.staged.map(stagedLine)) : '',
   ];
   return [
-    { role: 'system', content: [instructions, agentText(view), glossaryText(view)].filter((text) => text !== '').join('\n\n') },
+    { role: 'system', content: [instructions, agentText(view), glossaryText(view.glossary)].filter((text) => text !== '').join('\n\n') },
     { role: 'user', content: data.filter((text) => text !== '').join('\n\n') },
     { role: 'user', content: itemsText(view, about, items) },
   ];
@@ -39,13 +40,6 @@ export function stepMessages(view: StepView, { instructions, about, items }: Ste
 
 function agentText(view: StepView): string {
   return `# The agent\nThe agent is called ${cleanJson(view.agent.name)}. It has these instructions:\n\n${fillPlaceholders(view.systemPrompt, view)}`;
-}
-
-/** Terms come from the agent's documents, which are trusted. */
-function glossaryText({ glossary }: StepView): string {
-  if (glossary.length === 0) return '';
-  const lines = glossary.map(({ name, description, synonyms }) => `- ${name}${synonyms.length > 0 ? ` (also: ${synonyms.join(', ')})` : ''}: ${description}`);
-  return `# Glossary\nThese meanings come before the common ones. Customers may misspell a term.\n${lines.join('\n')}`;
 }
 
 function variablesText(view: StepView): string {

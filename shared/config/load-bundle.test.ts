@@ -441,7 +441,7 @@ describe('loadBundle', () => {
     expect(documents.policies.map(({ id }) => id)).toEqual(['leaking-machine', 'refunds']);
     expect(documents.routines.map(({ id, kind }) => `${id} ${kind}`)).toEqual(['return-an-order conversational', 'triage-warranty-claim autonomous']);
     expect(bundle.warnings).toEqual([]);
-    expect(bundle.withoutEffect).toEqual(['agent_config.context.glossaries (prompts contain no terms)']);
+    expect(bundle.withoutEffect).toEqual([]);
   });
 
   it('returns the key of the agent, or names the variable that is not set', async () => {

@@ -35,6 +35,25 @@ describe('composing a reply', () => {
     expect(promptOf(input)[0]?.content).toContain("the language of the customer's last message");
   });
 
+  it('rule 82: has the terms of the glossary behind the system prompt', () => {
+    const glossary = [{ name: 'descaling', description: 'removing lime', synonyms: ['deliming'] }];
+    const [system] = promptOf({ ...input, glossary });
+
+    expect(String(system?.content)).toMatch(
+      /^You are Acme Support\.\n\n# Words .*\n.*\n- descaling \(also: deliming\): removing lime\n\nAnswer in the language/,
+    );
+    expect(promptOf({ ...input, glossary: [] })).toEqual(promptOf(input));
+  });
+
+  it('rule 83: says of a flagged message only that there was one, and why', () => {
+    const flagged = { ...event({ kind: 'user_message', text: 'SECRET THREAT' }), metadata: { moderation: { flagged: true, tags: ['violence'] } } };
+    const [, one, two] = promptOf({ ...input, history: [flagged, event({ kind: 'user_message', text: 'sorry' })] });
+
+    expect(one).toEqual({ role: 'user', content: expect.stringContaining('flagged by moderation, because of ["violence"]') });
+    expect(JSON.stringify(one)).not.toContain('SECRET');
+    expect(two?.content).toBe('sorry');
+  });
+
   it('retains the order of the log and each author’s role, and leaves statuses out', () => {
     const history = [
       event({ kind: 'user_message', text: 'one' }),

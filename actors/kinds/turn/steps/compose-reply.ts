@@ -3,10 +3,12 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from '../../../engine/fenced.ts';
 import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
+import { flagOf } from '../../../engine/flagged.ts';
+import { glossaryText } from '../../../engine/glossary-text.ts';
 import type { EngineStep, StepView } from '../../../engine/step.ts';
 import type { TurnStep } from './turn-step.ts';
 
-type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'> & Partial<Pick<StepView, 'staged'>>;
+type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'> & Partial<Pick<StepView, 'staged' | 'glossary'>>;
 
 export type ComposedReply =
   | { type: 'message'; text: string; model: string; provider: string }
@@ -18,12 +20,14 @@ export const GUIDED_TEMPLATE = 'compose-guided@1';
 
 /** The turn's message to the customer, from the system prompt, the conversation, and what the engine has decided. */
 export const composeReply = {
-  template: 'compose@2',
+  template: 'compose@3',
 
   render(input, guidance = null) {
-    const system = `${fillPlaceholders(input.systemPrompt, input)}\n\n${languageRule(input.language)}`;
+    const system = [fillPlaceholders(input.systemPrompt, input), glossaryText(input.glossary ?? []), languageRule(input.language)];
     const conversation = input.history.flatMap((event) => toMessage(event, input.callId));
-    return { messages: [{ role: 'system', content: system }, ...conversation, ...results(input), ...lastWord(guidance)] };
+    return {
+      messages: [{ role: 'system', content: system.filter((text) => text !== '').join('\n\n') }, ...conversation, ...results(input), ...lastWord(guidance)],
+    };
   },
 
   read({ text, finishReason, model, provider }) {
@@ -36,7 +40,14 @@ function toMessage(event: ConversationEvent, callId: string): ChatMessage[] {
   if (event.kind === 'assistant_message' || event.kind === 'preamble') return [{ role: 'assistant', content: event.text }];
   if (event.kind === 'tool') return event.source === 'system' ? event.tool_calls.map((call) => injected(call, callId)) : [];
   if (event.kind !== 'user_message') return [];
-  return event.source === 'system' ? [{ role: 'system', content: event.text }] : [{ role: 'user', content: event.text }];
+  if (event.source === 'system') return [{ role: 'system', content: event.text }];
+  const reasons = flagOf(event.metadata);
+  return [{ role: 'user', content: reasons === null ? event.text : withheld(reasons) }];
+}
+
+/** In place of a message that moderation flagged. */
+function withheld(reasons: readonly string[]): string {
+  return `(A message of the customer stood here. It was flagged by moderation${reasons.length > 0 ? `, because of ${cleanJson(reasons)}` : ''}, and is not shown.)`;
 }
 
 /** Of tools that were called for this reply (rule 68). */

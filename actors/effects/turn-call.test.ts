@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { glossary } from '#shared/contracts/documents/glossary.ts';
+import { prompt } from '#shared/contracts/documents/prompt.ts';
+import { manifest } from '#shared/contracts/manifest/manifest.ts';
+import type { RenderDeps } from './render-deps.ts';
+import { turnCall } from './turn-call.ts';
+
+it.each([
+  ['compose@1', 0],
+  ['compose@2', 0],
+  ['compose@3', 50],
+  ['compose-guided@1', 50],
+])('rule 82: the reply’s prompt of %s has %i of 50 terms', async (template, expected) => {
+  expect(await termsIn(template, 50)).toBe(expected);
+});
+
+it('rule 82: of more terms those that the conversation is about', async () => {
+  expect(await termsIn('compose@3', 51)).toBe(1);
+});
+
+/** In a conversation about the first one. */
+async function termsIn(template: string, count: number): Promise<number> {
+  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null });
+  const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
+  const { request } = (await turnCall.render(effect, false, depsWith(count))) as RouterCall;
+  return String(request.messages?.[0]?.content).match(/^- term/gm)?.length ?? 0;
+}
+
+function depsWith(count: number): RenderDeps {
+  const terms = Array.from({ length: count }, (_, index) => ({ name: `term${index}`, description: `meaning${index}` }));
+  const v1 = { id: 'one', version: 1 };
+  const body = {
+    manifest: manifest.parse({
+      id: 'acme',
+      name: 'Acme',
+      version: '1',
+      agent_config: {
+        runtime: { api_key: '${A}' },
+        platform: { public_key: '${B}', secret_key: '${C}' },
+        llms: { default: 'openai/gpt-5', api_key: '${D}' },
+        context: { system_prompt: v1, language: 'match_user', glossaries: [v1] },
+      },
+    }),
+    documents: {
+      prompts: [prompt.parse({ ...v1, text: 'You help.' })],
+      glossaries: [glossary.parse({ ...v1, terms })],
+      routines: [],
+      policies: [],
+      macros: [],
+      variable_sets: [],
+    },
+  };
+  const said = { id: 'evt_1', offset: 0, created_at: '2026-01-01T00:00:00.000Z', source: 'customer', trace_id: 'f'.repeat(32), metadata: {} } as const;
+  const deps: Partial<RenderDeps> = {
+    bundleOf: async (): Promise<Bundle> => ({ hash: 'b', body }),
+    histories: { upTo: async () => [{ ...said, kind: 'user_message', text: 'what is term0?' }] },
+    epochOf: () => 1,
+    settings: { streaming: true, maxTokens: 10, modelKey: 'k', providerOrder: [] },
+  };
+  return deps as RenderDeps;
+}
