@@ -11,7 +11,7 @@ describe('rule 82: the glossary of a prompt', () => {
     const all = terms(60);
 
     expect(nearestTerms(all, [])).toEqual([]);
-    expect(nearestTerms(all, said('is name7 like name59, or like word3?')).map(({ name }) => name)).toEqual(['name3', 'name7', 'name59']);
+    expect(nearestTerms(all, said('is name7 like name59, which is word59, or like word3?')).map(({ name }) => name)).toEqual(['name3', 'name7', 'name59']);
     expect(nearestTerms(all, said('about alias5')).map(({ name }) => name)).toEqual(['name5']);
   });
 
