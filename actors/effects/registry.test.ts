@@ -11,6 +11,7 @@ const common = { deadlineAtMs: 1, traceparent: null };
 /** Rows as earlier releases have written them. */
 const written: Record<string, object> = {
   'router-call': { template: 'compose@2', bundleHash: 'b', upToOffset: 3, ...common },
+  'turn-applied': { bundleHash: 'b', template: 'judge-applied@1', upToOffset: 5, policyIds: ['leak'], ...common },
   'turn-step': { bundleHash: 'b', upToOffset: 3, call: 'match', template: 'match-actionable@1', reference: { id: 'b-1' }, staged: 1, ...common },
   'run-call': { bundleHash: 'b', ...common, template: 'run@1', runId: 'r', stepCount: 2, useFallbackModel: false, lists: { shop: 'hash' } },
   'tool-list': { bundleHash: 'b', ...common, servers: ['shop'] },

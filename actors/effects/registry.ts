@@ -4,9 +4,10 @@ import { eventDelivery } from './event-delivery.ts';
 import { runCall } from './run-call.ts';
 import { toolCall } from './tool-call.ts';
 import { toolList } from './tool-list.ts';
+import { turnApplied } from './turn-applied.ts';
 import { turnCall } from './turn-call.ts';
 import { turnStep } from './turn-step.ts';
 import { turnToolCall } from './turn-tool-call.ts';
 
 /** Every kind of effect: one row each. */
-export const effects = new EffectTable([turnCall, turnStep, turnToolCall, runCall, toolList, toolCall, delivery, eventDelivery]);
+export const effects = new EffectTable([turnCall, turnStep, turnToolCall, turnApplied, runCall, toolList, toolCall, delivery, eventDelivery]);

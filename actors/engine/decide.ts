@@ -1,5 +1,6 @@
 import type { EngineDocuments } from './engine-documents.ts';
 import { type Matched, matchingPhase } from './matching-phase.ts';
+import { policiesToTrack } from './policies/applied-policies.ts';
 import { parameterQuestions } from './tools/parameter-questions.ts';
 import { toolsToReevaluate } from './tools/tool-batch.ts';
 import { iterationOf, type PlannedCall, type ToolRound, toolRound } from './tools/tool-rounds.ts';
@@ -35,19 +36,31 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
     const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
     const forcing = toolsToReevaluate(round.executed, documents.reevaluationTools, ofSteps);
     // At the cap the turn answers with what it has.
-    if (forcing.length === 0 || iteration >= documents.maxIterations) return { type: 'compose', resolved: resolvedOf(phase, current) };
+    if (forcing.length === 0 || iteration >= documents.maxIterations) return { type: 'compose', resolved: resolvedOf(phase, { documents, began, current }) };
     ranTools.push(new Set(round.executed.map(({ toolId }) => toolId)));
   }
 }
 
-function resolvedOf({ matching, policies, routines, resolutions }: Matched, current: readonly TurnRow[]): RowOf<'resolved'> {
+interface Facts {
+  documents: EngineDocuments;
+  began: RowOf<'began'>;
+  current: readonly TurnRow[];
+}
+
+function resolvedOf({ matching, policies, routines, resolutions }: Matched, { documents, began, current }: Facts): RowOf<'resolved'> {
   const questions = questionsOf(current);
+  const tracked = policiesToTrack(documents.policies, {
+    applying: new Set(policies.keys()),
+    applied: new Set(began.state.appliedPolicyIds),
+    evaluations: new Map(),
+  });
   return {
     kind: 'resolved',
     policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
     clarifications: matching.clarifications,
     steps: routines.steps.map(({ routineId, stepId }) => ({ routineId, stepId })),
     paths: Object.fromEntries(Object.entries(routines.paths).map(([id, path]) => [id, [...path]])),
+    tracked: tracked.map(({ id }) => id),
     resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
     ...(questions.length > 0 && { questions }),
   };

@@ -50,6 +50,8 @@ const turnRow = z.discriminatedUnion('kind', [
     steps: z.array(z.object({ routineId: z.string(), stepId: z.string() })).default([]),
     /** Of routines that were ever considered: to be remembered. */
     paths: agentState.shape.paths.default({}),
+    /** Policies whose action is looked for in the reply. */
+    tracked: z.array(z.string()).default([]),
     /** What relationships have added or left out. */
     resolutions: z.array(resolution).default([]),
   }),

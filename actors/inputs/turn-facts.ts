@@ -7,6 +7,7 @@ import { type EngineDocuments, engineDocumentsOf } from '../engine/engine-docume
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import { sessionActor } from '../kinds/session/actor.ts';
 import { turnActor } from '../kinds/turn/actor.ts';
+import { checkedTurnOf } from '../kinds/turn/applied-check.ts';
 import { type SessionState, stateIn } from '../runtime/apply/session-state.ts';
 import type { TurnStore } from '../store/port/turn-store.ts';
 import type { TurnFacts } from './actor-inputs.ts';
@@ -37,7 +38,9 @@ export async function readTurnFacts(
   for (const command of commands) {
     const state = states.get(command.sessionId) ?? null;
     const turn = state === null ? null : stateIn(state, turnActor);
-    let hasEngine = false;
+    const checkedTurn = checkedTurnOf(command);
+    if (checkedTurn !== null) turnIds.add(checkedTurn);
+    let hasEngine = checkedTurn !== null;
     for (const hash of bundlesOf(command, state)) {
       if (!documents.has(hash)) documents.set(hash, await documentsOf(hash, deps));
       hasEngine ||= documents.get(hash) !== null;

@@ -68,6 +68,12 @@ export class EngineSession {
     this.reply(callId, JSON.stringify({ verdicts }));
   }
 
+  /** Answers the check after a turn. */
+  judgeApplied(callId: string, applied: readonly string[]): void {
+    const { policyIds = [] } = (this.open.get(callId)?.inputs ?? {}) as { policyIds?: string[] };
+    this.reply(callId, JSON.stringify({ verdicts: policyIds.map((id, index) => ({ id: index + 1, rationale: 'r', applies: applied.includes(id) })) }));
+  }
+
   reply(callId: string, text: string): void {
     this.apply(this.resultOf(callId, text));
   }
@@ -98,7 +104,8 @@ export class EngineSession {
   finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
       const { reference } = call.inputs as { reference?: { kind?: string } };
-      if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
+      if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
+      else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
       else if (reference?.kind === 'next-step') this.reply(call.id, JSON.stringify({ rationale: 'r', step_completed: choice !== '0', choice }));
       else if (reference?.kind === 'backtrack') this.reply(call.id, JSON.stringify({ rationale: 'r', requires_backtracking: false, same_process: true }));
       else this.judge(call.id, applying);

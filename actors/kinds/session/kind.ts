@@ -8,6 +8,7 @@ import type { Handlers, Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
 import { turnActor } from '../turn/actor.ts';
+import { checkedTurnOf, takeAppliedCheck } from '../turn/applied-check.ts';
 import { joinedOpening, openingOf } from '../turn/turn-memory.ts';
 import { sessionActor } from './actor.ts';
 import { eventOf } from './event-of.ts';
@@ -81,6 +82,8 @@ export const sessionKind: ActorKind<Plan> = {
   handlers,
   receives: () => true,
   receive(plan) {
+    const checkedTurn = checkedTurnOf(plan.command);
+    if (checkedTurn !== null) return takeAppliedCheck(plan, checkedTurn);
     const event = eventOf(plan);
     if (event !== null) plan.send(sessionActor, event);
   },

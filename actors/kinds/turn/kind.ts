@@ -4,6 +4,7 @@ import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
 import { turnActor } from './actor.ts';
+import { openAppliedCheck } from './applied-check.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
 import { remember } from './turn-memory.ts';
 import type { TurnActions, TurnContext } from './types.ts';
@@ -16,7 +17,11 @@ const handlers: Handlers<TurnActions> = {
     const { partition, sessionId, lastOffset: offset } = plan;
     plan.turnSteps.push({ partition, sessionId, turnId: stateOf(plan).context.turnId, seq, offset, body: row });
   },
-  remember: (plan) => remember(plan, stateOf(plan).context.turnId),
+  remember: (plan) => {
+    const { turnId } = stateOf(plan).context;
+    remember(plan, turnId);
+    openAppliedCheck(plan, turnId);
+  },
   effect: (plan, request) => {
     const { bundleHash, traceparent, context } = stateOf(plan);
     const { turnId: actorId } = context;

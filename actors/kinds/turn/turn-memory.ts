@@ -7,7 +7,7 @@ import { turnActor } from './actor.ts';
 import type { Opening } from './types.ts';
 
 /** The newest agent state of the session, those of this commit included. */
-function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): AgentState {
+export function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): AgentState {
   const own = [...earlier.agentStates, ...agentStates].findLast((row) => row.sessionId === sessionId);
   return (own?.state as AgentState | undefined) ?? inputs.engine?.agentStateOf(sessionId) ?? noAgentState;
 }

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { matchItems } from '../engine/policies/match-batch.ts';
+import { judgeApplied } from '../engine/policies/steps/judge-applied.ts';
+import { actorCall } from './actor-call.ts';
+import { commonInputs, type EffectKind } from './effect-kind.ts';
+import { stepView } from './step-view.ts';
+
+const inputs = z.object({
+  ...commonInputs,
+  bundleHash: z.string(),
+  template: z.literal(judgeApplied.template),
+  /** Offset of the turn's last event. */
+  upToOffset: z.number(),
+  /** In the order of the prompt. */
+  policyIds: z.array(z.string()).readonly(),
+});
+
+interface Request {
+  kind: 'applied';
+  deadlineAtMs: number;
+  policyIds: readonly string[];
+}
+
+/** After a turn: which of its policies the reply has applied. The turn is over, so the session takes the result (kinds/turn/applied-check.ts). */
+export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, never> = {
+  name: 'turn-applied',
+  actor: 'turn',
+  request: 'applied',
+  work: 'router.turn',
+  inputs,
+  inputsOf: ({ deadlineAtMs, policyIds }, { bundleHash, lastOffset, traceparent }) => ({
+    bundleHash,
+    template: judgeApplied.template as 'judge-applied@1',
+    upToOffset: lastOffset,
+    policyIds,
+    deadlineAtMs,
+    traceparent,
+  }),
+  async render(effect, republished, deps): Promise<RouterCall> {
+    const { bundleHash, policyIds } = effect.inputs;
+    const { body } = await deps.bundleOf(bundleHash);
+    const documents = engineDocumentsOf(body);
+    if (documents === null) throw new TypeError('a turn without policies has none to look for in its reply');
+    const items = matchItems({ id: 'applied', class: 'actionable', policyIds: [...policyIds] }, documents, new Map());
+    const { llms } = body.manifest.agent_config;
+    const request = judgeApplied.render(await stepView(effect, body, deps), items);
+    return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
+  },
+  results: {},
+  overdue: 'report',
+};

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { actorFields } from '#bus/messages/actor-fields.ts';
+import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
+import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
+import { header } from '../../test-support/driven-session.ts';
+import { EngineSession } from '../../test-support/engine-session.ts';
+
+describe('the check which policies a reply has applied', () => {
+  it('rule 16: is made once the turn is over, and what it finds counts for the turns after', () => {
+    const { session, turnId } = replied();
+    expect(session.lines.at(-1)).toBe('ready');
+    expect([...session.open.values()]).toMatchObject([{ id: `${turnId}-applied`, kind: 'turn-applied', inputs: { policyIds: ['leak'] } }]);
+    session.judgeApplied(`${turnId}-applied`, ['leak']);
+
+    expect(session.agentStates.at(-1)).toMatchObject({ seq: 2, appliedPolicyIds: ['leak'] });
+    session.say('It still leaks');
+    expect(classes(session)).toEqual(['actionable', 'previously-applied']);
+  });
+
+  it('rule 16: never delays the next turn, whose own end does not forget it', () => {
+    const { session, turnId } = replied();
+    session.say('It still leaks');
+    expect(classes(session)).toEqual(['actionable']);
+    session.judgeApplied(`${turnId}-applied`, ['leak']);
+    expect(classes(session)).toEqual(['actionable']);
+    session.finish();
+
+    expect(session.agentStates.at(-1)).toMatchObject({ seq: 3, appliedPolicyIds: ['leak'] });
+  });
+
+  it('rule 16: a failed check and an answer that can not be read leave the policies as not applied', () => {
+    for (const isFailed of [true, false]) {
+      const { session, turnId } = replied();
+      const callId = `${turnId}-applied`;
+      const failure = { code: 'router.timeout', message: '', details: {} };
+      if (isFailed) session.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(turnId), callId, failure });
+      else session.reply(callId, 'no JSON');
+
+      expect(session.open.size).toBe(0);
+      expect(session.agentStates).toMatchObject([{ seq: 1, appliedPolicyIds: [] }]);
+      expect(session.lines.at(-1)).toBe('ready');
+    }
+  });
+
+  it('rule 16: is not made for a turn without policies to look for, nor for one that failed', () => {
+    const { session } = begun();
+    session.finish();
+    session.say('It leaks');
+    session.judge(`${session.turnId}-1`, ['leak']);
+    session.reply(`${session.turnId}-2`, '');
+
+    expect(session.open.size).toBe(0);
+    expect(session.lines.slice(-2)).toEqual([expect.stringContaining('error'), 'ready']);
+  });
+});
+
+function begun() {
+  const policies = [testPolicy('leak'), testPolicy('greet')];
+  const relationships = relationshipGraph({ policies, routines: [] }, null);
+  const session = new EngineSession({ policies, routines: [], routineModels: [], relationships, batchSize: 5 });
+  session.say('It leaks');
+  return { session, turnId: session.turnId };
+}
+
+/** After a turn in which `leak` was followed. */
+function replied() {
+  const { session, turnId } = begun();
+  session.judge(`${turnId}-1`, ['leak']);
+  session.reply(`${turnId}-2`, 'Please send a photo.');
+  return { session, turnId };
+}
+
+function classes(session: EngineSession): string[] {
+  return [...session.open.values()].flatMap(({ inputs }) => (inputs as { reference?: { class: string } }).reference?.class ?? []);
+}
