@@ -43,7 +43,7 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
     const { body } = await deps.bundleOf(bundleHash);
     const documents = engineDocumentsOf(body);
     if (documents === null) throw new TypeError('a turn without policies has none to look for in its reply');
-    const items = matchItems({ id: 'applied', class: 'actionable', policyIds: [...policyIds] }, documents, new Map());
+    const items = matchItems({ id: 'applied', class: 'actionable', policyIds: [...policyIds] }, documents, documents.policyEvaluations);
     const { llms } = body.manifest.agent_config;
     const request = judgeApplied.render(await stepView(effect, body, deps), items);
     return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);

@@ -52,7 +52,7 @@ function resolvedOf({ matching, policies, routines, resolutions }: Matched, { do
   const tracked = policiesToTrack(documents.policies, {
     applying: new Set(policies.keys()),
     applied: new Set(began.state.appliedPolicyIds),
-    evaluations: new Map(),
+    evaluations: documents.policyEvaluations,
   });
   return {
     kind: 'resolved',

@@ -35,11 +35,13 @@ export async function readTurnFacts(
   const sessionIds = new Set<string>();
   /** With their bundles. */
   const turnIds = new Map<string, string>();
+  /** Turns that are over. */
+  const checked: string[] = [];
   for (const command of commands) {
     const state = states.get(command.sessionId) ?? null;
     const turn = state === null ? null : stateIn(state, turnActor);
     const checkedTurn = checkedTurnOf(command);
-    if (checkedTurn !== null) turnIds.add(checkedTurn);
+    if (checkedTurn !== null) checked.push(checkedTurn);
     let hasEngine = checkedTurn !== null;
     for (const hash of bundlesOf(command, state)) {
       if (!documents.has(hash)) documents.set(hash, await documentsOf(hash, deps));
@@ -50,7 +52,10 @@ export async function readTurnFacts(
     if (turn?.context.engine !== undefined) turnIds.set(turn.context.turnId, turn.bundleHash);
   }
   if (sessionIds.size === 0) return undefined;
-  const [stored, staged] = await Promise.all([deps.turns.agentStates([...sessionIds]), turnIds.size === 0 ? null : deps.turns.staged([...turnIds.keys()])]);
+  const [stored, staged] = await Promise.all([
+    deps.turns.agentStates([...sessionIds]),
+    turnIds.size + checked.length === 0 ? null : deps.turns.staged([...turnIds.keys(), ...checked]),
+  ]);
   const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
   const { newest, tools } = await readTools(deps, documents, [...rows.values()].flat());
   const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));

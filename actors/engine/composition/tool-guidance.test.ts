@@ -5,7 +5,7 @@ import type { RowOf, TurnRow } from '../turn-row.ts';
 import { guidanceOf } from './guidance-of.ts';
 
 const began: TurnRow = { kind: 'began', state: noAgentState };
-const resolved: RowOf<'resolved'> = { kind: 'resolved', policies: [], clarifications: [], steps: [], paths: {}, resolutions: [] };
+const resolved: RowOf<'resolved'> = { kind: 'resolved', policies: [], clarifications: [], steps: [], paths: {}, tracked: [], resolutions: [] };
 const carrying = (isTrusted: boolean): TurnRow => {
   const metadata = { 'switchyard/control': { policies: [{ action: 'offer nothing' }, { condition: 'it rains', action: 'say so' }] } };
   return {

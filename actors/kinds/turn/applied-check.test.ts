@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
-import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import { header } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
+import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 
 describe('the check which policies a reply has applied', () => {
   it('rule 16: is made once the turn is over, and what it finds counts for the turns after', () => {
@@ -56,8 +56,7 @@ describe('the check which policies a reply has applied', () => {
 
 function begun() {
   const policies = [testPolicy('leak'), testPolicy('greet')];
-  const relationships = relationshipGraph({ policies, routines: [] }, null);
-  const session = new EngineSession({ policies, routines: [], routineModels: [], relationships, batchSize: 5 });
+  const session = new EngineSession(testEngineDocuments({ policies }));
   session.say('It leaks');
   return { session, turnId: session.turnId };
 }

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
-import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import { header } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
+import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 
 const THREE = ['leak', 'refund', 'greet'];
 
@@ -155,9 +155,7 @@ function begun(): EngineSession {
 }
 
 function documentsOf(...policies: ReturnType<typeof testPolicy>[]): EngineDocuments {
-  const relationships = relationshipGraph({ policies, routines: [] }, null);
-  const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], toolServers: new Set<string>(), trustedServers: new Set<string>() };
-  return { policies, routines: [], routineModels: [], relationships, batchSize: 2, maxIterations: 5, ...none };
+  return testEngineDocuments({ policies, batchSize: 2 });
 }
 
 function verdicts(...applies: boolean[]): string {
