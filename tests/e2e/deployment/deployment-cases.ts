@@ -5,6 +5,7 @@ import { conversationCases, streamedCases } from './conversation-cases.ts';
 import { customerCases } from './customer-cases.ts';
 import { eventWebhookCases } from './event-webhook-cases.ts';
 import { metricCases } from './metric-cases.ts';
+import { routineCases } from './routine-cases.ts';
 import { runCases, runsWithoutGatewaysCases } from './run-cases.ts';
 import { type SharedDeployment, startShared } from './shared-deployment.ts';
 import { traceCases } from './trace-cases.ts';
@@ -29,7 +30,7 @@ export function deploymentCases(shape: Shape): void {
     metricCases(shared);
 
     // They wait more than they compute, and each has sessions, runs and traces of its own.
-    const suites: Suite[] = [conversationCases, streamedCases, traceCases, completionCases, eventWebhookCases, customerCases];
+    const suites: Suite[] = [conversationCases, streamedCases, traceCases, completionCases, eventWebhookCases, customerCases, routineCases];
     for (const suite of suites) {
       describe('beside the others', { concurrent: true }, () => {
         describe('in order', { concurrent: false }, () => suite(shared));
