@@ -68,7 +68,7 @@ const view: StepView = {
   ...{ glossary: [], variables: [], history: [], staged: [] },
 };
 
-it('rule 49: a turn goes on with the evaluations with which it began, and the next one has the newest', async () => {
+it('DESIGN 5: rule 49: a turn goes on with the evaluations with which it began, and the next one has the newest', async () => {
   const session = new EngineSession(engineDocumentsOf(body, await evaluations.read(bundle, first.hash)) ?? expect.fail('the agent has policies'));
   session.say('Hello');
   expect(session.rows()[0]).toMatchObject({ kind: 'began', evaluations: first.hash });

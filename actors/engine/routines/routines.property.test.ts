@@ -126,7 +126,7 @@ function problemOf({ steps: all, transitions, initial_step: initial }: RoutineMo
   return all.find(({ id }) => id === last)?.kind === 'fork' ? 'it stands at a fork' : null;
 }
 
-it('rule 39: whatever a model answers, and in whatever order, a path is one that the graph has', () => {
+it('DESIGN 5: rule 39: whatever a model answers, and in whatever order, a path is one that the graph has', () => {
   fc.assert(
     fc.property(routines, turns, (routine, all) => {
       const [model] = routineModels({ routines: [routine as RoutineModel['routine']], macros: [], variable_sets: [] }, () => null);

@@ -95,7 +95,7 @@ describe('the evaluation of documents', () => {
     expect((await evaluationIn(database, bundle))?.nodes['people']?.follow_ups).toHaveLength(2);
   });
 
-  it('is done by one of the hosts that start together', async () => {
+  it('DESIGN 5: is done by one of the hosts that start together', async () => {
     const database = await migrated(openTestDatabase());
     const { asked, modelCalls } = modelOf({ onAsk: nextTick });
 
