@@ -44,6 +44,7 @@ export function matchingPhase({ documents, began, rows, ranTools }: PhaseInput):
 class Passes {
   readonly #documents: EngineDocuments;
   readonly #state: RowOf<'began'>['state'];
+  readonly #likeliest: string | null;
   readonly #matches: ReadonlyMap<string, RowOf<'match'>>;
   readonly #answers: ReadonlyMap<string, RoutineAnswer>;
   readonly #routinePasses: RoutinePass[] = [];
@@ -55,9 +56,10 @@ class Passes {
   #policies: ReadonlyMap<string, string | null> = new Map();
   #active: ReadonlySet<string> = new Set();
 
-  constructor(documents: EngineDocuments, { state }: RowOf<'began'>, rows: readonly TurnRow[]) {
+  constructor(documents: EngineDocuments, { state, likeliest }: RowOf<'began'>, rows: readonly TurnRow[]) {
     this.#documents = documents;
     this.#state = state;
+    this.#likeliest = likeliest ?? null;
     this.#matches = new Map(rows.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
     this.#answers = new Map(rows.flatMap((row) => (row.kind === 'routine' ? [[callKey(row.reference), row.answer] as const] : [])));
   }
@@ -65,7 +67,9 @@ class Passes {
   next(ranTools: ReadonlySet<string>): Phase {
     const documents = this.#documents;
     const isFirst = this.#routinePasses.length === 0;
-    const candidates = isFirst ? this.#firstCandidates() : repeatedCandidates(documents, this.#active, new Set(this.#policies.keys()));
+    const candidates = isFirst
+      ? firstCandidates(documents, this.#state.paths, this.#likeliest)
+      : repeatedCandidates(documents, this.#active, new Set(this.#policies.keys()));
     const missing = this.#match(candidates);
     const activated = missing.length > 0 ? new Set<string>() : new Set(this.#matching().activatedRoutineIds);
     this.#routinePasses.push({ activated, ranTools });
@@ -98,11 +102,6 @@ class Passes {
     const routines = this.#plan(new Set(routineIds));
     this.#active = routines.active;
     return { type: 'matched', matching, policies: new Map(policies), routines, resolutions };
-  }
-
-  /** Without the conversation: policies of a routine that becomes active in this turn are judged in a pass of their own. */
-  #firstCandidates(): Candidate[] {
-    return firstCandidates(this.#documents, this.#state.paths, []);
   }
 
   #matching(): Matching {

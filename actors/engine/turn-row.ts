@@ -28,6 +28,8 @@ const turnRow = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('began'),
     state: agentState,
+    /** The routine that the message is most like; absent: it is like none. */
+    likeliest: z.string().optional(),
     /** The set of evaluations with which the turn goes on; absent: the documents' own texts. */
     evaluations: z.string().optional(),
     /** By server: hash of its tool list, the same for the whole turn. Absent: nothing names a tool. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import { type Candidate, conditionIn, firstCandidates, laterCandidates, type MatchDocuments, repeatedCandidates } from './candidates.ts';
+import { type Candidate, conditionIn, firstCandidates, laterCandidates, likeliestRoutine, type MatchDocuments, repeatedCandidates } from './candidates.ts';
 import { testPolicy } from './test-support/test-policy.ts';
 import { autonomousRoutine, testRoutine } from './test-support/test-routine.ts';
 
@@ -53,16 +53,22 @@ describe('rule 12: the candidates of pass one', () => {
     expect(first({ refund: [null] }, 'my machine leaks')).toContain('late');
   });
 
+  it('a routine that is disabled or runs by itself is not the likeliest', () => {
+    expect(likeliestRoutine(documents, [said('a report is wanted')])).not.toBe('report');
+    expect(likeliestRoutine(documents, [said('gone')])).toBeNull();
+  });
+
   it('the conditions are observations', () => {
-    expect(firstCandidates(documents, {}, []).find(({ id }) => id === 'routine:refund:1')).toMatchObject({ condition: 'money is wanted', action: null });
+    expect(firstCandidates(documents, {}, null).find(({ id }) => id === 'routine:refund:1')).toMatchObject({ condition: 'money is wanted', action: null });
   });
 
   it('a flagged message and old ones select no routine', () => {
     const flagged = { ...said('my machine leaks'), metadata: { moderation: { flagged: true, tags: [] } } };
     const old = [said('my machine leaks'), ...Array.from({ length: 10 }, () => said('hello'))];
 
-    expect(ids(firstCandidates(documents, {}, [flagged]))).not.toContain('late');
-    expect(ids(firstCandidates(documents, {}, old))).not.toContain('late');
+    expect(likeliestRoutine(documents, [said('my machine leaks')])).toBe('repair');
+    expect(likeliestRoutine(documents, [flagged])).toBeNull();
+    expect(likeliestRoutine(documents, old)).toBeNull();
   });
 });
 
@@ -85,7 +91,7 @@ it('distinguishes conditions of routines from policies', () => {
 });
 
 function first(paths: Record<string, (string | null)[]>, text: string): string[] {
-  return ids(firstCandidates(documents, paths, [said(text)]));
+  return ids(firstCandidates(documents, paths, likeliestRoutine(documents, [said(text)])));
 }
 
 function ids(candidates: readonly Candidate[]): string[] {

@@ -18,16 +18,20 @@ type Paths = Readonly<Record<string, readonly (string | null)[]>>;
 /** Messages whose words select a routine. */
 const MAX_MESSAGES = 10;
 
+/** The routine that shares most words with the last of these messages; null: none shares any. */
+export function likeliestRoutine(documents: Pick<MatchDocuments, 'routines'>, events: readonly ConversationEvent[]): string | null {
+  return rankRoutines(recentText(events), conversationalOf(documents))[0]?.id ?? null;
+}
+
 /**
  * Pass one: each policy that belongs to no routine, the conditions of routines that are not being followed, and the policies of routines with a path in
- * this session, else of the one that shares most words with the last messages.
+ * this session, else of the likeliest one.
  */
-export function firstCandidates(documents: MatchDocuments, paths: Paths, history: readonly ConversationEvent[]): Candidate[] {
+export function firstCandidates(documents: MatchDocuments, paths: Paths, likeliest: string | null): Candidate[] {
   const routines = conversationalOf(documents);
   const scopes = scopesOf(documents);
-  const followed = routines.filter(({ id }) => paths[id]?.some((node) => node !== null));
-  const [similar] = followed.length > 0 ? [] : rankRoutines(recentText(history), routines);
-  const prepared = new Set([...followed, ...(similar === undefined ? [] : [similar])].map(({ id }) => id));
+  const followed = routines.filter(({ id }) => paths[id]?.some((node) => node !== null)).map(({ id }) => id);
+  const prepared = new Set<string | null>(followed.length > 0 ? followed : [likeliest]);
   const policies = enabledOf(documents).filter(({ id }) => {
     const scope = scopes.get(id);
     return scope === undefined || scope.some((routineId) => prepared.has(routineId));

@@ -42,6 +42,18 @@ describe('a turn of an agent with routines and relationships', () => {
     expect(session.agentStates).toMatchObject([{ paths: { return: ['order'] } }]);
   });
 
+  it('rule 12: judges the policies of the routine that the message is most like at once, and follows them only in it', () => {
+    const { session, guidance } = begun();
+    session.finish();
+    session.say('Can I return it?');
+    expect(session.rows()[0]).toMatchObject({ kind: 'began', likeliest: 'return' });
+    expect(session.asked.map((call) => call.replace(/^\S+ /, ''))).toEqual(['[routine:return:0]', '[leak gift]', '[kind]']);
+    session.finish(['gift', 'kind']);
+
+    expect(guidance()).toContain('be kind');
+    expect(guidance()).not.toContain('voucher');
+  });
+
   it('rule 108: a routine that is followed is asked about beside the matching, and goes on', () => {
     const { session } = begun();
     session.finish([RETURN]);

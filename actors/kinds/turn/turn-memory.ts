@@ -1,5 +1,6 @@
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
+import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import { readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
@@ -26,7 +27,17 @@ export function openingOf(plan: Plan): Opening | undefined {
   const lists = plan.inputs.engine?.listsOf(bundleHash) ?? {};
   const { evaluationSet: evaluations } = documents;
   const tools = documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) };
-  const row: TurnRow = { kind: 'began', state: agentStateIn(plan), ...(evaluations !== null && { evaluations }), ...tools };
+  const likeliest = likeliestRoutine(
+    documents,
+    plan.events.map(({ event }) => event),
+  );
+  const row: TurnRow = {
+    kind: 'began',
+    state: agentStateIn(plan),
+    ...(likeliest !== null && { likeliest }),
+    ...(evaluations !== null && { evaluations }),
+    ...tools,
+  };
   return { row, decision: decide(documents, [row], toolsIn(plan)) };
 }
 
