@@ -54,20 +54,21 @@ export class Environment {
     try {
       return await orAborted(
         signal,
-        this.#scheduler.park<CallResult>(process, 'model', lost, () => this.#answerOf(callId, isTurn)),
+        this.#scheduler.park<CallResult>(process, 'model', lost, () => this.#answerOf(call, isTurn)),
       );
     } catch (error) {
       return { type: 'failed', failure: failureOf(error) };
     }
   }
 
-  #answerOf(callId: string, isTurn: boolean): CallResult {
+  #answerOf({ callId, request }: Execution['call'], isTurn: boolean): CallResult {
     const { chance } = this.#scheduler;
     const how = this.isFaultFree ? 0 : chance.below(100);
     const usage = { promptTokens: 1, completionTokens: 1 };
     const empty = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
     const failed = { type: 'failed' as const, failure: failureOf(new SwitchyardError('router.provider_unavailable', 'no')) };
     if (how >= 92) return failed;
+    if (request.response_format?.type === 'json_schema') return { ...empty, text: how >= 85 ? '{}' : verdictsOn(request, chance) };
     if (isTurn) return how >= 85 ? empty : { ...empty, text: `a reply to ${callId}` };
     const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });
     const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...empty, toolCalls, finishReason: 'tool_calls' });
@@ -112,6 +113,13 @@ export class Environment {
       },
     };
   }
+}
+
+/** Of a matching call: one verdict for each of its items, which are the last message's lines of JSON. */
+function verdictsOn({ messages }: Execution['call']['request'], chance: { oneIn(many: number): boolean }): string {
+  const lines = String(messages.at(-1)?.content).split('\n');
+  const items = lines.filter((line) => line.startsWith('{'));
+  return JSON.stringify({ verdicts: items.map((_, index) => ({ id: index + 1, rationale: 'r', applies: chance.oneIn(2) })) });
 }
 
 export function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {

@@ -13,6 +13,7 @@ import {
   testBundle,
   toolEvent,
 } from '../../services/actor-host/test-support/commands.ts';
+import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
@@ -100,13 +101,13 @@ export class Gateway {
     const commandId = this.#next('post');
     const triggersTurn = !this.#deps.scheduler.chance.oneIn(6);
     const traceId = String(this.#numbers).padStart(32, '0');
-    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn });
+    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn, bundleHash: bundleOf(session) });
   }
 
   #inject(session: string): void {
     const key = this.#next('tool');
     const traceId = String(this.#numbers).padStart(32, '0');
-    this.#send(toolEvent(session, key, { traceId, triggersTurn: !this.#deps.scheduler.chance.oneIn(3) }));
+    this.#send(toolEvent(session, key, { traceId, triggersTurn: !this.#deps.scheduler.chance.oneIn(3), bundleHash: bundleOf(session) }));
   }
 
   #startRun(session: string): void {
@@ -242,4 +243,9 @@ function sessionBeside(session: string): string {
     const other = `${session}_${number}`;
     if (partitionOf(other) !== partitionOf(session)) return other;
   }
+}
+
+/** One session talks to an agent with policies. */
+function bundleOf(session: string): string {
+  return session === 'ses_1' ? policyBundle.hash : testBundle.hash;
 }

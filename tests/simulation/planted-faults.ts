@@ -101,6 +101,26 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'const changesLog = logChangeTypes.size === 0;',
     },
   },
+  {
+    name: 'an answer of a turn counted twice',
+    patch: {
+      file: 'actors/kinds/turn/engine-states.ts',
+      find: "enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });",
+      replace: "for (const seq of [0, 1]) enqueue({ type: 'stage', params: { seq: engine.stepCount + seq, row: event.row } });",
+    },
+  },
+  {
+    name: 'a reply from answers of before a message joined',
+    patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
+  },
+  {
+    name: 'a matching call that is left out',
+    patch: {
+      file: 'actors/engine/matching-phase.ts',
+      find: 'return plan.batches.flatMap((batch) => {',
+      replace: 'return plan.batches.slice(0, 1).flatMap((batch) => {',
+    },
+  },
   { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 

@@ -3,9 +3,11 @@ import type { ConversationEvent } from '../../shared/contracts/agent/conversatio
 import { checkEvents } from './event-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
+import { checkTurns } from './turn-rules.ts';
 
 /** The allowed sequences of a turn's and a run's events, without the messages. Each ends in one `ready`. */
-const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
+const TURN =
+  /^acknowledged (typing (assistant_message|error|cancelled)|processing\/matching (typing assistant_message|(typing )?error|(typing )?cancelled)) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Compares what is stored, and what had an effect outside, with what was requested, once nothing is in flight any more. */
@@ -19,6 +21,7 @@ export function checkRules(simulation: Simulation): void {
   checkCallbacks(simulation);
   checkWebhooks(simulation);
   checkTools(simulation);
+  checkTurns(simulation);
   checkEvents(simulation);
   simulation.watch.logs.check();
   checkEffects(simulation, logs);

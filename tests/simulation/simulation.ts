@@ -3,6 +3,7 @@ import { initialisePartitions } from '../../actors/runtime/partitions/initialise
 import type { CommitResult } from '../../actors/store/port/commit-store.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
+import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
 import { Environment, TOOLS } from './environment.ts';
@@ -77,7 +78,7 @@ export class Simulation {
   async lay(): Promise<void> {
     await initialisePartitions(modelStore(this.model, async (call, execute) => this.#executed(this.#options.shadow?.call(call), execute)).partitions);
     const query = async (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#statement(statement, parameters)();
-    await storeBundle({ query } as Queryable, testBundle);
+    for (const bundle of [testBundle, policyBundle]) await storeBundle({ query } as Queryable, bundle);
     await query(storeTools, ['h1', JSON.stringify(TOOLS)]);
   }
 

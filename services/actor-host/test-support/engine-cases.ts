@@ -1,26 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { RouterCall } from '#bus/messages/router.ts';
-import { bundleBody, hashOf } from '#shared/config/bundle-body.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
-import type { Bundle } from '#shared/config/load-bundle.ts';
-import { completed, create, post, remove, testBundle } from './commands.ts';
+import { completed, create, post, remove } from './commands.ts';
+import { policyBundle } from './policy-bundle.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
-
-const policies = [
-  { id: 'leak', version: 1, condition: 'the machine leaks', action: 'ask for a photo of the leak' },
-  { id: 'refund', version: 1, condition: 'the customer wants a refund', action: 'ask for the order number' },
-  { id: 'angry', version: 1, condition: 'the customer is angry', action: 'apologise' },
-];
-
-/** The same agent with policies, two of them in a call. */
-const policyBundle: Bundle = (() => {
-  const { manifest, documents } = testBundle.body;
-  const { agent_config: config } = manifest;
-  const context = { ...config.context, policies: policies.map(({ id, version }) => ({ id, version })) };
-  const runtime = { ...config.runtime, policy_batch_size: 2 };
-  const body = bundleBody.parse({ manifest: { ...manifest, agent_config: { ...config, runtime, context } }, documents: { ...documents, policies } });
-  return { hash: hashOf(body), body };
-})();
 
 /** Turns of an agent with policies, for any driver. */
 export function engineCases(open: () => Promise<TestCluster>): void {
