@@ -47,6 +47,12 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved']);
       expect(JSON.stringify(rows)).not.toContain('the machine leaks');
       expect(await cluster.count('agent_states')).toBe(1);
+
+      const [check] = await nextCalls(cluster, 1);
+      expect(textOf(check)).toContain('Could you send a photo?');
+      await judge(cluster, check, [true]);
+      await eventually(async () => (await cluster.count('agent_states')) === 2);
+      expect(await cluster.rows('select state from agent_states order by seq desc limit 1')).toMatchObject([{ state: { appliedPolicyIds: ['leak'] } }]);
       expect(await cluster.count('effects', `state = 'open'`)).toBe(0);
 
       await cluster.send(remove('ses_a'));
@@ -69,7 +75,8 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       await eventually(() => isEnded(cluster));
 
       expect(await cluster.count('turn_steps')).toBe(4);
-      expect(await cluster.count('effects')).toBe(3);
+      // Two of matching, the reply, and the check after it.
+      expect(await cluster.count('effects')).toBe(4);
     });
   });
 }
