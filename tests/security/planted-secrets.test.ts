@@ -80,7 +80,7 @@ beforeAll(async () => {
   lines.push(...(await failedStarts()), ...(await operated()));
   await arrived(sink, receiver);
   await collect({ bus, redis }, { 'a line of the log': lines, 'an answer': answers, 'a span': sink.posts.map(({ body }) => body.toString('latin1')) });
-}, 400_000);
+}, 600_000);
 afterAll(async () => {
   await Promise.all(opened.map((one) => one.close()));
   await cluster.stop();

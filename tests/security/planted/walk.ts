@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { operations } from '../../../services/agent-gateway/openapi/operations.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import type { Cluster } from '../../helpers/start-cluster.ts';
 import type { Planted } from './credentials.ts';
@@ -8,6 +9,12 @@ import { KINDS, PLAIN, ROUTINE, WEBHOOK } from './planted-files.ts';
 /** A word that each place has: what is searched has really been through it. */
 export const SPOKEN = 'rhubarb';
 const WAIT = { timeoutMs: 120_000 };
+
+/** Of the router's API, below `/api/v1/`. */
+const PATHS = [
+  ...['keys', 'credits', 'activity', 'key', 'models', 'models/count', 'models/user', 'models/x/y/endpoints', 'embeddings/models', 'endpoints/zdr', 'providers'],
+  ...['generation?id=gen-1', 'generations/gen-1/stream', 'platform/agents', 'platform/prompts', 'nothing'],
+];
 
 interface Ask {
   method?: string;
@@ -54,9 +61,10 @@ export async function walkRouter({ cluster, planted, client }: Walk): Promise<vo
     client(`${base}/api/v1/chat/completions`, bearer, { method: 'POST', headers: { 'x-openrouter-metadata': 'true' }, body: { model, messages, ...more } });
   await call(PLAIN);
   await call(PLAIN, { stream: true, debug: { echo_upstream_body: true } });
-  for (const kind of KINDS)
-    for (const how of ECHOES)
-      for (const stream of [false, true]) await call(`${kind}/${how}`, { stream, models: [`${kind}/${how}`, PLAIN], provider: { allow_fallbacks: false } });
+  const everyWay = async (kind: string) => {
+    for (const how of ECHOES) for (const stream of [false, true]) await call(`${kind}/${how}`, { stream, provider: { allow_fallbacks: false } });
+  };
+  await Promise.all(KINDS.map(everyWay));
   await call('openai-compatible/echo-400', { models: KINDS.map((kind) => `${kind}/echo-500`) });
   await client(`${base}/api/v1/responses`, key, { method: 'POST', body: { model: 'openai-compatible/echo-401', input: SPOKEN, stream: true } });
   await client(`${base}/api/v1/embeddings`, key, { method: 'POST', body: { model: 'openai-compatible/echo-401', input: SPOKEN } });
@@ -67,7 +75,11 @@ export async function walkRouter({ cluster, planted, client }: Walk): Promise<vo
   await client(`${base}/api/v1/keys`, key);
   const management = of(planted, 'ROUTER_MANAGEMENT_KEY');
   await manageKeys({ base, planted, client, management, call });
-  for (const path of ['keys', 'credits', 'activity', 'key', 'models', 'providers', 'generation?id=gen-1']) await client(`${base}/api/v1/${path}`, management);
+  for (const path of PATHS) for (const one of [management, key, wrong]) await client(`${base}/api/v1/${path}`, one);
+  for (const path of ['auth/keys/code', 'auth/keys'])
+    for (const one of [management, wrong])
+      await client(`${base}/api/v1/${path}`, one, { method: 'POST', body: { callback_url: `https://x.example/?${wrong}`, code: wrong, code_verifier: one } });
+  await client(`${base}/auth`, null, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: `management_key=${wrong}` });
 
   const basic = Buffer.from(`${of(planted, 'PLATFORM_PUBLIC_KEY')}:${of(planted, 'PLATFORM_SECRET_KEY')}`).toString('base64');
   const document = { id: 'doc', version: 1, text: SPOKEN };
@@ -142,6 +154,19 @@ export async function walkAgent({ cluster, planted, client, receiverPort }: Walk
   await client(`${base}/chat`, null, { headers: { cookie } });
   await client(`${base}/sessions`, null, { method: 'POST', headers: { cookie, origin: 'https://evil.example' }, body: {} });
   await client(`${base}/auth/login`, null, { method: 'POST', body: { key: wrong, next: '/chat' } });
+  await everyOperation(base, { session_id: id, customer_id: 'ada', routine_id: ROUTINE, run_id: runs[0] ?? '' }, client, [wrong, key]);
+}
+
+/** Every operation of the agent's API, with the right key and a wrong one; what deletes comes last. */
+async function everyOperation(base: string, ids: Record<string, string>, client: Client, keys: readonly string[]): Promise<void> {
+  const all = Object.keys(operations).map((name) => name.split(' ') as [method: string, template: string]);
+  const deleting = (method: string) => Number(method === 'DELETE');
+  for (const [method, template] of all.sort(([one], [other]) => deleting(one) - deleting(other)))
+    for (const key of keys) {
+      const path = template.replace(/\{(\w+)\}/g, (_, parameter: string) => ids[parameter] ?? SPOKEN);
+      const body = method === 'GET' || method === 'DELETE' ? {} : { body: { [SPOKEN]: key } };
+      await client(`${base}${path}?wait_for_data=0`, key, { method, ...body });
+    }
 }
 
 async function ready(client: Client, url: string, key: string): Promise<void> {
