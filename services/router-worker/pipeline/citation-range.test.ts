@@ -11,6 +11,7 @@ it.each([
   ['a bare address', 'See https://a.example/page, and more.', 'https://a.example/page'],
   ['a link behind a longer address', 'https://a.example/page/2 and [a](https://a.example/page)', '[a](https://a.example/page)'],
   ['an address in brackets that is no link', '(https://a.example/page)', 'https://a.example/page'],
+  ['a bare address in a link that has a title, too', 'See [a](https://a.example/page "A").', 'https://a.example/page'],
   ['nothing, where the text does not name it', 'See https://a.example/pages.', ''],
 ])('is the place of %s', (_, text, place) => {
   expect(rangeIn(text)).toBe(place);
