@@ -23,6 +23,7 @@ const WATCHED_FILES = [
   'services/router-gateway/key-admission.ts',
   'services/router-gateway/routes/model-call.ts',
   'services/router-worker/call-items.ts',
+  'services/router-worker/interim/interim-records.ts',
   'services/router-worker/ledger/ledger.ts',
   'services/router-worker/ledger/write-usage.ts',
   'services/router-worker/published-frames.ts',

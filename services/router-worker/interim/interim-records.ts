@@ -90,7 +90,7 @@ export class InterimRecords {
 
   async #write(records: readonly UsageRecord[]): Promise<void> {
     const ids = records.map(({ generationId }) => generationId);
-    // no fail point: written again
+    // no fail point, because the next look writes the same row again
     await this.#deps.database.query(WRITE_INTERIM, [ids, records.map(usageRecordText).join('\n'), VALID_MS]);
   }
 }
