@@ -200,7 +200,7 @@ export function streamedCases(shared: () => SharedDeployment): void {
     it('DESIGN 7: a reader that connects in the middle of a reply, at any gateway, gets its text so far and then the rest', async () => {
       const { agent } = deployment;
       const { id } = await agent.createSession();
-      await agent.postMessage(id, '!slow 100 How long is the warranty?');
+      await agent.postMessage(id, '!slow 50 How long is the warranty?');
       await agent.streamUntil(id, ({ event, data }) => (event === 'delta' || event === 'snapshot') && Number(data.seq) >= 3);
       const frames = await agent.streamUntil(id, ({ event }) => event === 'assistant_message');
       const pieces = frames.filter(({ event }) => event === 'snapshot' || event === 'delta');

@@ -7,9 +7,13 @@ export function isGuidance(instruction: string): boolean {
   return HEADS.some((head) => instruction.startsWith(head));
 }
 
-/** What the instruction says that the agent is to do, as a sentence; empty: nothing. */
+/** Actions that are said. */
+const MAX_ACTIONS = 3;
+
+/** What the instruction says that the agent is to do, as its first sentences; empty: nothing. */
 export function guidedText(instructions: readonly string[]): string {
   const guidance = instructions.find(isGuidance)?.split(RULES)[0] ?? '';
   const actions = guidance.split('\n').flatMap((line) => LINE.exec(line)?.[1] ?? []);
-  return actions.length === 0 ? '' : `My policies for this reply: ${actions.map((action) => (/[.!?]$/.test(action) ? action : `${action}.`)).join(' ')}`;
+  const sentences = actions.slice(0, MAX_ACTIONS).map((action) => /^.*?[.!?](?= |$)/.exec(action)?.[0] ?? `${action}.`);
+  return sentences.length === 0 ? '' : `My policies for this reply: ${sentences.join(' ')}`;
 }
