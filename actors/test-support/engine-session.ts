@@ -43,6 +43,11 @@ export class EngineSession {
     return [...this.open.values()][0]?.actorId ?? [...this.#rows.keys()].at(-1) ?? '';
   }
 
+  /** Of all turns. */
+  get turnIds(): string[] {
+    return [...this.#rows.keys()];
+  }
+
   rows(turnId = this.turnId): TurnRow[] {
     return readTurnRows(this.#rows.get(turnId) ?? []);
   }
