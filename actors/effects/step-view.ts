@@ -28,7 +28,8 @@ export async function stepView(
     glossary: nearestTerms(terms, history),
     variables: [],
     history,
-    staged: rows.flatMap((row) => (row.kind === 'tool' ? [stagedResult(row.call)] : [])),
+    // The others are in the log, and so in the history.
+    staged: rows.flatMap((row) => (row.kind === 'tool' && row.call.control.lifespan === 'response' ? [stagedResult(row.call)] : [])),
   };
 }
 

@@ -10,7 +10,7 @@ import type { ConversationEvent } from '../../shared/contracts/agent/conversatio
 import type { ModelTables, Row } from './model-rows.ts';
 import type { Executed } from './model-store.ts';
 
-const MESSAGES: ReadonlySet<unknown> = new Set(['user_message', 'assistant_message', 'preamble']);
+const MESSAGES: ReadonlySet<unknown> = new Set(['user_message', 'assistant_message', 'preamble', 'tool']);
 
 export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
   return {
@@ -35,7 +35,7 @@ export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
 
     messages: (sessionId, upToOffset, limit) =>
       liveIn(tables, sessionId)
-        .filter(({ off, kind, source }) => (off as number) <= upToOffset && (MESSAGES.has(kind) || (kind === 'tool' && source === 'system')))
+        .filter(({ off, kind }) => (off as number) <= upToOffset && MESSAGES.has(kind))
         .slice(-limit)
         .map((row) => jsonOf(row['body']) as ConversationEvent),
   };

@@ -127,7 +127,7 @@ describe('the history of a session', () => {
     expect(reads).toBe(0);
   });
 
-  it('includes injected tool results, and not the tool calls of runs', async () => {
+  it('includes results of tools, injected or called', async () => {
     commit('a');
     for (const source of ['system', 'ai_agent'] as const) {
       const call = { tool_id: source, arguments: {}, result: { data: 1, metadata: {} } };
@@ -137,6 +137,7 @@ describe('the history of a session', () => {
     expect((await histories.upTo(2, ours)).map((event) => (event.kind === 'tool' ? event.tool_calls[0]?.tool_id : event.kind))).toEqual([
       'user_message',
       'system',
+      'ai_agent',
     ]);
     expect(reads).toBe(0);
   });

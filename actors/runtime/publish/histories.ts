@@ -85,9 +85,9 @@ export class Histories {
   }
 }
 
-/** As the store's `messages`: what was said, and injected tool results. The calls of a run are in its own transcript. */
-function isMessage({ kind, source }: ConversationEvent): boolean {
-  return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble' || (kind === 'tool' && source === 'system');
+/** As the store's `messages`: what was said, and results of tools. */
+function isMessage({ kind }: ConversationEvent): boolean {
+  return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble' || kind === 'tool';
 }
 
 function weightOf(event: ConversationEvent): number {

@@ -44,7 +44,7 @@ const LOAD: NamedStatement = {
 const MESSAGES: NamedStatement = {
   name: 'load-history',
   text: `select body from events where session_id = $1 and off <= $2 and deleted_at is null
-    and (kind in ('user_message', 'assistant_message', 'preamble') or (kind = 'tool' and source = 'system')) order by off desc limit $3`,
+    and kind in ('user_message', 'assistant_message', 'preamble', 'tool') order by off desc limit $3`,
 };
 
 /** Within one session, which the primary key begins with. */
