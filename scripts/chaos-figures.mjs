@@ -15,6 +15,8 @@
  * @property {number} joined messages that joined a running turn
  * @property {number} sentAgain requests retried after a temporary refusal or a broken connection
  * @property {number} toolEvents injected tool results
+ * @property {number} changedLogs sessions whose events were patched and deleted
+ * @property {number} customers that were registered, with values of variables
  * @property {number} runs
  * @property {number} deliveries to a webhook
  * @property {number} deliveryRepeats posts of them that were answered, beyond the first of each
@@ -51,6 +53,8 @@ export function newFigures() {
     joined: 0,
     sentAgain: 0,
     toolEvents: 0,
+    changedLogs: 0,
+    customers: 0,
     runs: 0,
     deliveries: 0,
     deliveryRepeats: 0,

@@ -5,6 +5,8 @@ import { freeFolder } from '../helpers/free-folder.ts';
 export const ROUTINE = 'book-it';
 export const WEBHOOK = 'shop';
 export const WEBHOOK_SECRET = 'webhook-secret-of-the-chaos-suite';
+/** A text and a number. */
+export const VARIABLES = ['plan', 'visits'] as const;
 /** Started by deliveries alone. */
 const JUDGED = 'note-it';
 
@@ -41,6 +43,11 @@ export async function writeAgentFiles(toolPort: number, modelUrl: string, provid
     timeout_seconds: 120,
     max_iterations: 4,
   });
+  await write('documents/variable-sets/account.yaml', {
+    id: 'account',
+    version: 1,
+    variables: [{ name: VARIABLES[0] }, { name: VARIABLES[1], type: 'number' }],
+  });
   const webhook = { name: WEBHOOK, secret_env: '${WEBHOOK_SECRET}', header: 'x-signature', routines: [ROUTINE, JUDGED] };
   const manifest = {
     id: 'chaos',
@@ -50,7 +57,12 @@ export async function writeAgentFiles(toolPort: number, modelUrl: string, provid
       runtime: { api_key: '${AGENT_API_KEY}' },
       platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
       llms: { default: 'chaos/agent', api_key: '${ROUTER_API_KEY}' },
-      context: { system_prompt: { id: 'chaos', version: 1 }, language: 'match_user', routines: [ROUTINE, JUDGED].map((id) => ({ id, version: 1 })) },
+      context: {
+        system_prompt: { id: 'chaos', version: 1 },
+        language: 'match_user',
+        routines: [ROUTINE, JUDGED].map((id) => ({ id, version: 1 })),
+        variables: [{ id: 'account', version: 1 }],
+      },
       mcps: [{ id: 'ledger', hostname: 'http://127.0.0.1', port: toolPort }],
       webhooks: [webhook],
     },

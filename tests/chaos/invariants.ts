@@ -5,8 +5,10 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
 import type { ReadToEnd } from './client-stream.ts';
+import { checkCustomer } from './customer-load.ts';
 import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
+import { checkChangedLog } from './log-change-load.ts';
 import { checkInjected } from './tool-event-load.ts';
 import { checkDelivery } from './webhook-load.ts';
 
@@ -25,6 +27,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   await eventually(() => isQuiet(environment.database, accepted.sessions), { timeoutMs: QUIET_MS });
   await checkLogs(environment, accepted);
   await inParallel(accepted.injected, AT_ONCE, (one) => checkInjected(environment.client, one));
+  await checkChanges(environment, accepted);
   environment.figures.toolEvents += accepted.injected.reduce((sum, { replies }) => sum + replies.size, 0);
   for (const run of accepted.runs) await checkRun(environment, run);
   for (const delivery of accepted.deliveries) await checkDelivery(environment, delivery);
@@ -38,6 +41,18 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   const { rows } = await environment.database.query('select source, reason from dead_letters');
   expect(rows, 'there are dead letters').toEqual([]);
   await checkAuditor(environment);
+}
+
+/** Customers and their values are as the acknowledged writes left them, and so are logs whose events were patched and deleted. */
+async function checkChanges(environment: Environment, { changedLogs, customers }: Accepted): Promise<void> {
+  const stored = await storedSessions(
+    environment.database,
+    changedLogs.map(({ sessionId }) => sessionId),
+  );
+  await inParallel(changedLogs, AT_ONCE, (log) => checkChangedLog(environment, log, stored.get(log.sessionId)));
+  await inParallel(customers, AT_ONCE, (customer) => checkCustomer(environment.client, customer));
+  environment.figures.changedLogs += changedLogs.length;
+  environment.figures.customers += customers.length;
 }
 
 /** Each session has its customer, and the customer of a run ends with its session. */

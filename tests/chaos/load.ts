@@ -5,7 +5,9 @@ import type { RetryingClient } from '../helpers/retrying-client.ts';
 import { converse, type SentMessages } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd, streamedWords } from './client-stream.ts';
+import { type WrittenCustomer, writeCustomer } from './customer-load.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
+import { type ChangedLog, changeLogs } from './log-change-load.ts';
 import { type InjectedResults, injectResults } from './tool-event-load.ts';
 import { type AcceptedDelivery, sendDelivery } from './webhook-load.ts';
 
@@ -25,6 +27,8 @@ export interface Accepted {
   deliveries: readonly AcceptedDelivery[];
   streams: readonly ReadToEnd[];
   injected: readonly InjectedResults[];
+  changedLogs: readonly ChangedLog[];
+  customers: readonly WrittenCustomer[];
   /** Requests to the agent's model before the load. */
   modelAskedBefore: number;
 }
@@ -35,7 +39,7 @@ export interface LoadOptions {
 }
 
 export interface Load {
-  /** Messages, tool results, runs and streams that were accepted or begun so far. */
+  /** Messages, tool results, changes, runs and streams that were accepted or begun so far. */
   readonly begun: number;
   /** Resolves once so much more has begun. @throws the first failure of the load */
   more(count: number): Promise<void>;
@@ -45,9 +49,11 @@ export interface Load {
   abandon(): void;
 }
 
-/** Concurrent loops: conversations, tool results, runs, deliveries of webhooks, streams. */
+/** Concurrent loops: conversations, tool results, changes of logs, customers, runs, deliveries of webhooks, streams. */
 const CUSTOMERS = 6;
 const INTEGRATIONS = 2;
+const CHANGERS = 2;
+const REGISTRARS = 1;
 const TRIGGERS = 3;
 const SENDERS = 2;
 const READERS = 5;
@@ -67,7 +73,7 @@ const offsets = z.array(z.looseObject({ offset: z.number() }));
 let conversations = 0;
 let triggered = 0;
 
-/** Customers, integrations, triggers, senders of deliveries and readers of streams, in loops until stopped. */
+/** Customers, integrations, changers of logs, registrars of customers, triggers, senders of deliveries and readers of streams, in loops until stopped. */
 export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
   const { retriesAccepted = false } = options;
   const client = retriesAccepted ? environment.stubbornClient : environment.client;
@@ -77,7 +83,19 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const streams: ReadToEnd[] = [];
   const eventWebhooks = new Map<string, AcceptedRun['callback']>();
   const injected: InjectedResults[] = [];
-  const accepted: Accepted = { sessions, eventWebhooks, runs, deliveries, streams, injected, modelAskedBefore: environment.model.asked };
+  const changedLogs: ChangedLog[] = [];
+  const customers: WrittenCustomer[] = [];
+  const accepted: Accepted = {
+    sessions,
+    eventWebhooks,
+    runs,
+    deliveries,
+    streams,
+    injected,
+    changedLogs,
+    customers,
+    modelAskedBefore: environment.model.asked,
+  };
   let begun = 0;
   let isOver = false;
   let failure: unknown;
@@ -115,9 +133,17 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const inject = async () => {
     injected.push(await injectResults(client, begin));
   };
+  const change = async () => {
+    changedLogs.push(await changeLogs(environment, begin));
+  };
+  const register = async () => {
+    customers.push(await writeCustomer(client, begin));
+  };
   const all = [
     ...Array.from({ length: CUSTOMERS }, () => again(talk)),
     ...Array.from({ length: INTEGRATIONS }, () => again(inject)),
+    ...Array.from({ length: CHANGERS }, () => again(change)),
+    ...Array.from({ length: REGISTRARS }, () => again(register)),
     ...Array.from({ length: TRIGGERS }, () => again(trigger)),
     ...Array.from({ length: SENDERS }, () => again(send)),
     ...Array.from({ length: READERS }, () => again(read)),

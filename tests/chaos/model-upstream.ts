@@ -18,6 +18,8 @@ export interface ModelUpstream {
   readonly asked: number;
   /** Requests that are being answered. */
   readonly inFlight: number;
+  /** Different prompts with a message of this text; repeats of a call count once. */
+  promptsWith(text: string): number;
   /** Among the requests after the first `since`: the most requests of one call, and the number of repeats. */
   repeats(since: number): { most: number; extra: number };
   close(): Promise<void>;
@@ -75,6 +77,7 @@ export async function openModelUpstream(): Promise<ModelUpstream> {
     get inFlight() {
       return inFlight;
     },
+    promptsWith: (text) => new Set(asked.flatMap(({ call }) => (call.includes(JSON.stringify(text)) ? [call] : []))).size,
     repeats: (since) => {
       const times = new Map<string, number>();
       for (const { call } of asked.slice(since)) times.set(call, (times.get(call) ?? 0) + 1);

@@ -10,6 +10,8 @@ export interface RetryingClient {
   /** Posts until it is accepted, or refused permanently. @throws at the timeout */
   post(path: string, fields: object): Promise<Answered>;
   get(path: string): Promise<Answered>;
+  /** A write under an idempotency key, so that a retry changes nothing more. `body` is null in the answer to a 204. */
+  write(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, key: string, fields?: object): Promise<Answered>;
   figures: {
     /** Requests that were retried after a transient refusal or a lost connection. */
     sentAgain: number;
@@ -37,13 +39,18 @@ const COME_AGAIN = new Set([429, 503]);
 
 export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = false }: ClientOptions): RetryingClient {
   const figures = { sentAgain: 0, longestPostMs: 0, placedLater: 0 };
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const authorization = `Bearer ${key}`;
 
   /** Null when the connection was lost before the response was complete. */
   async function once(path: string, init: RequestInit): Promise<Answered | null> {
     try {
-      const response = await fetch(`${nextUrl()}${path}`, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });
-      const body: unknown = await response.json();
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const response = await fetch(`${nextUrl()}${path}`, {
+        ...init,
+        headers: { authorization, ...(init.body && { 'content-type': 'application/json' }), ...init.headers },
+        signal,
+      });
+      const body: unknown = response.status === 204 ? null : await response.json();
       return { status: response.status, body };
     } catch (error) {
       if (error instanceof DOMException) throw new Error(`${path} was not answered within ${ANSWER_MS} ms`, { cause: error });
@@ -66,6 +73,8 @@ export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = fals
   return {
     figures,
     get: (path) => insist(path, {}),
+    write: (method, path, idempotencyKey, fields) =>
+      insist(path, { method, headers: { 'idempotency-key': idempotencyKey }, ...(fields === undefined ? {} : { body: JSON.stringify(fields) }) }),
     post: async (path, fields) => {
       const begunAtMs = performance.now();
       const answered = await insist(path, { method: 'POST', body: JSON.stringify(fields) });

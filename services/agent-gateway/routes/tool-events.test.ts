@@ -46,18 +46,18 @@ describe('POST /sessions/{id}/tool_events', () => {
   });
 
   it.each([
-    ['no id', { result: 1 }, '/tool_id'],
-    ['no result', { tool_id: 'shop:order' }, '/result'],
-    ['a result above 256 KiB', { tool_id: 'shop:order', result: 'x'.repeat(256 * 1_024) }, '/result'],
-    ['the reserved name in metadata', { ...SHIPPED, event_metadata: { idempotency_key: 'k' } }, '/event_metadata/idempotency_key'],
-    ['arguments that are a list', { ...SHIPPED, arguments: [] }, '/arguments'],
-  ])('answers 400 with the path for %s, and stores nothing', async (_, body, path) => {
+    ['no id', { result: 1 }, '/tool_id', 'tool_id'],
+    ['no result', { tool_id: 'shop:order' }, '/result', 'result is required: any JSON value'],
+    ['a result above 256 KiB', { tool_id: 'shop:order', result: 'x'.repeat(256 * 1_024) }, '/result', 'must have at most 256 KiB'],
+    ['the reserved name in metadata', { ...SHIPPED, event_metadata: { idempotency_key: 'k' } }, '/event_metadata/idempotency_key', 'is reserved'],
+    ['arguments that are a list', { ...SHIPPED, arguments: [] }, '/arguments', 'arguments'],
+  ])('answers 400 with the path for %s, and stores nothing', async (_, body, path, why) => {
     const app = deployment.app();
     const sessionId = await newSession(app);
     const reply = await inject(sessionId, body, {}, app);
 
     expect(reply.statusCode).toBe(400);
-    expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path, error: expect.stringContaining(why) });
     expect(commandsOf(sessionId)).toEqual([]);
   });
 
