@@ -4,6 +4,7 @@ import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { callbackCases } from '../../services/actor-host/test-support/callback-cases.ts';
 import { commandCases } from '../../services/actor-host/test-support/command-cases.ts';
 import { hostCases } from '../../services/actor-host/test-support/host-cases.ts';
+import { logChangeCases } from '../../services/actor-host/test-support/log-change-cases.ts';
 import { patchCases } from '../../services/actor-host/test-support/patch-cases.ts';
 import { runCancelCases } from '../../services/actor-host/test-support/run-cancel-cases.ts';
 import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
@@ -23,7 +24,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
   [commandCases, hostCases],
-  [patchCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
+  [patchCases, logChangeCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 
 let fresh: FreshDatabase;

@@ -21,11 +21,18 @@ afterAll(() => deployment.close());
 
 type App = ReturnType<TestDeployment['app']>;
 
-/** A session with three messages. */
-async function sessionOf(app: App): Promise<{ id: string; events: string[] }> {
+/** A session with three messages, which are in the memory of the gateways that read it before. */
+async function sessionOf(app: App, readers: readonly App[] = [], { compares = false } = {}): Promise<{ id: string; events: string[] }> {
   const id = await newSession(app);
+  const { begun: waiting } = await deployment.afterPages(readers.length, () => readers.map((reader) => read(reader, id, 'min_offset=2&wait_for_data=60')));
+  // The first comparison drops what a gateway has.
+  if (compares) {
+    deployment.queries.length = 0;
+    await until(() => deployment.queries.filter((name) => name === 'agent-gateway-heads').length > 1, 'a comparison');
+  }
   const events: string[] = [];
   for (const text of ['one', 'two', 'three']) events.push((await post(app, id, { kind: 'user_message', text })).json().id);
+  await Promise.all(waiting);
   return { id, events };
 }
 
@@ -110,20 +117,36 @@ describe('DELETE /sessions/:session_id/events', () => {
   });
 });
 
-describe('the memory of another gateway', () => {
-  it.each(['its notice', 'a comparison, when the notice is lost'])('is dropped by %s', async (how) => {
-    const [app, other] = [deployment.app(), deployment.app({ waits: { checkFeedsMs: 20 } })];
-    const { id, events } = await sessionOf(app);
-    const known = async () => (await read(other, id, 'wait_for_data=1')).json() as { offset: number; metadata: object }[];
-    const { begun: waiting } = await deployment.afterPages(1, () => read(other, id, 'min_offset=3&wait_for_data=60'));
-    await deployment.owner.append(id, { kind: 'assistant_message', text: 'a' });
-    await waiting;
-    expect((await known()).length).toBe(4);
+describe('the memory of a gateway', () => {
+  /** Read without a page of the log. */
+  const remembered = async (app: App, id: string) => {
+    deployment.queries.length = 0;
+    const found = (await read(app, id, 'wait_for_data=1')).json() as { offset: number; metadata: object }[];
+    return deployment.queries.includes('agent-gateway-page') ? null : found;
+  };
+
+  it('is dropped where the request was answered, though its notice is lost', async () => {
+    const app = deployment.app();
+    const { id, events } = await sessionOf(app, [app]);
+    expect(await remembered(app, id)).toHaveLength(3);
+    deployment.owner.silent.notices = true;
+
+    await send(app, 'PATCH', `/sessions/${id}/events/${events[0]}`, { metadata: { set: { rating: 5 } } });
+    expect((await read(app, id, 'wait_for_data=1')).json()[0]).toMatchObject({ metadata: { rating: 5 } });
+    await send(app, 'DELETE', `/sessions/${id}/events?min_offset=1`);
+    expect(offsetsOf(await read(app, id, 'wait_for_data=1'))).toEqual([0]);
+  });
+
+  it.each(['its notice', 'a comparison, when the notice is lost'])('is dropped elsewhere by %s', async (how) => {
+    const [app, other] = [deployment.app(), deployment.app({ waits: { checkFeedsMs: how === 'its notice' ? 60_000 : 20 } })];
+    const { id, events } = await sessionOf(app, [other], { compares: how !== 'its notice' });
+    expect(await remembered(other, id)).toHaveLength(3);
     deployment.owner.silent.notices = how !== 'its notice';
 
     await send(app, 'PATCH', `/sessions/${id}/events/${events[0]}`, { metadata: { set: { rating: 5 } } });
-    await until(async () => (await known())[0]?.metadata !== undefined && 'rating' in ((await known())[0]?.metadata ?? {}), 'the change');
-    await send(app, 'DELETE', `/sessions/${id}/events?min_offset=3`);
-    await until(async () => (await known()).length === 3, 'the deletion');
+    const known = async () => (await read(other, id, 'wait_for_data=1')).json() as { metadata: object }[];
+    await until(async () => 'rating' in ((await known())[0]?.metadata ?? {}), 'the change');
+    await send(app, 'DELETE', `/sessions/${id}/events?min_offset=1`);
+    await until(async () => (await known()).length === 1, 'the deletion');
   });
 });
