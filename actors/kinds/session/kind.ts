@@ -24,6 +24,9 @@ const handlers: Handlers<SessionActions> = {
   change: (plan, { command }) => {
     if (plan.record !== null) plan.record = { ...patchRecord(plan.record, command), updated_at: plan.at };
   },
+  changeMode: (plan, { mode }) => {
+    if (plan.record !== null) plan.record = { ...plan.record, mode, updated_at: plan.at };
+  },
   changeEvent: (plan, { event }) => {
     plan.changeEvent(event);
     plan.posted = event;

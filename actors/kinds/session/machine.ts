@@ -77,6 +77,7 @@ export const sessionMachine = setup({
     open: (_, _params: SessionActions['open']) => {},
     openForRun: (_, _params: SessionActions['openForRun']) => {},
     change: (_, _params: SessionActions['change']) => {},
+    changeMode: (_, _params: SessionActions['changeMode']) => {},
     changeEvent: (_, _params: SessionActions['changeEvent']) => {},
     cut: (_, _params: SessionActions['cut']) => {},
     fact: (_, _params: SessionActions['fact']) => {},
@@ -210,6 +211,7 @@ export const sessionMachine = setup({
         ],
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
+        'mode.asked': { actions: [assign({ mode: ({ event }) => event.mode }), { type: 'changeMode', params: ({ event }) => ({ mode: event.mode }) }] },
         'turn.settled': [
           { guard: and(['isCurrentTurn', 'hasWantedTurn']), actions: beginWantedTurn() },
           // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.

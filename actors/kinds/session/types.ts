@@ -70,6 +70,8 @@ export type SessionEvent =
   | { type: 'run.start'; runId: string; ephemeral: boolean }
   | { type: 'turn.result'; event: TurnEventBody }
   | { type: 'turn.settled'; turnId: string }
+  /** By a tool of the turn that ends. */
+  | { type: 'mode.asked'; mode: 'auto' | 'manual' }
   | { type: 'run.result'; event: RunEventBody }
   | { type: 'run.settled'; runId: string }
   /** The deadline of an unsettled run: in progress, queued, or stored as a row only. */
@@ -84,6 +86,8 @@ export interface SessionActions {
   open: { command: CommandOf<'session.create'> };
   /** Changes the public record, without an event. */
   change: { command: CommandOf<'session.patch'> };
+  /** The same, by a tool. */
+  changeMode: { mode: 'auto' | 'manual' };
   /** Replaces a stored event. */
   changeEvent: { event: ConversationEvent };
   cut: CutRange;

@@ -6,7 +6,7 @@ import { sessionActor } from '../session/actor.ts';
 import { turnActor } from './actor.ts';
 import { openAppliedCheck } from './applied-check.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
-import { remember } from './turn-memory.ts';
+import { modeAskedIn, remember } from './turn-memory.ts';
 import type { TurnActions, TurnContext } from './types.ts';
 
 const handlers: Handlers<TurnActions> = {
@@ -62,7 +62,9 @@ function afterTransition(plan: Plan, { event, state, isDone, hasActions }: Actor
   };
   plan.note('a turn ended', { turn_id: turnId, trace_id: traceId }, { outcome, durationMs, count });
   plan.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
+  const mode = outcome === 'completed' ? modeAskedIn(plan, turnId) : null;
   plan.end(turnActor);
+  if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
   plan.send(sessionActor, { type: 'turn.settled', turnId });
 }
 

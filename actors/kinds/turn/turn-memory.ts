@@ -64,3 +64,12 @@ export function remember(plan: Plan, turnId: string): void {
   const state: AgentState = { ...newest, seq: newest.seq + 1, paths: { ...newest.paths, ...resolved.paths } };
   plan.agentStates.push({ partition, sessionId, seq: state.seq, offset, state });
 }
+
+/** The session's mode that tools of a turn have asked for, the last one; null for none. */
+export function modeAskedIn(plan: Plan, turnId: string): 'auto' | 'manual' | null {
+  return (
+    turnRowsIn(plan, turnId)
+      .flatMap((row) => (row.kind === 'tool' ? (row.call.control.mode ?? []) : []))
+      .at(-1) ?? null
+  );
+}

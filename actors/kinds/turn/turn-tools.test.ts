@@ -105,6 +105,18 @@ describe('tools in a turn', () => {
     ]);
   });
 
+  it('rule 65: a tool that asks for a human has this turn answer, and no later one', () => {
+    const { session, id } = matched();
+    session.infer(id(2), ['shop__order', {}]);
+    session.tool(id(3), result('ask a colleague', { 'switchyard/control': { mode: 'manual' } }));
+    session.finish();
+    expect(session.lines.at(-1)).toBe('ready');
+    expect(session.state?.record.mode).toBe('manual');
+    session.say('Hello?');
+    expect(session.lines.at(-1)).toBe('user_message Hello?');
+    expect(session.open.size).toBe(0);
+  });
+
   it('rule 60: counts a repeated or late result once', () => {
     const { session, id } = matched();
     session.infer(id(2), ['shop__order', {}], ['shop__refund', {}]);
