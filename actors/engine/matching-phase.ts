@@ -96,8 +96,9 @@ class Passes {
     for (const id of routineIds) activated.add(id);
     const calls = this.#routineCalls();
     if (calls.length > 0) return { type: 'ask', calls };
-    const isInForce = (id: string) => active.has(`policy:${id}`);
-    const policies = this.#documents.policies.flatMap(({ id }) => (isInForce(id) ? [[id, matching.policies.get(id) ?? null] as const] : []));
+    const sources = new Map(resolutions.flatMap(({ entity, outcome, counterparts }) => (outcome === 'entailed' ? [[entity, counterparts] as const] : [])));
+    const reasonOf = (id: string) => matching.policies.get(id) ?? sources.get(`policy:${id}`)?.map((source) => `It goes along with ${source}.`)[0] ?? null;
+    const policies = this.#documents.policies.flatMap(({ id }) => (active.has(`policy:${id}`) ? [[id, reasonOf(id)] as const] : []));
     this.#policies = new Map(policies);
     const routines = this.#plan(new Set(routineIds));
     this.#active = routines.active;

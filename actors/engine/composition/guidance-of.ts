@@ -10,26 +10,36 @@ const RULES = `Rules for this reply:
 - Do not repeat what you have said before. If your last message only announces your reply, go on from it.`;
 
 /**
- * What the engine has decided, as an instruction for the reply (rule 80): the current steps, and the policies that apply, as "when, then" lines. Observations are not in it.
+ * What the engine has decided, as an instruction for the reply (rule 80): the current steps, and the policies that apply, as "when, then" lines. Observations are not
+ * in it.
  * @param rows of the turn, up to its decision
  */
-export function guidanceOf(rows: readonly TurnRow[], documents: Pick<EngineDocuments, 'policies' | 'routineModels'>): string {
+export function guidanceOf(rows: readonly TurnRow[], documents: GuidanceDocuments): string {
   const resolved = currentRows(rows).rows.findLast((row) => row.kind === 'resolved');
   const policies = new Map(documents.policies.map((policy) => [policy.id, policy]));
-  const lines = (resolved?.policies ?? []).flatMap(({ id, rationale }) => {
+  const lines: string[] = [];
+  const ofIntentions: string[] = [];
+  for (const { id, rationale } of resolved?.policies ?? []) {
     const policy = policies.get(id);
-    if (policy === undefined || policy.action === null) return [];
-    const when = policy.condition === null ? 'Always: ' : `When ${policy.condition}, then `;
-    return [`- ${when}${policy.action}${reason(policy.criticality === 'low' ? null : rationale)}`];
-  });
+    if (policy === undefined || policy.action === null) continue;
+    const { agentIntentionCondition: intention = null, internalAction = null } = documents.policyEvaluations?.get(id) ?? {};
+    const condition = intention ?? policy.condition;
+    const when = condition === null ? 'Always: ' : `When ${condition}, then `;
+    const line = `- ${when}${internalAction ?? policy.action}${reason(policy.criticality === 'low' ? null : rationale)}`;
+    (intention === null ? lines : ofIntentions).push(line);
+  }
   const questions = (resolved?.clarifications ?? []).map(({ action, rationale }) => `- Before all else: ${action}${reason(rationale)}`);
   const all = [...questions, ...stepLines(resolved?.steps ?? [], documents), ...lines, ...transientLines(rows)];
   const policiesText = all.length === 0 ? '' : `Policies that apply to this reply:\n${all.join('\n')}`;
-  return [policiesText, questionsText(resolved?.questions ?? []), RULES].filter((text) => text !== '').join('\n\n');
+  const intentionsText =
+    ofIntentions.length === 0 ? '' : `Policies that apply only if this reply really does what their condition says:\n${ofIntentions.join('\n')}`;
+  return [policiesText, intentionsText, questionsText(resolved?.questions ?? []), RULES].filter((text) => text !== '').join('\n\n');
 }
 
+type GuidanceDocuments = Pick<EngineDocuments, 'policies' | 'routineModels'> & Partial<Pick<EngineDocuments, 'policyEvaluations'>>;
+
 /** Steps come before policies: the customer is in the middle of them. */
-function stepLines(steps: RowOf<'resolved'>['steps'], { routineModels }: Pick<EngineDocuments, 'routineModels'>): string[] {
+function stepLines(steps: RowOf<'resolved'>['steps'], { routineModels }: GuidanceDocuments): string[] {
   return steps.flatMap(({ routineId, stepId }) => {
     const model = routineModels.find(({ routine }) => routine.id === routineId);
     const node = model?.graph.nodes.get(stepId);

@@ -9,7 +9,7 @@ const graphWith = (parts: object) =>
 const edgesOf = (parts: object) => graphWith(parts).edges.map(({ id, source, target, condition }) => [id, source, target, condition]);
 
 describe('the graph of a routine', () => {
-  it('has the root first and the end last, and each step with what it does', () => {
+  it('rule 30: has the root first and the end last, and each step with what it does', () => {
     const steps = [
       { ...chat('a'), description: 'first', labels: ['x'], metadata: { team: 1 } },
       { kind: 'tool', id: 't', tool_state: ['s:tool'], tool_instruction: 'Look it up.' },

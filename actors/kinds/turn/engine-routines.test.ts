@@ -80,7 +80,7 @@ describe('a turn of an agent with routines and relationships', () => {
     const { session, guidance } = begun({ entailments: [{ when: 'policy:leak', also_apply: ['policy:kind'] }] });
     session.finish(['leak']);
 
-    expect(guidance()).toContain('then be kind');
+    expect(guidance()).toContain('then be kind (It applies because: "It goes along with policy:leak.")');
   });
 
   it('rule 109: an entailed routine is entered', () => {

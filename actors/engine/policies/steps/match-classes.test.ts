@@ -48,6 +48,10 @@ it('rule 9: a policy of low criticality has a verdict without a rationale', () =
   expect(JSON.stringify(step.render(view, [item]).response_format)).not.toContain('rationale');
 });
 
+it('rule 6: an action that was never taken is judged by its condition', () => {
+  expect(String(matchSteps.actionable.render(view, [item]).messages[0]?.content)).toContain('Judge as if the action had never been taken');
+});
+
 it('rule 4: the questions differ in template, schema name and instructions', () => {
   const rendered = [...Object.values(matchSteps), judgeApplied].map((step) => {
     const { messages, response_format: format } = step.render(view, [item]);

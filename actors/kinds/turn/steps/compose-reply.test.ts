@@ -30,7 +30,7 @@ describe('composing a reply', () => {
     expect(system?.content).toContain('Acme Support (acme) at 1970-01-01T00:00:00.000Z');
   });
 
-  it('passes a language literally, and asks to match the customer otherwise', () => {
+  it('rule 81: passes a language literally, and asks to match the customer otherwise', () => {
     expect(promptOf({ ...input, language: 'Plain German, please' })[0]?.content).toContain('Plain German, please');
     expect(promptOf(input)[0]?.content).toContain("the language of the customer's last message");
   });
