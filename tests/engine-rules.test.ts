@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Titles begin with it, or have it behind the section of the design: `rule 4: …`, `DESIGN 5: rule 39: …`. */
+/** Titles begin with it, or with a section of the design and then it. */
 const CITATION = /(?:['"`]|DESIGN \d+: )rule (\d+)\b/g;
 
 function numbersIn(text: string, pattern: RegExp): number[] {

@@ -2,8 +2,10 @@ import { expect, it } from 'vitest';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { glossary } from '#shared/contracts/documents/glossary.ts';
+import { policy } from '#shared/contracts/documents/policy.ts';
 import { prompt } from '#shared/contracts/documents/prompt.ts';
 import { manifest } from '#shared/contracts/manifest/manifest.ts';
+import { noAgentState } from '../engine/agent-state.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { turnCall } from './turn-call.ts';
 
@@ -20,15 +22,32 @@ it('rule 82: of more terms those that the conversation is about', async () => {
   expect(await termsIn('compose@3', 51)).toBe(1);
 });
 
+it.each([
+  ['the evaluations with which the turn began', 'e1', 'say it in Euro'],
+  ['the documents without evaluations', undefined, 'say it'],
+])('rule 80: the reply’s guidance has the words of %s', async (_, evaluations, action) => {
+  const began = { kind: 'began', state: noAgentState, ...(evaluations !== undefined && { evaluations }) };
+  const messages = await messagesOf('compose-guided@1', 1, [began, { kind: 'resolved', policies: [{ id: 'one', rationale: null }], clarifications: [] }]);
+
+  expect(messages.at(-1)).toContain(`\n- When asked, then ${action}\n`);
+});
+
 /** In a conversation about the first one. */
 async function termsIn(template: string, count: number): Promise<number> {
-  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null });
-  const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
-  const { request } = (await turnCall.render(effect, false, depsWith(count))) as RouterCall;
-  return String(request.messages?.[0]?.content).match(/^- term/gm)?.length ?? 0;
+  const [system] = await messagesOf(template, count);
+  return system?.match(/^- term/gm)?.length ?? 0;
 }
 
-function depsWith(count: number): RenderDeps {
+/** @param rows of the turn; absent: it has none */
+async function messagesOf(template: string, countOfTerms: number, rows?: readonly object[]): Promise<string[]> {
+  const staged = rows === undefined ? {} : { staged: rows.length };
+  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, ...staged });
+  const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
+  const { request } = (await turnCall.render(effect, false, depsWith(countOfTerms, rows ?? []))) as RouterCall;
+  return (request.messages ?? []).map(({ content }) => String(content));
+}
+
+function depsWith(count: number, rows: readonly object[]): RenderDeps {
   const terms = Array.from({ length: count }, (_, index) => ({ name: `term${index}`, description: `meaning${index}` }));
   const v1 = { id: 'one', version: 1 };
   const body = {
@@ -40,22 +59,25 @@ function depsWith(count: number): RenderDeps {
         runtime: { api_key: '${A}' },
         platform: { public_key: '${B}', secret_key: '${C}' },
         llms: { default: 'openai/gpt-5', api_key: '${D}' },
-        context: { system_prompt: v1, language: 'match_user', glossaries: [v1] },
+        context: { system_prompt: v1, language: 'match_user', glossaries: [v1], policies: [v1] },
       },
     }),
     documents: {
       prompts: [prompt.parse({ ...v1, text: 'You help.' })],
       glossaries: [glossary.parse({ ...v1, terms })],
       routines: [],
-      policies: [],
+      policies: [policy.parse({ ...v1, condition: 'asked', action: 'say it' })],
       macros: [],
       variable_sets: [],
     },
   };
+  const evaluation = { continuous: false, customerDependent: false, agentIntentionCondition: null, internalAction: 'say it in Euro' };
   const said = { id: 'evt_1', offset: 0, created_at: '2026-01-01T00:00:00.000Z', source: 'customer', trace_id: 'f'.repeat(32), metadata: {} } as const;
   const deps: Partial<RenderDeps> = {
     bundleOf: async (): Promise<Bundle> => ({ hash: 'b', body }),
     histories: { upTo: async () => [{ ...said, kind: 'user_message', text: 'what is term0?' }] },
+    turns: { staged: async () => new Map([['trn_1', rows.map((row, seq) => ({ seq, body: row }))]]) },
+    evaluationsOf: async (_, set) => ({ set, policyOf: () => (set === 'e1' ? evaluation : null), routineOf: () => null }),
     epochOf: () => 1,
     settings: { streaming: true, maxTokens: 10, modelKey: 'k', providerOrder: [] },
   };

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import { guidanceOf } from '../engine/composition/guidance-of.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { currentRows, type TurnRow } from '../engine/turn-row.ts';
 import { composeReply, GUIDED_TEMPLATE } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
+import type { RenderDeps } from './render-deps.ts';
 import { stepView } from './step-view.ts';
 import { turnRowsBelow } from './turn-rows-below.ts';
 
@@ -41,13 +44,12 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { inputs: given } = effect;
-    const { body } = await deps.bundleOf(given.bundleHash);
-    const { llms } = body.manifest.agent_config;
-    const view = await stepView(effect, body, deps);
-    const documents = engineDocumentsOf(body);
+    const bundle = await deps.bundleOf(given.bundleHash);
+    const { llms } = bundle.body.manifest.agent_config;
+    const view = await stepView(effect, bundle.body, deps);
     const { messages } = composeReply.render(
       given.template === 'compose@1' || given.template === 'compose@2' ? { ...view, glossary: [] } : view,
-      documents === null || given.staged === undefined ? null : guidanceOf(await turnRowsBelow(given.staged, effect.actorId, deps), documents),
+      given.staged === undefined ? null : await guidance(bundle, await turnRowsBelow(given.staged, effect.actorId, deps), deps),
     );
     const want = deps.settings.streaming ? 'frames' : 'none';
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
@@ -64,3 +66,9 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   },
   overdue: 'report',
 };
+
+/** With the evaluations that the turn began with. */
+async function guidance(bundle: Bundle, rows: readonly TurnRow[], { evaluationsOf }: Pick<RenderDeps, 'evaluationsOf'>): Promise<string | null> {
+  const documents = engineDocumentsOf(bundle.body, await evaluationsOf(bundle, currentRows(rows).began.evaluations ?? null));
+  return documents === null ? null : guidanceOf(rows, documents);
+}
