@@ -19,6 +19,7 @@ import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { calledTools, completed, create, post } from './test-support/commands.ts';
+import { engineCases } from './test-support/engine-cases.ts';
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
@@ -57,6 +58,7 @@ const open = async () => {
 };
 
 sweepCases(open);
+engineCases(open);
 
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a running owner and grows anew is detected: no accepted command is skipped', async () => {
