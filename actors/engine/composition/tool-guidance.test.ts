@@ -7,7 +7,7 @@ import { guidanceOf } from './guidance-of.ts';
 const began: TurnRow = { kind: 'began', state: noAgentState };
 const resolved: RowOf<'resolved'> = { kind: 'resolved', policies: [], clarifications: [], steps: [], paths: {}, tracked: [], resolutions: [] };
 const carrying = (isTrusted: boolean): TurnRow => {
-  const metadata = { 'switchyard/control': { policies: [{ action: 'offer nothing' }, { condition: 'it rains', action: 'say so' }] } };
+  const metadata = { 'switchyard/control': { policies: [{ action: 'promise nothing' }, { condition: 'it rains', action: 'say so' }] } };
   return {
     kind: 'tool',
     key: 'tool-1-1',
@@ -34,7 +34,7 @@ describe('what tools add to the reply’s guidance', () => {
 
   it('rule 67: policies of a trusted server’s result, and none of another’s', () => {
     const text = guidanceOf([began, carrying(true), resolved], { policies: [], routineModels: [] });
-    expect(text).toContain('- Always: offer nothing\n- When it rains, then say so');
+    expect(text).toContain('- Always: promise nothing\n- When it rains, then say so');
     expect(guidanceOf([began, carrying(false), resolved], { policies: [], routineModels: [] })).not.toContain('it rains');
     expect(guidanceOf([began, carrying(true), began, resolved], { policies: [], routineModels: [] })).not.toContain('it rains');
   });

@@ -1,6 +1,6 @@
 import { conversationalOf, enabledOf, type MatchDocuments, scopesOf } from '../policies/candidates.ts';
 import { expander } from '../policies/expand-reference.ts';
-import { type Edges, edge } from './edges.ts';
+import { type Edges, edge, inverse } from './edges.ts';
 
 /** As `context.relationships` of the manifest has them. */
 interface Relationships {
@@ -20,8 +20,12 @@ export interface Need {
 export interface RelationshipGraph {
   /** From what displaces to what is displaced. */
   over: Edges;
+  /** The inverse of `over`. */
+  displacers: Edges;
   /** From what entails to what is entailed. */
   entails: Edges;
+  /** The inverse of `entails`. */
+  sources: Edges;
   needs: ReadonlyMap<string, readonly Need[]>;
   /** Of every entity. */
   numbers: ReadonlyMap<string, number>;
@@ -60,5 +64,5 @@ export function relationshipGraph(documents: MatchDocuments, relationships: Rela
     ...policies.map(({ id, priority }): [string, number] => [`policy:${id}`, priority]),
     ...routines.map(({ id, priority }): [string, number] => [`routine:${id}`, priority]),
   ]);
-  return { over, entails, needs, numbers };
+  return { over, displacers: inverse(over), entails, sources: inverse(entails), needs, numbers };
 }

@@ -1,4 +1,4 @@
-import { closure, type Edges, inverse } from './edges.ts';
+import { closure, type Edges } from './edges.ts';
 import type { RelationshipGraph } from './relationship-graph.ts';
 import type { Resolution } from './resolution.ts';
 import { Round } from './round.ts';
@@ -66,11 +66,10 @@ interface Found {
 }
 
 function resolutionsOf({ graph, matched, active, displaced, unmet }: Found): Resolution[] {
-  const sources = inverse(graph.entails);
   return [...new Set([...active, ...displaced.keys(), ...unmet.keys()])].toSorted().flatMap((entity): Resolution[] => {
     if (active.has(entity) && matched.has(entity)) return [{ entity, outcome: 'none', relationship: null, counterparts: [] }];
     if (active.has(entity)) {
-      const counterparts = [...(sources.get(entity) ?? [])].filter((source) => active.has(source)).toSorted();
+      const counterparts = [...(graph.sources.get(entity) ?? [])].filter((source) => active.has(source)).toSorted();
       return [{ entity, outcome: 'entailed', relationship: 'entailment', counterparts }];
     }
     const inactive = displaced.get(entity) ?? unmet.get(entity);

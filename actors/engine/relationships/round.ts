@@ -1,4 +1,4 @@
-import { closure, type Edges, inOrder, inverse } from './edges.ts';
+import { closure, inOrder } from './edges.ts';
 import type { Need, RelationshipGraph } from './relationship-graph.ts';
 import type { Resolution } from './resolution.ts';
 
@@ -11,16 +11,12 @@ export class Round {
   readonly #matched: ReadonlySet<string>;
   readonly #displaced: Map<string, Resolution>;
   readonly #unmet: Map<string, Resolution>;
-  readonly #higher: Edges;
-  readonly #sources: Edges;
 
   constructor(graph: RelationshipGraph, matched: ReadonlySet<string>, displaced: Map<string, Resolution>, unmet: Map<string, Resolution>) {
     this.#graph = graph;
     this.#matched = matched;
     this.#displaced = displaced;
     this.#unmet = unmet;
-    this.#higher = inverse(graph.over);
-    this.#sources = inverse(graph.entails);
   }
 
   /** Removes what lacks a dependency or its routine, until nothing else does. */
@@ -36,7 +32,7 @@ export class Round {
   displace(active: Set<string>): void {
     for (const entity of inOrder(active, this.#pairsOf(active))) {
       if (this.#dropIfUnsupported(entity, active) || this.#dropIfUnmet(entity, active)) continue;
-      const counterparts = [...(this.#higher.get(entity) ?? [])].filter((higher) => active.has(higher)).toSorted();
+      const counterparts = [...(this.#graph.displacers.get(entity) ?? [])].filter((higher) => active.has(higher)).toSorted();
       if (counterparts.length > 0) this.#remove(entity, active, { relationship: 'priority', counterparts });
     }
     this.#dropUnsupported(active);
@@ -71,7 +67,7 @@ export class Round {
 
   /** @returns whether it is inactive now */
   #dropIfUnsupported(entity: string, active: Set<string>): boolean {
-    const isSupported = this.#matched.has(entity) || [...(this.#sources.get(entity) ?? [])].some((source) => active.has(source));
+    const isSupported = this.#matched.has(entity) || [...(this.#graph.sources.get(entity) ?? [])].some((source) => active.has(source));
     if (!isSupported) active.delete(entity);
     return !isSupported;
   }

@@ -19,7 +19,7 @@ const routines = [
 ];
 const policies = [
   { id: 'leak', version: 1, condition: 'the machine leaks', action: 'ask for a photo' },
-  { id: 'gift', version: 1, condition: 'it was a gift', action: 'offer a voucher' },
+  { id: 'gift', version: 1, condition: 'it was a gift', action: 'give a voucher' },
   { id: 'kind', version: 1, condition: 'the customer is sad', action: 'be kind' },
 ];
 const RETURN = 'routine:return:0';
@@ -38,7 +38,7 @@ describe('a turn of an agent with routines and relationships', () => {
 
     expect(session.lines).toEqual(['user_message Hello', 'acknowledged', 'processing/matching', 'typing', 'assistant_message a reply', 'ready']);
     expect(guidance()).toContain('The current step of "Return": ask for the order number');
-    expect(guidance()).toContain('When it was a gift, then offer a voucher');
+    expect(guidance()).toContain('When it was a gift, then give a voucher');
     expect(session.agentStates).toMatchObject([{ paths: { return: ['order'] } }]);
   });
 
