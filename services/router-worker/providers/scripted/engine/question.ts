@@ -71,9 +71,20 @@ const ROLE_WORDS = contentWords(
 /** A third of the words is enough: "the customer wants a refund or their money back" holds for "refund, please". */
 const MIN_SHARE = 1 / 3;
 
+/** An alternative of which every word is there is enough: "the machine leaks" of "the machine leaks, smokes or smells burnt". */
+const ALTERNATIVES = /,|;|\bor\b/;
+/** A single word is no alternative by itself. */
+const MIN_WORDS = 2;
+
 /** Whether a text shares enough words with a condition, and which. */
 export function sharedWords(condition: string, words: ReadonlySet<string>): { holds: boolean; shared: string[] } {
-  const wanted = [...contentWords(condition)].filter((word) => !ROLE_WORDS.has(word));
+  const wanted = wordsOf(condition);
   const shared = wanted.filter((word) => words.has(word));
-  return { holds: shared.length > 0 && shared.length >= wanted.length * MIN_SHARE, shared };
+  const isMet = (alternative: string[]) => alternative.length >= MIN_WORDS && alternative.every((word) => words.has(word));
+  const holds = shared.length > 0 && (shared.length >= wanted.length * MIN_SHARE || condition.split(ALTERNATIVES).map(wordsOf).some(isMet));
+  return { holds, shared };
+}
+
+function wordsOf(condition: string): string[] {
+  return [...contentWords(condition)].filter((word) => !ROLE_WORDS.has(word));
 }
