@@ -18,7 +18,7 @@ const TOOLS = { shop: [listed('order', true), listed('refund')] };
 const result = (data: unknown, metadata: Record<string, unknown> = {}): ToolOutcome => ({ type: 'result', data, metadata, isError: false });
 
 function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
-  const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] })];
+  const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] }), testPolicy('never')];
   const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], trustedServers: new Set<string>() };
   const relationships = relationshipGraph({ policies, routines: [] }, null);
   const plain = { policies, routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 3, toolServers: new Set(['shop']) };
@@ -87,13 +87,14 @@ describe('tools in a turn', () => {
   });
 
   it('rule 64: a tool that forces it has policies matched again, for what does not apply yet, until the cap', () => {
-    const { session, id } = matched({ reevaluationTools: ['shop:order'], maxIterations: 2 });
+    const { session, id } = matched({ reevaluationTools: ['shop:order', 'shop:refund'], maxIterations: 2 });
     session.infer(id(2), ['shop__order', { id: 1 }]);
     session.tool(id(3), { type: 'failed', reason: 'timeout', message: '' });
-    expect(session.asked).toEqual([`${id(4)} [late]`]);
+    expect(session.asked).toEqual([`${id(4)} [late never]`]);
     session.judge(id(4), ['late']);
     session.infer(id(5), ['shop__refund', {}]);
     session.tool(id(6), result('done'));
+    expect(session.asked).toEqual([]);
     session.finish();
     expect(kindsOf(session.rows())).toEqual(['began', 'match', 'infer-tools', 'tool', 'match', 'infer-tools', 'tool', 'resolved']);
     expect(session.rows().at(-1)).toMatchObject({ policies: [{ id: 'ask' }, { id: 'late' }] });
@@ -165,6 +166,7 @@ describe('a turn that is cancelled while tools run', () => {
     session.deadline(turnId, 30_000);
     expect(session.lines.slice(5)).toEqual(['tool ', 'cancelled', 'ready', 'acknowledged', 'processing/matching']);
     expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error: 'outcome_unknown' });
+    expect(session.rows(turnId).at(-1)).toMatchObject({ kind: 'tool', key: 'tool-1-1', call: { hasFailed: true } });
     session.tool(id(3), result('refunded'));
     expect(toolCallsIn(session)).toHaveLength(1);
   });
