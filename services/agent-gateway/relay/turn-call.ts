@@ -17,7 +17,7 @@ export function turnCallOf(callId: string): TurnCall | null {
   return turnId === undefined || ulid === undefined ? null : { turnId, number: Number(number), turnAtMs: ulidTimeMs(ulid) };
 }
 
-/** A session has one turn at a time, and a turn one call. */
+/** Of calls with frames, which are those for replies: a session has one turn at a time, and a turn one such call at a time. */
 export function isSupersededBy(call: TurnCall | null, later: TurnCall | null): boolean {
   if (call === null || later === null) return false;
   if (call.turnId === later.turnId) return call.number < later.number;
