@@ -14,7 +14,7 @@ describe('streams', () => {
     expect(namesFor(null)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('router-gateway')).toEqual(['WORK', 'TOK', 'BLOB']);
     expect(namesFor('agent-gateway')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
-    expect(namesFor('actor-host')).toEqual(['CMD', 'WORK', 'BLOB']);
+    expect(namesFor('actor-host')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
     expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('effect-worker')).toEqual(['CMD', 'WORK', 'BLOB']);
     expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB', 'USAGE']);
