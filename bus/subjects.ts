@@ -18,7 +18,7 @@ export const addresses = {
   /** `tok.<origin>.<call>`: stored frames of a call. The origin is a gateway's id, a session's, or that of a host that evaluates documents. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway', 'actor-host'] },
   /** `live.<origin>._batch`: frames that are stored later or never, of all calls of an origin in one tick. */
-  liveTokens: { pattern: 'live.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
+  liveTokens: { pattern: 'live.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway', 'actor-host'] },
   /** `evt.<session>`: new events of a session's log. */
   notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `part.<partition>`: a new owner; readers re-check what they follow. */

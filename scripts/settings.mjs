@@ -172,6 +172,11 @@ export const settingGroups = [
       { name: 'TURN_TIMEOUT_SECONDS', default: '180', meaning: 'longest duration of one turn of the agent' },
       { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "max_tokens of the agent's model calls; less where the endpoint's limit is lower" },
       {
+        name: 'EVAL_NODE_PARALLELISM',
+        default: '50',
+        meaning: "model calls at once when the agent's routines and policies are evaluated after a start; 1: one after the other",
+      },
+      {
         name: 'LLM_PROVIDER_ORDER',
         default: 'none',
         meaning: "slugs of providers, separated by commas, to try first for the agent's model calls, in this order; other providers are tried after them",

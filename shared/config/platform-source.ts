@@ -20,7 +20,7 @@ const KEPT_WAIT_MS = 2_000;
 /** For the database, whose tags spare bodies. A platform is asked without them where the database takes longer to open: its time runs anyway. */
 const TAGS_WAIT_MS = 1_500;
 /** From the database's opening, which may block the process, to the end of the wait: an answer may have arrived meanwhile. */
-const LEAST_OPEN_MS = 500;
+const LEAST_OPEN_MS = 3_000;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 1_000;
 const CONNECTIONS = 16;

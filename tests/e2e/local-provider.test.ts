@@ -20,7 +20,8 @@ it('a model server without a key, named in .env, is called without a credential,
   expect(await asked.exited).toEqual({ code: 0, signal: null });
   expect(asked.output()).toContain('From the server\n');
   expect(upstream.requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
-  for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('authorization');
+  expect(upstream.questions.length).toBeGreaterThan(0);
+  for (const { headers } of [...upstream.requests, ...upstream.questions]) expect(headers).not.toHaveProperty('authorization');
   expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
   const banner = standalone.output().replaceAll(/\s+/g, ' ');
   expect(banner).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);

@@ -55,7 +55,13 @@ describe('with a provider of one’s own', () => {
     const sent = upstream.requests.at(-1)?.body as { messages: { role: string }[] };
 
     expect(log.find((event) => event.kind === 'assistant_message')).toMatchObject({ metadata: { model: 'acme-ai/small' } });
-    expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user', 'system']);
+    expect(upstream.questions.map(({ body }) => body)).toContainEqual(
+      expect.objectContaining({
+        model: 'small',
+        response_format: expect.objectContaining({ json_schema: expect.objectContaining({ name: 'match_actionable' }) }),
+      }),
+    );
   });
 
   it('closes the upstream when its client disconnects in the middle of a stream', async () => {

@@ -22,12 +22,15 @@ beforeAll(async () => {
   upstreams = { anthropic: await openAnthropicUpstream(), gemini: await openGeminiUpstream(), responses: await openResponsesUpstream() };
   const path = join(await freeFolder('vendors'), 'router.json');
   const config = {
-    providers: KINDS.map((kind) => ({ slug: kind, kind, base_url: upstreams[kind].baseUrl, api_key: '${VENDOR_KEY}' })),
-    models: KINDS.map((kind) => ({
-      id: `${kind}/model`,
-      aliases: kind === 'anthropic' ? ['switchyard/assistant'] : [],
-      endpoints: [{ provider: kind, upstream_model: MODELS[kind], max_completion_tokens: 8_000 }],
-    })),
+    providers: [
+      ...KINDS.map((kind) => ({ slug: kind, kind, base_url: upstreams[kind].baseUrl, api_key: '${VENDOR_KEY}' })),
+      { slug: 'demo', kind: 'scripted' },
+    ],
+    models: [
+      ...KINDS.map((kind) => ({ id: `${kind}/model`, endpoints: [{ provider: kind, upstream_model: MODELS[kind], max_completion_tokens: 8_000 }] })),
+      // The sample agent's: it calls its model by itself, to evaluate its documents.
+      { id: 'switchyard/assistant', endpoints: [{ provider: 'demo', upstream_model: 'demo' }] },
+    ],
     keys: [{ id: 'caller', key: '${ROUTER_API_KEY}' }],
   };
   await writeFile(path, JSON.stringify(config));

@@ -63,6 +63,8 @@ export class ModelTables {
 const JSON_COLUMNS: ReadonlySet<string> = new Set([
   ...['snapshot', 'record', 'body', 'answer', 'inputs', 'command', 'input', 'metadata', 'output', 'error', 'message', 'host_allowlist', 'tools', 'outcome'],
 ]);
+/** Tables whose `state` is JSON, and not a word. */
+const JSON_STATES: ReadonlySet<string> = new Set(['agent_states']);
 /** Tables whose body is bytes: a callback as it is posted, or an unreadable message. */
 const TEXT_BODIES: ReadonlySet<string> = new Set(['deliveries', 'dead_letters']);
 
@@ -79,7 +81,7 @@ export function readAll(row: Row, table: string): Row {
 
 function cellOf(row: Row, column: string, table: string): unknown {
   const value = row[column] ?? null;
-  const isJson = JSON_COLUMNS.has(column) && !(column === 'body' && TEXT_BODIES.has(table));
+  const isJson = column === 'state' ? JSON_STATES.has(table) : JSON_COLUMNS.has(column) && !(column === 'body' && TEXT_BODIES.has(table));
   // A new object each time, so that no reader can change a stored row.
   return isJson && typeof value === 'string' ? JSON.parse(value) : value;
 }

@@ -30,6 +30,8 @@ export interface UpstreamDialect {
   eventName?(data: string): string | null;
   /** Why the vendor refuses a request that breaks its rules; absent: it is not checked. */
   refusalOf?(body: unknown, path: string): NonNullable<UpstreamScenario['refuse']> | null;
+  /** The answer to a question of the agent's engine; null or absent: the body is none, and the scenario answers. */
+  engineAnswerOf?(body: unknown): string | null;
   /** A healthy stream, without the end mark. */
   eventsOf(scenario: UpstreamScenario): UpstreamEvent[];
   /** Null: the end of the body is the mark. */
@@ -44,7 +46,10 @@ export interface UpstreamDialect {
 }
 
 export interface RecordingUpstream extends LoopbackUpstream {
+  /** Without questions of the agent's engine. */
   readonly requests: readonly Received[];
+  /** Of the agent's engine, which come by themselves. */
+  readonly questions: readonly Received[];
   /** Checks no rule of the vendor from now on. */
   takeAnything(): void;
 }
@@ -53,6 +58,7 @@ export interface RecordingUpstream extends LoopbackUpstream {
 export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<RecordingUpstream> {
   let scenarios: UpstreamScenario[] = [{}];
   const requests: Received[] = [];
+  const questions: Received[] = [];
   let connections = 0;
   let aborts = 0;
   let takesAnything = false;
@@ -74,7 +80,10 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
     }
     readBody(request)
       .then((body) => {
-        if (requests.length < MAX_RETAINED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
+        const engineAnswer = dialect.engineAnswerOf?.(body) ?? null;
+        const received = engineAnswer === null ? requests : questions;
+        if (received.length < MAX_RETAINED) received.push({ body, headers: request.headers, path: request.url ?? '' });
+        if (engineAnswer !== null) return play(dialect, { text: [engineAnswer] }, response, breakOff);
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
         const refuse = scenario.refuse ?? (takesAnything ? null : dialect.refusalOf?.(body, request.url ?? ''));
         return play(dialect, refuse ? { ...scenario, refuse } : scenario, response, breakOff);
@@ -93,6 +102,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       scenarios = next.length === 0 ? [{}] : next;
     },
     requests,
+    questions,
     takeAnything() {
       takesAnything = true;
     },

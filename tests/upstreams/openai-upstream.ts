@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import type { UnderstoodRequest, UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
+import { readConversation, textsOf } from '../../services/router-worker/providers/scripted/conversation.ts';
+import { answerBySchema } from '../../services/router-worker/providers/scripted/engine/answer-by-schema.ts';
+import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
 import { openLoopbackUpstream, type RecordingUpstream, type UpstreamDialect, type UpstreamEvent } from './loopback-upstream.ts';
 import { type OpenAiVendor, PLAIN_VENDOR } from './openai-vendors.ts';
 
@@ -12,11 +15,27 @@ export type OpenAiUpstream = RecordingUpstream;
 export function openOpenAiUpstream(vendor: OpenAiVendor = PLAIN_VENDOR): Promise<OpenAiUpstream> {
   return openLoopbackUpstream({
     ...chatCompletions,
+    engineAnswerOf,
     refusalOf: (body, path) => refusalOf(vendor, body, path),
     eventsOf: (scenario) => eventsOf(scenario, vendor),
     lateUsage: JSON.stringify({ ...chunkOf({}), choices: [], usage: usageOf(vendor) }),
     wholeAnswer: (scenario) => wholeAnswer(scenario, vendor),
   });
+}
+
+const engineQuestion = z.looseObject({
+  messages: z.array(z.looseObject({ role: z.string() })),
+  response_format: z.object({ json_schema: z.looseObject({ name: z.string() }) }),
+});
+
+/** As the scripted model answers it. */
+function engineAnswerOf(body: unknown): string | null {
+  const { data } = engineQuestion.safeParse(body);
+  if (data === undefined) return null;
+  const request = data as unknown as ChatRequest;
+  const { earlier, last } = readConversation(request, textsOf(request));
+  const answer = answerBySchema(data.response_format.json_schema.name, earlier, last);
+  return answer === null ? null : JSON.stringify(answer);
 }
 
 function usageOf({ cachedIn, countsReasoningApart }: OpenAiVendor) {
