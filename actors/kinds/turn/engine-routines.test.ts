@@ -64,6 +64,37 @@ describe('a turn of an agent with routines and relationships', () => {
     expect(session.agentStates.at(-1)).toMatchObject({ paths: { return: ['order', 'reason'] } });
   });
 
+  it.each([['backtrack', 'next-step'], ['next-step', 'backtrack'], ['backtrack']])(
+    'rule 36: a customer who goes back is followed whichever answer comes first: %s %s',
+    (...order) => {
+      const { session } = begun();
+      session.finish([RETURN]);
+      session.say('Number 7');
+      session.finish([], '1');
+      session.say('Number 8, sorry');
+      const answers: Record<string, string> = {
+        backtrack: JSON.stringify({ rationale: 'r', requires_backtracking: true, same_process: true }),
+        'next-step': JSON.stringify({ rationale: 'r', step_completed: false, choice: '0' }),
+      };
+      const idOf = (kind: string) => session.asked.find((call) => call.endsWith(` ${kind}`))?.split(' ')[0];
+      const awaited = Object.keys(answers).map(idOf);
+      for (const kind of order) {
+        const id = idOf(kind);
+        // The second answer may find its call superseded.
+        if (id !== undefined) session.reply(id, answers[kind] ?? '');
+      }
+      for (const call of session.asked.filter((one) => one.endsWith(']'))) session.judge(call.split(' ')[0] ?? '', []);
+
+      expect(session.asked).toEqual([expect.stringMatching(/ select-node$/)]);
+      expect(session.aborted.filter((id) => awaited.includes(id))).toHaveLength(order[0] === 'backtrack' ? 1 : 0);
+      session.reply(session.asked[0]?.split(' ')[0] ?? '', JSON.stringify({ rationale: 'r', backtrack_to: 1, advanced: [], next_step: 1 }));
+      session.finish();
+      expect(session.agentStates.at(-1)).toMatchObject({ paths: { return: ['order', 'reason', 'order'] } });
+      expect(session.lines.at(-1)).toBe('ready');
+      expect(session.lines.join()).not.toContain('error');
+    },
+  );
+
   it('rule 109: a policy over a routine keeps the routine out of this turn, and its path as it was', () => {
     const { session, guidance } = begun({ priorities: [{ higher: 'policy:leak', over: 'routine:return' }] });
     session.finish([RETURN]);

@@ -122,7 +122,8 @@ export function isAwaited({ context, event }: Args): boolean {
 }
 
 export function isLastAwaited({ context, event }: Args): boolean {
-  return isAwaited({ context, event }) && engineOf(context).pending.length === 1;
+  const needless = event.type === 'step.settled' ? (event.needless ?? []) : [];
+  return isAwaited({ context, event }) && engineOf(context).pending.length === 1 + needless.length;
 }
 
 /** Asked once more already. */
@@ -135,14 +136,16 @@ export function isMalformedAgain({ context, event }: Args): boolean {
 export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   if (event.type !== 'step.settled') return;
   const engine = engineOf(context);
+  const { needless = [] } = event;
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  for (const id of needless) enqueue({ type: 'supersede', params: { id } });
   if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });
   enqueue.assign({
     engine: {
       ...engine,
       stepCount: engine.stepCount + 1,
       tokens: engine.tokens + event.tokens,
-      pending: engine.pending.filter(({ callId }) => callId !== event.callId),
+      pending: engine.pending.filter(({ callId }) => callId !== event.callId && !needless.includes(callId)),
       ...(event.next !== null && { next: event.next }),
     },
   });

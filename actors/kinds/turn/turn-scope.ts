@@ -1,5 +1,5 @@
 import type { CommandOf } from '#bus/messages/session.ts';
-import { decide } from '../../engine/decide.ts';
+import { type Decision, decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { stagedCallOf, toolEventOf } from '../../engine/tools/tool-batch.ts';
 import { iterationOf, placeOf } from '../../engine/tools/tool-rounds.ts';
@@ -46,7 +46,15 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const read = turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens };
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
-  return { type: 'step.settled', callId, row, tokens, next: pending.length === 1 ? decide(documents, [...rows, row], toolsOf) : null };
+  const others = pending.filter((one) => one.callId !== callId);
+  // Of calls that are made side by side only those of routines can end each other: a customer who goes back needs no next step.
+  const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf) : null;
+  const needless = after === null ? [] : others.filter((one) => !isNeeded(one, after)).map((one) => one.callId);
+  return { type: 'step.settled', callId, row, tokens, next: needless.length === others.length ? after : null, needless };
+}
+
+function isNeeded({ key }: PendingCall, decision: Decision): boolean {
+  return decision.type === 'ask' && decision.calls.some((call) => call.key === key);
 }
 
 function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled | null {

@@ -69,6 +69,8 @@ export interface StepSettled {
   tokens: number;
   /** After the last awaited call; null: others are awaited. */
   next: Decision | null;
+  /** Ids of awaited calls that nothing needs after this answer; absent: none. */
+  needless?: readonly string[];
   /** The event of a batch of tool calls, with the last of them; null: nothing of it stays in the log. */
   fact?: EventContent | null;
 }
