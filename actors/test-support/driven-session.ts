@@ -5,6 +5,7 @@ import type { ActorInputs } from '../inputs/actor-inputs.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
 import { applyTo, failIn } from './apply.ts';
+import { cutOf } from './cut-of.ts';
 
 export const COALESCE_MS = 150;
 export const START_MS = Date.UTC(2026, 0, 1);
@@ -131,10 +132,7 @@ export class DrivenSession {
   /** As the store reads it. */
   #storedFor(command: SessionCommand): NonNullable<ActorInputs['stored']> {
     const event = command.type === 'event.patch' ? (this.log.find(({ id }) => id === command.eventId) ?? null) : null;
-    const first = command.type === 'events.delete' ? this.log.find(({ offset }) => offset >= command.minOffset) : undefined;
-    if (first === undefined) return { event, cut: null };
-    const isFirstOfTrace = this.log.find((one) => one.trace_id === first.trace_id) === first;
-    return { event, cut: { offset: first.offset, isFirstOfTrace } };
+    return { event, cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null };
   }
 
   /** Replaces the states of its actors. */

@@ -10,6 +10,7 @@ import type { ActorInputs } from '../inputs/actor-inputs.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
 import { applyTo } from './apply.ts';
+import { cutOf } from './cut-of.ts';
 import { COALESCE_MS, create, header, post, START_MS } from './driven-session.ts';
 
 /** A session of an agent with policies, with the rows that a store would have. */
@@ -126,11 +127,11 @@ export class EngineSession {
 
   apply(...commands: SessionCommand[]): void {
     const plan = new CommitPlan();
-    for (const command of commands) applyTo(plan, plan.sessions.get('ses_1') ?? this.state, command, this.#inputs());
+    for (const command of commands) applyTo(plan, plan.sessions.get('ses_1') ?? this.state, command, this.#inputs(command));
     this.#store(plan);
   }
 
-  #inputs(): ActorInputs {
+  #inputs(command: SessionCommand): ActorInputs {
     const newId = () => {
       this.#ids += 1;
       return String(this.#ids);
@@ -140,6 +141,7 @@ export class EngineSession {
       ...{ atMs: this.#nowMs, coalesceMs: COALESCE_MS, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: () => newId().padStart(32, 'f') },
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       chance: () => 0.5,
+      stored: { event: null, cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null },
       engine: {
         documentsOf: () => this.#documents,
         agentStateOf: () => readAgentState(this.agentStates.at(-1) ?? noAgentState),
@@ -154,6 +156,10 @@ export class EngineSession {
   #store(plan: CommitPlan): void {
     const stored = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
     for (const { event } of plan.events) this.log.push(event);
+    for (const { fromOffset, toOffset } of plan.deletedEvents) {
+      const kept = this.log.filter(({ offset }) => offset < fromOffset || offset >= toOffset);
+      this.log.splice(0, this.log.length, ...kept);
+    }
     const state = plan.sessions.get('ses_1');
     if (state !== undefined) this.state = stored(state);
     for (const { turnId, seq, body } of plan.turnSteps) {

@@ -1,5 +1,6 @@
+import { assign } from 'xstate';
 import { replyWithEvent, replyWithNothing, runInProgress, turnInProgress } from './reply-actions.ts';
-import type { SessionActions, SessionEvent } from './types.ts';
+import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 
 type PatchArgs = { event: Extract<SessionEvent, { type: 'event.patch' }> };
 type DeleteArgs = { event: Extract<SessionEvent, { type: 'events.delete' }> };
@@ -50,10 +51,12 @@ export function deleteEvents() {
   return [...withoutCut(), { actions: [cut(), replyWithNothing()] }] as const;
 }
 
-/** What the cancelled turn appends is behind the range, and stays. */
+/** What the cancelled turn appends is behind the range, and stays. A turn that waits for its end is dropped, since its message may be in the range. */
 export function deleteEventsOfTurn() {
   const cancel = { type: 'notifyTurn' as const, params: { event: { type: 'turn.cancel' } } as SessionActions['notifyTurn'] };
-  return [...withoutCut(), { guard: 'isForced' as const, actions: [cancel, cut(), replyWithNothing()] }, { actions: turnInProgress() }] as const;
+  // First, since the turn may end, and what waits begin, while it is notified.
+  const dropWanted = assign<SessionContext, DeleteArgs['event'], undefined, SessionEvent, never>({ wanted: null });
+  return [...withoutCut(), { guard: 'isForced' as const, actions: [dropWanted, cancel, cut(), replyWithNothing()] }, { actions: turnInProgress() }] as const;
 }
 
 /** Even a forced deletion does not end a run. */

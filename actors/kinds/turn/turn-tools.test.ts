@@ -4,6 +4,7 @@ import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
 import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
+import { deleteEvents } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 
@@ -169,5 +170,20 @@ describe('a turn that is cancelled while tools run', () => {
     expect(session.rows(turnId).at(-1)).toMatchObject({ kind: 'tool', key: 'tool-1-1', call: { hasFailed: true } });
     session.tool(id(3), result('refunded'));
     expect(toolCallsIn(session)).toHaveLength(1);
+  });
+
+  it('rule 69: begins no turn after it whose message a forced deletion has deleted, and later messages begin theirs', () => {
+    const { session, turnId, id } = matched();
+    session.infer(id(2), ['shop__refund', {}]);
+    session.say('Stop!');
+    session.apply(deleteEvents(4, true));
+
+    expect(session.lines.slice(4)).toEqual(['cancelled', 'ready']);
+    expect([session.open.size, session.turnIds]).toEqual([0, [turnId]]);
+    session.say('Another');
+    session.finish();
+    expect(session.lines.slice(6, 8)).toEqual(['user_message Another', 'acknowledged']);
+    expect(session.lines.at(-1)).toBe('ready');
+    expect(session.turnIds).toHaveLength(2);
   });
 });
