@@ -65,7 +65,7 @@ describe('a turn of an agent with routines and relationships', () => {
   });
 
   it.each([['backtrack', 'next-step'], ['next-step', 'backtrack'], ['backtrack']])(
-    'rule 36: a customer who goes back is followed whichever answer comes first: %s %s',
+    'rule 36: a routine goes back whichever answer comes first: %s %s',
     (...order) => {
       const { session } = begun();
       session.finish([RETURN]);

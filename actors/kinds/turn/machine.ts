@@ -111,7 +111,7 @@ export const turnMachine = turnSetup.createMachine({
     deciding: {
       always: [
         { guard: isComposing, target: 'composing', actions: resolve },
-        { guard: isOverBudget, target: 'failed', actions: failAs('engine_error: the turn took more model calls than a turn may take') },
+        { guard: isOverBudget, target: 'failed', actions: failAs('engine_error: the turn used more model calls or tokens than a turn may use') },
         { target: 'awaiting' },
       ],
     },

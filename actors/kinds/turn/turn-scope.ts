@@ -47,7 +47,7 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens };
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
   const others = pending.filter((one) => one.callId !== callId);
-  // Of calls that are made side by side only those of routines can end each other: a customer who goes back needs no next step.
+  // Of calls that are made side by side only those of routines can end each other: where a routine goes back, no next step is needed.
   const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf) : null;
   const needless = after === null ? [] : others.filter((one) => !isNeeded(one, after)).map((one) => one.callId);
   return { type: 'step.settled', callId, row, tokens, next: needless.length === others.length ? after : null, needless };

@@ -53,7 +53,7 @@ export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Pr
   const stopping = new AbortController();
   const { signal } = stopping;
   const done = rounds(deps, times, signal).catch((error: unknown) => {
-    if (!signal.aborted) deps.log.warn({ err: error }, 'the documents could not be evaluated; the next start tries again');
+    if (!signal.aborted) deps.log.warn({ err: error }, 'the evaluation of documents has stopped; the next start continues it');
     return null;
   });
   return {
@@ -85,7 +85,7 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
       if (missing === 0) break;
     } catch (error) {
       signal.throwIfAborted();
-      deps.log.warn({ err: error }, 'the evaluation of the documents broke off');
+      deps.log.warn({ err: error }, 'a round of the evaluation of documents failed; it is repeated after a pause, or at the next start');
     }
     const pauseMs = times.retriesMs[tries];
     tries += 1;
@@ -147,7 +147,7 @@ async function evaluated(
     return true;
   } catch (error) {
     if (signal.aborted) return false;
-    log.warn({ err: error, kind, id }, 'a document could not be evaluated: its own texts count');
+    log.warn({ err: error, kind, id }, 'a document could not be evaluated; turns use the texts of the document');
     await store.store({ hash, kind, result: null });
     return false;
   }
