@@ -5,6 +5,7 @@ import type { LogCut } from '../store/port/session-store.ts';
 export function cutOf(log: readonly ConversationEvent[], minOffset: number): LogCut | null {
   const first = log.find(({ offset }) => offset >= minOffset);
   if (first === undefined) return null;
-  const isFirstOfTrace = log.find((one) => one.trace_id === first.trace_id) === first;
-  return { offset: first.offset, isFirstOfTrace };
+  const kept = new Set(log.filter(({ offset }) => offset < minOffset).map((event) => event.trace_id));
+  const split = log.find((event) => event.offset >= minOffset && kept.has(event.trace_id));
+  return { offset: first.offset, splitAt: split?.offset ?? null };
 }

@@ -29,8 +29,9 @@ export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
       const live = liveIn(tables, sessionId);
       const row = live.find(({ off }) => (off as number) >= minOffset);
       if (row === undefined) return null;
-      const isFirstOfTrace = !live.some(({ off, trace_id: trace }) => (off as number) < (row['off'] as number) && trace === row['trace_id']);
-      return { offset: row['off'] as number, isFirstOfTrace };
+      const kept = new Set(live.filter(({ off }) => (off as number) < minOffset).map(({ trace_id: trace }) => trace));
+      const split = live.find(({ off, trace_id: trace }) => (off as number) >= minOffset && kept.has(trace));
+      return { offset: row['off'] as number, splitAt: split === undefined ? null : (split['off'] as number) };
     },
 
     messages: (sessionId, upToOffset, limit) =>

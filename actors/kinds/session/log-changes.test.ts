@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { create, DrivenSession, deleteEvents, patchEvent, post, toolEvent } from '../../test-support/driven-session.ts';
+import { clientEvent, create, DrivenSession, deleteEvents, patchEvent, post, toolEvent } from '../../test-support/driven-session.ts';
 
 /** A session whose first turn has ended: five events. */
 function afterTurn(): DrivenSession {
@@ -33,6 +33,22 @@ describe('a deletion of events', () => {
     session.apply(post('two'));
     expect(codeOf(session.apply(deleteEvents(offset)))).toBe('request.invalid');
     expect(session.log).toHaveLength(8);
+  });
+
+  it('is refused at an event of its own trace in the middle of a turn, which would keep its message without its reply', () => {
+    const session = new DrivenSession();
+    session.apply(create());
+    session.apply(post('one'));
+    session.apply(clientEvent({ kind: 'custom', data: 1 }));
+    session.finish();
+    expect(session.lines[3]).toMatch(/^custom/);
+
+    expect(session.apply(deleteEvents(3))).toMatchObject({
+      ok: false,
+      code: 'request.invalid',
+      message: expect.stringContaining('the event at 4 is not the first'),
+    });
+    expect(session.log).toHaveLength(6);
   });
 
   it('is refused during a turn', () => {

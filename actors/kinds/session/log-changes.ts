@@ -15,17 +15,17 @@ export function patchedEvent({ type, setMetadata, unsetMetadata }: CommandOf<'ev
 }
 
 /**
- * @param cut the first event to delete; null: none
+ * @param cut the first event to delete, and the first one whose trace the deletion would split; null: nothing to delete
  * @param head the end of the log
  */
 export function deletedEvents(
   { type, force }: CommandOf<'events.delete'>,
-  cut: { offset: number; isFirstOfTrace: boolean } | null,
+  cut: { offset: number; splitAt: number | null } | null,
   head: number,
 ): EventOf<'events.delete'> {
   if (cut === null) return { type, range: null, force, refusal: null };
-  if (!cut.isFirstOfTrace) {
-    const message = `min_offset is not valid: the event at ${cut.offset} is not the first of its trace`;
+  if (cut.splitAt !== null) {
+    const message = `min_offset is not valid: the event at ${cut.splitAt} is not the first of its trace`;
     return { type, range: null, force, refusal: { code: 'request.invalid', message } };
   }
   return { type, range: { from: cut.offset, to: head }, force, refusal: null };

@@ -48,8 +48,8 @@ export function sessionCases(underTest: UnderTest): void {
       expect(await sessions.event(id, 'evt_2')).toMatchObject({ offset: 2 });
       expect(await sessions.event(id, 'evt_9')).toBeNull();
       expect([await sessions.cut(id, 1), await sessions.cut(id, 2)]).toEqual([
-        { offset: 1, isFirstOfTrace: false },
-        { offset: 2, isFirstOfTrace: true },
+        { offset: 1, splitAt: 1 },
+        { offset: 2, splitAt: null },
       ]);
 
       const change = planOf(claim);
@@ -68,7 +68,30 @@ export function sessionCases(underTest: UnderTest): void {
       expect(await sessions.messages(id, 9, 10)).toEqual([changed, { ...messageAt(3), trace_id: 't1' }]);
       expect(await sessions.messages(other, 9, 10)).toHaveLength(4);
       expect([await sessions.event(id, 'evt_2'), await sessions.event(id, 'evt_0')]).toEqual([null, changed]);
-      expect([await sessions.cut(id, 1), await sessions.cut(id, 4)]).toEqual([{ offset: 3, isFirstOfTrace: true }, null]);
+      expect([await sessions.cut(id, 1), await sessions.cut(id, 4)]).toEqual([{ offset: 3, splitAt: null }, null]);
+    });
+
+    it('are not cut where a trace would keep its beginning and lose its end, though another trace begins there', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const { partition } = claim;
+      const plan = planOf(claim);
+      for (const [offset, trace] of ['t0', 't0', 'own', 'other', 't0', 't1'].entries()) append(plan, claim, id, { ...messageAt(offset), trace_id: trace });
+      await commit(underTest(), plan);
+      const { sessions } = underTest().store;
+      const cuts = async () => await Promise.all([0, 2, 3, 4, 5, 6].map((offset) => sessions.cut(id, offset)));
+      expect(await cuts()).toEqual([
+        { offset: 0, splitAt: null },
+        { offset: 2, splitAt: 4 },
+        { offset: 3, splitAt: 4 },
+        { offset: 4, splitAt: 4 },
+        { offset: 5, splitAt: null },
+        null,
+      ]);
+
+      const deletion = planOf(claim);
+      write(deletion, claim, { sessionId: id, deletedEvents: [{ partition, sessionId: id, fromOffset: 4, toOffset: 5, atMs: AT_MS }] });
+      await commit(underTest(), deletion);
+      expect((await cuts())[1]).toEqual({ offset: 2, splitAt: null });
     });
 
     it('have the customer of their run stored with them, and deleted with them, and no other', async () => {

@@ -16,8 +16,8 @@ export interface StoredSession {
 /** Where a deletion would cut a log: the first event at or above an offset that is not deleted. */
 export interface LogCut {
   offset: number;
-  /** No event before it that is not deleted has its trace. */
-  isFirstOfTrace: boolean;
+  /** The first event that would be deleted, and whose trace has an event before the offset that would not; null: no trace would be split. */
+  splitAt: number | null;
 }
 
 export interface SessionStore {

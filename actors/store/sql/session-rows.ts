@@ -21,8 +21,9 @@ export function sessionRows(database: Queryable): SessionStore {
     },
 
     async cut(sessionId, minOffset) {
-      const { rows } = await database.query<{ off: number; is_first: boolean }>(CUT, [sessionId, minOffset]);
-      return rows[0] === undefined ? null : { offset: Number(rows[0].off), isFirstOfTrace: rows[0].is_first };
+      const { rows } = await database.query<{ off: number | null; split_at: number | null }>(CUT, [sessionId, minOffset]);
+      const { off = null, split_at: splitAt = null } = rows[0] ?? {};
+      return off === null ? null : { offset: Number(off), splitAt: splitAt === null ? null : Number(splitAt) };
     },
   };
 }
@@ -53,10 +54,12 @@ const EVENT: NamedStatement = {
   text: 'select body from events where session_id = $1 and id = $2 and deleted_at is null',
 };
 
+/** Reads the session's events once, by the primary key: no index has traces, and deletions are rare. */
 const CUT: NamedStatement = {
   name: 'load-cut',
-  text: `select off, not exists (
-      select 1 from events before
-      where before.session_id = $1 and before.off < found.off and before.trace_id = found.trace_id and before.deleted_at is null) as is_first
-    from events found where session_id = $1 and off >= $2::bigint and deleted_at is null order by off limit 1`,
+  text: `select min(off) filter (where off >= $2::bigint) as off,
+      min(off) filter (where off >= $2::bigint and trace_begins_at < $2::bigint) as split_at
+    from (
+      select off, min(off) over (partition by trace_id) as trace_begins_at from events where session_id = $1 and deleted_at is null
+    ) as found`,
 };
