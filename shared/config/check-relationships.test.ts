@@ -94,6 +94,9 @@ it('a policy of a routine over all routines means the others, so that its routin
   );
 });
 
+const TOO_MANY_CALLS =
+  'context.policies: may take 129 model calls to judge once, with conditions of routines, and at most 128 are made: name fewer policies, or raise runtime.policy_batch_size';
+
 describe('sizes that are refused', () => {
   it.each<[string, Given, string[]]>([
     ['501 policies', { policies: many(501) }, ['context.policies: must not be more than 500: there are 501']],
@@ -101,6 +104,20 @@ describe('sizes that are refused', () => {
     ['a long condition', { policies: { a: { condition: 'x'.repeat(2_001) } } }, ['a condition: must not be longer than 2000 characters']],
     ['a long action', { policies: { a: { action: 'x'.repeat(8_001) } } }, ['a action: must not be longer than 8000 characters']],
     ['21 options', { policies: { a: { disambiguates: Array(21).fill('policy:a') } } }, ['a disambiguates: must not be longer than 20 references']],
+    ['more calls than a turn can make', { policies: many(126), runtime: { policy_batch_size: 1 } }, [TOO_MANY_CALLS]],
+    [
+      'no calls beyond that, with conditions of routines',
+      { policies: many(20), routines: { r: { conditions: Array(50).fill('c') }, q: { conditions: Array(50).fill('c') } }, runtime: { policy_batch_size: 1 } },
+      [],
+    ],
+    [
+      'too many policies that are asked about one by one',
+      {
+        policies: Object.fromEntries(Object.keys(many(129)).map((id) => [id, { disambiguates: ['policy:p1', 'policy:p2'] }])),
+        runtime: { policy_batch_size: 100 },
+      },
+      [TOO_MANY_CALLS],
+    ],
     ['2001 terms', { glossaries: { one: 2_000, two: 1 } }, ['context.glossaries: must not have more than 2000 terms: one, two have 2001']],
   ])('%s', (_, given, expected) => {
     expect(problemsOf(given)).toEqual(expected);
