@@ -50,7 +50,8 @@ export interface TurnFacts {
    * @param evaluations the set that a turn has named; absent: those of a turn that begins now
    */
   documentsOf(bundleHash: string, evaluations?: string | null): EngineDocuments | null;
-  agentStateOf(sessionId: string): AgentState;
+  /** The newest one; null: there is none. */
+  agentStateOf(sessionId: string): { offset: number; state: AgentState } | null;
   /** By server: hash of the newest stored tool list. */
   listsOf(bundleHash: string): Readonly<Record<string, string>>;
   /** Of turns that the batch begins, or is for; null for a list that is not stored. */

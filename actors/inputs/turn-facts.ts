@@ -2,7 +2,7 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { type AgentState, noAgentState, readAgentState } from '../engine/agent-state.ts';
+import { readAgentState } from '../engine/agent-state.ts';
 import { type EngineDocuments, engineDocumentsOf } from '../engine/engine-documents.ts';
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import { sessionActor } from '../kinds/session/actor.ts';
@@ -58,7 +58,7 @@ export async function readTurnFacts(
   ]);
   const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
   const { newest, tools } = await readTools(deps, documents, [...rows.values()].flat());
-  const agentStates = new Map<string, AgentState>([...stored].map(([id, state]) => [id, readAgentState(state)]));
+  const agentStates = new Map([...stored].map(([id, { offset, state }]) => [id, { offset, state: readAgentState(state) }]));
   const pinned = new Map<string, EngineDocuments | null>();
   for (const [hash, found] of documents) pinned.set(`${hash} ${found?.evaluationSet ?? null}`, found);
   for (const [turnId, bundleHash] of turnIds) {
@@ -68,7 +68,7 @@ export async function readTurnFacts(
   }
   return {
     documentsOf: (hash, set) => (set === undefined ? documents.get(hash) : pinned.get(`${hash} ${set}`)) ?? null,
-    agentStateOf: (sessionId) => agentStates.get(sessionId) ?? noAgentState,
+    agentStateOf: (sessionId) => agentStates.get(sessionId) ?? null,
     listsOf: (bundleHash) => newest.get(bundleHash) ?? {},
     toolsOf: (listHash) => tools.get(listHash) ?? null,
     rowsOf: (turnId) => rows.get(turnId) ?? [],

@@ -3,7 +3,7 @@ import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { EffectRow } from '../effects/effect-row.ts';
-import { noAgentState, readAgentState } from '../engine/agent-state.ts';
+import { type AgentState, readAgentState } from '../engine/agent-state.ts';
 import type { EngineDocuments } from '../engine/engine-documents.ts';
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import type { ActorInputs } from '../inputs/actor-inputs.ts';
@@ -18,7 +18,9 @@ export class EngineSession {
   state: SessionState | null = null;
   readonly log: ConversationEvent[] = [];
   readonly aborted: string[] = [];
+  /** As they were stored, also those that are deleted. */
   readonly agentStates: object[] = [];
+  #remembered: { offset: number; state: AgentState }[] = [];
   readonly open = new Map<string, EffectRow>();
   readonly #rows = new Map<string, object[]>();
   readonly #documents: EngineDocuments;
@@ -144,7 +146,7 @@ export class EngineSession {
       stored: { event: null, cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null },
       engine: {
         documentsOf: () => this.#documents,
-        agentStateOf: () => readAgentState(this.agentStates.at(-1) ?? noAgentState),
+        agentStateOf: () => this.#remembered.at(-1) ?? null,
         rowsOf: (turnId) => rows.get(turnId) ?? [],
         listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),
         toolsOf: (hash) => this.#tools[hash.replace('list-', '')] ?? null,
@@ -159,6 +161,7 @@ export class EngineSession {
     for (const { fromOffset, toOffset } of plan.deletedEvents) {
       const kept = this.log.filter(({ offset }) => offset < fromOffset || offset >= toOffset);
       this.log.splice(0, this.log.length, ...kept);
+      this.#remembered = this.#remembered.filter(({ offset }) => offset < fromOffset);
     }
     const state = plan.sessions.get('ses_1');
     if (state !== undefined) this.state = stored(state);
@@ -167,7 +170,10 @@ export class EngineSession {
       if (seq !== rows.length) throw new Error(`row ${seq} of ${turnId} after ${rows.length} rows`);
       this.#rows.set(turnId, [...rows, stored(body)]);
     }
-    for (const { state: remembered } of plan.agentStates) this.agentStates.push(stored(remembered));
+    for (const { offset, state: remembered } of plan.agentStates) {
+      this.agentStates.push(stored(remembered));
+      this.#remembered.push({ offset, state: readAgentState(stored(remembered)) });
+    }
     for (const id of plan.effectStates.keys()) this.open.delete(id);
     for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);

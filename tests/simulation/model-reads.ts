@@ -154,7 +154,7 @@ export function turnsOf(tables: ModelTables): Executed<TurnStore> {
 
     agentStates(sessionIds) {
       const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));
-      return new Map(newest.map((row) => [row['session_id'] as string, jsonOf(row['state'])]));
+      return new Map(newest.map((row) => [row['session_id'] as string, { offset: row['off'] as number, state: jsonOf(row['state']) }]));
     },
   };
 }

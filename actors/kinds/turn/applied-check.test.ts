@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
-import { header } from '../../test-support/driven-session.ts';
+import { deleteEvents, header } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 
@@ -26,6 +26,25 @@ describe('the check which policies a reply has applied', () => {
     session.finish();
 
     expect(session.agentStates.at(-1)).toMatchObject({ seq: 3, appliedPolicyIds: ['leak'] });
+  });
+
+  it('rule 16: arrives during the next turn, and a deletion of that turn does not forget what it found', () => {
+    const { session, turnId } = replied();
+    const { length } = session.log;
+    session.say('It still leaks');
+    session.judgeApplied(`${turnId}-applied`, ['leak']);
+    session.apply(deleteEvents(length, true));
+    session.say('It leaks again');
+    expect(classes(session)).toEqual(['actionable', 'previously-applied']);
+  });
+
+  it('rule 16: leaves no row behind when the session is deleted in the commit that takes its result', () => {
+    const { session, turnId } = replied();
+    const { length } = session.agentStates;
+    const verdicts = JSON.stringify({ verdicts: [{ id: 1, rationale: 'r', applies: true }] });
+    const deletion = { ...header, type: 'session.delete' as const, commandId: 'delete', unlessBusy: false };
+    session.apply(deletion, session.resultOf(`${turnId}-applied`, verdicts));
+    expect(session.agentStates).toHaveLength(length);
   });
 
   it('rule 16: a failed check and an answer that can not be read leave the policies as not applied', () => {

@@ -28,8 +28,10 @@ export function openAppliedCheck(plan: Plan, turnId: string): void {
 
 /** Remembers what was applied, for the turns after this one. A failed check, or an answer that can't be read, leaves the policies as not applied. */
 export function takeAppliedCheck(plan: Plan, turnId: string): void {
-  const { command, partition, sessionId, lastOffset: offset } = plan;
+  const { command, partition, sessionId } = plan;
   plan.closeEffect(`${turnId}${SUFFIX}`, 'done');
+  // Deleted in this commit, whose rows stay readable until its end.
+  if (plan.session?.isDeleted === true) return;
   // Deleted meanwhile, with the end of the log or the whole session: nothing is left to remember.
   const policyIds = turnRowsIn(plan, turnId).findLast((row) => row.kind === 'resolved')?.tracked;
   if (command.type !== 'call.completed' || policyIds === undefined) return;
@@ -37,7 +39,8 @@ export function takeAppliedCheck(plan: Plan, turnId: string): void {
     command,
     policyIds.map((id) => ({ id, condition: '', action: null, options: [] })),
   );
-  const newest = agentStateIn(plan);
+  // Stored where the turn's own state is, or a later turn's: a deletion of events behind it must not forget what this turn has applied.
+  const { offset, state: newest } = agentStateIn(plan);
   const appliedPolicyIds = read.type === 'malformed' ? newest.appliedPolicyIds : appliedAfter(newest.appliedPolicyIds, read.answer);
   if (appliedPolicyIds.length === newest.appliedPolicyIds.length) return;
   const state = { ...newest, seq: newest.seq + 1, appliedPolicyIds };

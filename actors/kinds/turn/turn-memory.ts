@@ -7,10 +7,17 @@ import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import type { Opening } from './types.ts';
 
+interface Remembered {
+  /** Of the event with whose deletion it is forgotten; -1: nothing is remembered. */
+  offset: number;
+  state: AgentState;
+}
+
 /** The newest agent state of the session, those of this commit included. */
-export function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): AgentState {
+export function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): Remembered {
   const own = [...earlier.agentStates, ...agentStates].findLast((row) => row.sessionId === sessionId);
-  return (own?.state as AgentState | undefined) ?? inputs.engine?.agentStateOf(sessionId) ?? noAgentState;
+  if (own !== undefined) return { offset: own.offset, state: own.state as AgentState };
+  return inputs.engine?.agentStateOf(sessionId) ?? { offset: -1, state: noAgentState };
 }
 
 /** All rows of a turn, those of this commit included. */
@@ -33,7 +40,7 @@ export function openingOf(plan: Plan): Opening | undefined {
   );
   const row: TurnRow = {
     kind: 'began',
-    state: agentStateIn(plan),
+    state: agentStateIn(plan).state,
     ...(likeliest !== null && { likeliest }),
     ...(evaluations !== null && { evaluations }),
     ...tools,
@@ -58,7 +65,7 @@ export function joinedOpening(plan: Plan): Opening | undefined {
 /** Stores what the agent remembers of a turn that has replied. */
 export function remember(plan: Plan, turnId: string): void {
   const { partition, sessionId, lastOffset: offset } = plan;
-  const newest = agentStateIn(plan);
+  const { state: newest } = agentStateIn(plan);
   const resolved = turnRowsIn(plan, turnId).findLast((row) => row.kind === 'resolved');
   if (resolved === undefined) return;
   const state: AgentState = { ...newest, seq: newest.seq + 1, paths: { ...newest.paths, ...resolved.paths } };

@@ -59,7 +59,7 @@ export function sessionCases(underTest: UnderTest): void {
       const deletion = planOf(claim);
       write(deletion, claim, { sessionId: id, deletedEvents: [{ partition, sessionId: id, fromOffset: 1, toOffset: 3, atMs: AT_MS }] });
       await commit(underTest(), deletion);
-      expect(await underTest().store.turns.agentStates([id])).toEqual(new Map([[id, { at: 0 }]]));
+      expect(await underTest().store.turns.agentStates([id])).toEqual(new Map([[id, { offset: 0, state: { at: 0 } }]]));
       expect((await underTest().store.turns.staged([`trn_${id}`])).get(`trn_${id}`)).toEqual([{ seq: 0, body: {} }]);
       const late = planOf(claim);
       write(late, claim, { sessionId: id, changedEvents: [{ partition, sessionId: id, offset: 2, text: JSON.stringify(changed) }] });

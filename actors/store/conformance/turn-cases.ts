@@ -39,7 +39,7 @@ export function turnCases(underTest: UnderTest): void {
         await commit(underTest(), plan);
       }
 
-      expect(await turns.agentStates([sessionId, other])).toEqual(new Map([[sessionId, stateOf(2)]]));
+      expect(await turns.agentStates([sessionId, other])).toEqual(new Map([[sessionId, { offset: 4, state: stateOf(2) }]]));
     });
 
     it('read the newest tool lists of bundles, by server', async () => {

@@ -5,11 +5,18 @@ export interface StagedRow {
   body: unknown;
 }
 
+interface StoredAgentState {
+  /** Of the event with whose deletion it goes. */
+  offset: number;
+  /** Unchecked. */
+  state: unknown;
+}
+
 export interface TurnStore {
   /** By turn, in order. Omits turns without rows. */
   staged(turnIds: readonly string[]): Promise<Map<string, StagedRow[]>>;
   /** By bundle and server: hash of the newest stored tool list. Omits servers that were never listed. */
   toolLists(bundleHashes: readonly string[]): Promise<Map<string, Record<string, string>>>;
-  /** By session: its newest agent state, unchecked. Omits sessions without one. */
-  agentStates(sessionIds: readonly string[]): Promise<Map<string, unknown>>;
+  /** By session: its newest agent state. Omits sessions without one. */
+  agentStates(sessionIds: readonly string[]): Promise<Map<string, StoredAgentState>>;
 }

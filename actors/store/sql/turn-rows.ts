@@ -22,8 +22,8 @@ export function turnRows(database: Queryable): TurnStore {
     },
 
     async agentStates(sessionIds) {
-      const { rows } = await database.query<{ session_id: string; state: unknown }>(AGENT_STATES, [sessionIds]);
-      return new Map(rows.map((row) => [row.session_id, row.state]));
+      const { rows } = await database.query<{ session_id: string; off: number; state: unknown }>(AGENT_STATES, [sessionIds]);
+      return new Map(rows.map((row) => [row.session_id, { offset: Number(row.off), state: row.state }]));
     },
   };
 }
@@ -40,6 +40,6 @@ const TOOL_LISTS: NamedStatement = {
 
 const AGENT_STATES: NamedStatement = {
   name: 'load-agent-states',
-  text: `select ids.session_id, newest.state from unnest($1::text[]) as ids (session_id)
-    cross join lateral (select state from agent_states where agent_states.session_id = ids.session_id order by seq desc limit 1) as newest`,
+  text: `select ids.session_id, newest.off, newest.state from unnest($1::text[]) as ids (session_id)
+    cross join lateral (select off, state from agent_states where agent_states.session_id = ids.session_id order by seq desc limit 1) as newest`,
 };
