@@ -57,9 +57,9 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
     'call.completed': (command, scope) => scope.stepOf(command) ?? { type: 'call.replied', callId: command.callId, reply: composeReply.read(command) },
-    /** Of tools, too: an item that could not be published in time. */
+    /** Of tools, too: an item whose publishing was not confirmed in time. */
     'call.failed': (command: CommandOf<'call.failed'>, scope) =>
-      scope.toolOf(command.callId, { type: 'failed', reason: 'timeout', message: 'the call could not be made in time' }) ?? {
+      scope.unconfirmedOf(command.callId) ?? {
         ...command,
         failure: command.failure as Failure,
       },

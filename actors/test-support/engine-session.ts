@@ -9,7 +9,7 @@ import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import type { ActorInputs } from '../inputs/actor-inputs.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
-import { applyTo } from './apply.ts';
+import { applyTo, failIn } from './apply.ts';
 import { cutOf } from './cut-of.ts';
 import { COALESCE_MS, create, header, post, START_MS } from './driven-session.ts';
 
@@ -130,6 +130,14 @@ export class EngineSession {
   apply(...commands: SessionCommand[]): void {
     const plan = new CommitPlan();
     for (const command of commands) applyTo(plan, plan.sessions.get('ses_1') ?? this.state, command, this.#inputs(command));
+    this.#store(plan);
+  }
+
+  /** A command of the turn could not be applied. */
+  poison(): void {
+    const command = post('poison');
+    const plan = new CommitPlan();
+    failIn(plan, this.state, command, this.#inputs(command));
     this.#store(plan);
   }
 

@@ -7,7 +7,7 @@ import { scopeOf } from '../run/scope-of.ts';
 import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
 import { mustSettle } from '../turn/engine-states.ts';
-import { turnScopeOf, unsettledIn } from '../turn/turn-scope.ts';
+import { turnScopeOf } from '../turn/turn-scope.ts';
 import type { TurnEventBody, TurnScope } from '../turn/types.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
@@ -52,7 +52,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return { type: command.type, runId, isSettled: isSettled(plan, runId), event: { type: 'run.cancel', claimed: claimedOf(plan, runId) } };
     }
     case 'turn.deadline':
-      return { type: 'turn.result', event: { ...command, unsettled: unsettledIn(plan) } };
+      return { type: 'turn.result', event: command };
     default:
       return isAwaited(command) ? resultOf(plan, command) : null;
   }

@@ -10,6 +10,7 @@ import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.t
 import { turnActor } from '../turn/actor.ts';
 import { checkedTurnOf, takeAppliedCheck } from '../turn/applied-check.ts';
 import { joinedOpening, openingOf } from '../turn/turn-memory.ts';
+import { withUnsettled } from '../turn/turn-scope.ts';
 import { sessionActor } from './actor.ts';
 import { eventOf } from './event-of.ts';
 import { failCommand } from './fail-command.ts';
@@ -47,7 +48,7 @@ const handlers: Handlers<SessionActions> = {
   },
   notifyTurn: (plan, { event }) => {
     const body = event.type === 'message.joined' ? { ...event, opening: joinedOpening(plan) } : event;
-    plan.send(turnActor, { ...body, atMs: plan.atMs });
+    plan.send(turnActor, { ...withUnsettled(plan, body), atMs: plan.atMs });
   },
   beginRun: (plan, { runId }) => beginRun(plan, runId),
   notifyRun: (plan, { event }) => plan.send(runActor, { ...event, atMs: plan.atMs }),

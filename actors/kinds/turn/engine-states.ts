@@ -42,11 +42,15 @@ export const restart = turnSetup.enqueueActions(({ context, event, enqueue }) =>
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, pending: [], next: opening.decision } });
 });
 
-export const supersedePending = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+/** Ends a batch before all its calls have settled. What tools have done by then stands in the log, and outcomes that are not known like others. */
+export const endBatch = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   const engine = engineOf(context);
+  const { rows = [], fact = null } = 'unsettled' in event ? (event.unsettled ?? {}) : {};
+  for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
+  if (fact !== null) enqueue({ type: 'fact', params: { content: fact, id: null, metadata: {} } });
   const reported = 'callId' in event ? event.callId : null;
   for (const { callId } of engine.pending) if (callId !== reported) enqueue({ type: 'supersede', params: { id: callId } });
-  enqueue.assign({ engine: { ...engine, pending: [] } });
+  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + rows.length, pending: [] } });
 });
 
 /** Calls that may have an effect and can't be taken back: a cancelled turn waits for them. */
@@ -66,15 +70,6 @@ export const beginSettling = turnSetup.enqueueActions(({ context, event, enqueue
   const atMs = Math.min(context.deadlineAtMs, atMsOf(event) + SETTLED_WITHIN_MS);
   enqueue({ type: 'timer', params: { key: deadlineKeyOf(context.turnId), atMs } });
   enqueue.assign({ engine: { ...engine, pending: engine.pending.filter((call) => !others.includes(call)) } });
-});
-
-/** Outcomes that are not known stand in the log like others. */
-export const settleUnknown = turnSetup.enqueueActions(({ context, event, enqueue }) => {
-  const engine = engineOf(context);
-  const { rows = [], fact = null } = event.type === 'turn.deadline' ? (event.unsettled ?? {}) : {};
-  for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
-  if (fact !== null) enqueue({ type: 'fact', params: { content: fact, id: null, metadata: {} } });
-  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + rows.length } });
 });
 
 export const isComposing = ({ context }: { context: TurnContext }) => engineOf(context).next?.type === 'compose';

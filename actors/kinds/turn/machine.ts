@@ -7,6 +7,7 @@ import {
   ask,
   askAgain,
   beginSettling,
+  endBatch,
   engineAtStart,
   hasEngine,
   isAwaited,
@@ -18,8 +19,6 @@ import {
   resolve,
   restart,
   settleStep,
-  settleUnknown,
-  supersedePending,
 } from './engine-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { type TurnAction, turnSetup } from './turn-setup.ts';
@@ -118,25 +117,25 @@ export const turnMachine = turnSetup.createMachine({
     awaiting: {
       entry: ask,
       on: {
-        ...interruptedBy(interruptions, supersedePending),
+        ...interruptedBy(interruptions, endBatch),
         'turn.cancel': [
           { guard: isCancelledLate, target: 'settling', actions: beginSettling },
-          { target: 'cancelled', actions: [supersedePending, cancelledFact] },
+          { target: 'cancelled', actions: [endBatch, cancelledFact] },
         ],
-        'message.joined': { target: 'deciding', actions: [supersedePending, restart] },
+        'message.joined': { target: 'deciding', actions: [endBatch, restart] },
         'step.settled': [
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
           { guard: isAwaited, actions: settleStep },
         ],
         'step.malformed': [
-          { guard: isMalformedAgain, target: 'failed', actions: [supersedePending, failAs('engine_error: the model gave no answer that can be read')] },
+          { guard: isMalformedAgain, target: 'failed', actions: [endBatch, failAs('engine_error: the model gave no answer that can be read')] },
           { guard: isAwaited, actions: askAgain },
         ],
         'call.failed': {
           guard: isAwaited,
           target: 'failed',
           actions: [
-            supersedePending,
+            endBatch,
             turnSetup.assign({ failure: ({ event }) => (event.type === 'call.failed' ? errorOf({ type: 'call-failed', code: event.failure.code }) : '') }),
           ],
         },
@@ -152,14 +151,14 @@ export const turnMachine = turnSetup.createMachine({
         'turn.deadline': {
           guard: ({ context, event }) => event.turnId === context.turnId,
           target: 'cancelled',
-          actions: [settleUnknown, supersedePending, cancelledFact],
+          actions: [endBatch, cancelledFact],
         },
         'turn.cancel': {
           guard: ({ event }) => event.mayWait !== true,
           target: 'cancelled',
-          actions: [supersedePending, cancelledFact],
+          actions: [endBatch, cancelledFact],
         },
-        'turn.poisoned': { target: 'cancelled', actions: [supersedePending, cancelledFact] },
+        'turn.poisoned': { target: 'cancelled', actions: [endBatch, cancelledFact] },
       },
     },
     composing: {

@@ -10,23 +10,58 @@ import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { toolsIn, turnRowsIn } from './turn-memory.ts';
-import type { PendingCall, StepMalformed, StepSettled, TurnScope, Unsettled } from './types.ts';
+import type { PendingCall, StepMalformed, StepSettled, TurnEventBody, TurnScope, Unsettled } from './types.ts';
 
-const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn was cancelled before the tool had answered' };
+const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn ended before the tool had answered' };
 
 export function turnScopeOf(plan: Plan): TurnScope {
-  return { stepOf: (command) => stepOf(plan, command), toolOf: (callId, outcome) => toolOf(plan, callId, outcome) };
+  return {
+    stepOf: (command) => stepOf(plan, command),
+    toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
+    unconfirmedOf: (callId) => unconfirmedOf(plan, callId),
+  };
 }
 
-/** Of a cancelled turn at the end of its wait; undefined: nothing is awaited, or the turn is not cancelled. */
-export function unsettledIn(plan: Plan): Unsettled | undefined {
+/** With what the turn needs beside the event, when calls are awaited that the event may end. */
+export function withUnsettled(plan: Plan, event: TurnEventBody): TurnEventBody {
+  switch (event.type) {
+    case 'message.joined':
+    case 'turn.cancel':
+    case 'turn.deadline':
+    case 'turn.poisoned':
+      return { ...event, unsettled: unsettledIn(plan) };
+    default:
+      return event;
+  }
+}
+
+/** Undefined: no tool call is awaited. Calls that may be made again leave nothing. */
+function unsettledIn(plan: Plan): Unsettled | undefined {
   const turn = plan.stateOf(turnActor);
-  if (turn?.value !== 'settling') return undefined;
-  const documents = documentsOf(plan);
+  const pending = turn?.context.engine?.pending ?? [];
+  const [first] = pending;
+  if (turn === null || first?.isRepeatable === undefined) return undefined;
   const rows = turnRowsIn(plan, turn.context.turnId);
-  const pending = turn.context.engine?.pending ?? [];
-  const unknown = pending.map((call) => rowOf(plan, documents, rows, call, UNKNOWN));
-  return { rows: unknown, fact: eventOf([...rows, ...unknown], pending[0]?.key ?? '') };
+  // The configuration can't be read: the turn has to end nevertheless.
+  if (rows.length === 0) return undefined;
+  const unknown = unknownRows(
+    plan,
+    rows,
+    pending.filter(({ isRepeatable }) => isRepeatable === false),
+  );
+  return { rows: unknown, fact: eventOf([...rows, ...unknown], first.key) };
+}
+
+/** What fails here has failed the turn's commands before, and must not fail the end of the turn, too. */
+function unknownRows(plan: Plan, rows: readonly TurnRow[], calls: readonly PendingCall[]): RowOf<'tool'>[] {
+  if (calls.length === 0) return [];
+  try {
+    const documents = documentsOf(plan);
+    return calls.map((call) => rowOf(plan, documents, rows, call, UNKNOWN));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return [];
+  }
 }
 
 function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null {
@@ -70,6 +105,13 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
   // A cancelled turn decides nothing more.
   const next = turn.value === 'settling' ? null : decide(documents, all, toolsIn(plan));
   return { type: 'step.settled', callId, row, tokens: 0, next, fact: eventOf(all, call.key) };
+}
+
+/** The call may have been made all the same. */
+function unconfirmedOf(plan: Plan, callId: string): StepSettled | null {
+  const call = plan.stateOf(turnActor)?.context.engine?.pending.find((one) => one.callId === callId);
+  const reason = call?.isRepeatable === false ? 'outcome_unknown' : 'timeout';
+  return toolOf(plan, callId, { type: 'failed', reason, message: 'the publishing of the call was not confirmed in time' });
 }
 
 function rowOf(plan: Plan, documents: EngineDocuments, rows: readonly TurnRow[], call: PendingCall, outcome: ToolOutcome): RowOf<'tool'> {

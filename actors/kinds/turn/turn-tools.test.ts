@@ -1,42 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { ListedTool } from '#bus/messages/tool.ts';
-import type { EngineDocuments } from '../../engine/engine-documents.ts';
-import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
-import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
 import { deleteEvents } from '../../test-support/driven-session.ts';
-import { EngineSession } from '../../test-support/engine-session.ts';
-import type { ToolOutcome } from '../../tool-loop/types.ts';
-
-const listed = (name: string, repeatable = false): ListedTool => ({
-  name,
-  title: null,
-  description: null,
-  inputSchema: { type: 'object', properties: { id: { type: 'integer' } } },
-  repeatable,
-});
-const TOOLS = { shop: [listed('order', true), listed('refund')] };
-const result = (data: unknown, metadata: Record<string, unknown> = {}): ToolOutcome => ({ type: 'result', data, metadata, isError: false });
-
-function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
-  const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] }), testPolicy('never')];
-  const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], trustedServers: new Set<string>() };
-  const relationships = relationshipGraph({ policies, routines: [] }, null);
-  const plain = { policies, routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 3, toolServers: new Set(['shop']) };
-  return { ...plain, ...none, ...changes };
-}
-
-/** A turn whose policy `ask` applies: the call that infers its tools is open. */
-function matched(changes: Partial<EngineDocuments> = {}) {
-  const session = new EngineSession(documentsOf(changes), TOOLS);
-  session.say('Where is my order?');
-  const { turnId } = session;
-  session.judge(`${turnId}-1`, ['ask']);
-  return { session, turnId, id: (number: number) => `${turnId}-${number}` };
-}
+import { matched, result, toolCallsIn } from '../../test-support/tool-turn.ts';
 
 const kindsOf = (rows: readonly TurnRow[]) => rows.map(({ kind }) => kind);
-const toolCallsIn = ({ log }: EngineSession) => log.flatMap((event) => (event.kind === 'tool' ? [event.tool_calls] : []));
 
 describe('tools in a turn', () => {
   it('rule 62: are inferred, called side by side, and stand in the log as one event, in the order of inference', () => {
@@ -61,13 +28,16 @@ describe('tools in a turn', () => {
     expect(kindsOf(session.rows())).toEqual(['began', 'match', 'infer-tools', 'tool', 'tool', 'resolved']);
   });
 
-  it('rule 63: a failed call does not fail the turn, nor does one that could not be made in time', () => {
+  it.each([
+    ['order', 'timeout'],
+    ['refund', 'outcome_unknown'],
+  ])('rule 63: a failed call does not fail the turn, nor does one whose publishing was not confirmed: %s, %s', (tool, error) => {
     const { session, id } = matched();
-    session.infer(id(2), ['shop__refund', {}]);
+    session.infer(id(2), [`shop__${tool}`, {}]);
     const failure = { code: 'router.timeout' as const, message: 'late', details: {} };
     session.apply({ ...session.resultOf(id(3), ''), type: 'call.failed', failure } as never);
     session.finish();
-    expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error: 'timeout' });
+    expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error });
     expect(session.lines.at(-1)).toBe('ready');
     expect(session.lines.some((line) => line.startsWith('error'))).toBe(false);
   });
@@ -178,11 +148,11 @@ describe('a turn that is cancelled while tools run', () => {
     session.say('Stop!');
     session.apply(deleteEvents(4, true));
 
-    expect(session.lines.slice(4)).toEqual(['cancelled', 'ready']);
+    expect(session.lines.slice(4)).toEqual(['tool ', 'cancelled', 'ready']);
     expect([session.open.size, session.turnIds]).toEqual([0, [turnId]]);
     session.say('Another');
     session.finish();
-    expect(session.lines.slice(6, 8)).toEqual(['user_message Another', 'acknowledged']);
+    expect(session.lines.slice(7, 9)).toEqual(['user_message Another', 'acknowledged']);
     expect(session.lines.at(-1)).toBe('ready');
     expect(session.turnIds).toHaveLength(2);
   });

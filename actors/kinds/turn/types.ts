@@ -75,7 +75,7 @@ export interface StepSettled {
   fact?: EventContent | null;
 }
 
-/** Rows with unknown outcomes, and the event of their batch. */
+/** What stays of a batch of tool calls that ends before all have settled: rows for calls whose outcome is not known, and the event of the batch. */
 export interface Unsettled {
   rows: readonly TurnRow[];
   fact: EventContent | null;
@@ -96,18 +96,19 @@ export interface TurnScope {
   stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
   /** The outcome of an awaited tool call; null for any other. */
   toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
+  /** An awaited tool call whose publishing was not confirmed in time; null for any other. */
+  unconfirmedOf(callId: string): StepSettled | null;
 }
 
 export type TurnEventBody =
-  | { type: 'message.joined'; opening?: Opening | undefined }
+  | { type: 'message.joined'; opening?: Opening | undefined; unsettled?: Unsettled | undefined }
   | StepSettled
   | StepMalformed
   | Replied<ComposedReply>
   | CallFailed
   /** `mayWait`: the session goes on, so calls that can't be taken back settle first. */
-  | { type: 'turn.cancel'; mayWait?: boolean }
-  | { type: 'turn.poisoned' }
-  /** `unsettled`: of a cancelled turn, what stands for calls that it has waited for in vain. */
+  | { type: 'turn.cancel'; mayWait?: boolean; unsettled?: Unsettled | undefined }
+  | { type: 'turn.poisoned'; unsettled?: Unsettled | undefined }
   | { type: 'turn.deadline'; turnId: string; unsettled?: Unsettled | undefined };
 
 /** `atMs`: time of application, epoch ms. From the turn's deadline on, failures count as the timeout. */
