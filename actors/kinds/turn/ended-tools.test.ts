@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
 import { deleteEvents } from '../../test-support/driven-session.ts';
 import type { EngineSession } from '../../test-support/engine-session.ts';
 import { matched, result, toolCallsIn } from '../../test-support/tool-turn.ts';
@@ -60,6 +61,17 @@ describe('a turn that ends before all tools of a batch have settled', () => {
     expect(toolCallsIn(turn.session)).toEqual([[UNKNOWN, SENT]]);
   });
 
+  it('rule 69: ends also when its calls can not be named any more, with the results so far', () => {
+    const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] })];
+    const turn = begun({ policies });
+    turn.session.tool(turn.id(4), result('sent'));
+    policies.length = 0;
+    poison(turn);
+
+    expect(endOf(turn)).toEqual(['tool', 'error', 'ready']);
+    expect(toolCallsIn(turn.session)).toEqual([[SENT]]);
+  });
+
   it('rule 104: a message that joins: later calls of the turn see the results so far, and what was done is not done again', () => {
     const { session, turnId, id } = begun();
     session.tool(id(3), result('refunded'));
@@ -81,8 +93,8 @@ describe('a turn that ends before all tools of a batch have settled', () => {
 });
 
 /** `refund` and `order` run side by side. */
-function begun(): Turn {
-  const turn = matched();
+function begun(changes: Parameters<typeof matched>[0] = {}): Turn {
+  const turn = matched(changes);
   turn.session.infer(turn.id(2), ['shop__refund', { id: 1 }], ['shop__order', {}]);
   return turn;
 }
