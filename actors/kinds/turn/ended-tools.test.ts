@@ -75,7 +75,7 @@ describe('a turn that ends before all tools of a batch have settled', () => {
   it('rule 104: a message that joins: later calls of the turn see the results so far, and what was done is not done again', () => {
     const { session, turnId, id } = begun();
     session.tool(id(3), result('refunded'));
-    session.say('and hurry', 10);
+    session.say('and the invoice', 10);
 
     expect(session.turnId).toBe(turnId);
     expect(toolCallsIn(session)).toEqual([[REFUNDED]]);
