@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { resultTypes } from '#bus/messages/session.ts';
 import { workQueues } from '#bus/work-queues.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { EffectTable } from './effect-table.ts';
 import { effects } from './registry.ts';
 import type { RenderDeps } from './render-deps.ts';
@@ -46,6 +47,12 @@ describe('the kinds of effects', () => {
     };
 
     await expect(effects.render({ ...row, inputs: { ...common, ...row.inputs } }, true, {} as RenderDeps)).rejects.toThrow(/run@1/);
+  });
+
+  it('of a check after a turn with the template of another release are never rendered, and are reported at once', async () => {
+    const row = { partition: 1, id: 't-applied', sessionId: 's', actorId: 't', createdAtMs: 0, kind: 'turn-applied' };
+    const inputs = { ...common, ...written['turn-applied'], template: 'judge-applied@0' };
+    await expect(effects.render({ ...row, inputs }, true, {} as RenderDeps)).rejects.toThrow(Unrenderable);
   });
 
   it('share no name, and no request or result of an actor', () => {

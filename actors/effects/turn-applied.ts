@@ -3,6 +3,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
 import { matchItems } from '../engine/policies/match-batch.ts';
 import { judgeApplied } from '../engine/policies/steps/judge-applied.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import { stepView } from './step-view.ts';
@@ -10,7 +11,8 @@ import { stepView } from './step-view.ts';
 const inputs = z.object({
   ...commonInputs,
   bundleHash: z.string(),
-  template: z.literal(judgeApplied.template),
+  /** Of its prompt; another release's is not rendered. */
+  template: z.string(),
   /** Offset of the turn's last event. */
   upToOffset: z.number(),
   /** In the order of the prompt. */
@@ -32,14 +34,15 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
   inputs,
   inputsOf: ({ deadlineAtMs, policyIds }, { bundleHash, lastOffset, traceparent }) => ({
     bundleHash,
-    template: judgeApplied.template as 'judge-applied@1',
+    template: judgeApplied.template,
     upToOffset: lastOffset,
     policyIds,
     deadlineAtMs,
     traceparent,
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
-    const { bundleHash, policyIds } = effect.inputs;
+    const { bundleHash, policyIds, template } = effect.inputs;
+    if (template !== judgeApplied.template) throw new Unrenderable(`the template ${template} is not known, only ${judgeApplied.template}`);
     const { body } = await deps.bundleOf(bundleHash);
     const documents = engineDocumentsOf(body);
     if (documents === null) throw new TypeError('a turn without policies has none to look for in its reply');

@@ -5,6 +5,7 @@ import { engineDocumentsOf } from '../engine/engine-documents.ts';
 import { inferReference } from '../engine/tools/tool-rounds.ts';
 import { type TurnCallName, turnCalls } from '../engine/turn-calls.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import { stepView } from './step-view.ts';
@@ -55,7 +56,7 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const lists = listsNamedBy(given.reference);
     const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);
     const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents, (hash) => toolsIn(stored?.get(hash)));
-    if (question.template !== given.template) throw new TypeError(`the template ${given.template} is not known, only ${question.template}`);
+    if (question.template !== given.template) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
     const request = question.render(await stepView(effect, body, deps));
     const { llms } = body.manifest.agent_config;
     return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);

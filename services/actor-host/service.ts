@@ -22,6 +22,7 @@ import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';
 import { Histories } from '#actors/runtime/publish/histories.ts';
 import { Outbox } from '#actors/runtime/publish/outbox.ts';
 import { watchQueue } from '#actors/runtime/publish/queue-watch.ts';
+import { Unrenderable } from '#actors/runtime/publish/unrenderable.ts';
 import type { RuntimeStore } from '#actors/store/runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
@@ -108,7 +109,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
-      log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
+      log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline, or not be rendered');
       reportFailure(bus, effect, error, clock).catch((cause) => log.warn({ err: cause }, 'a failed effect could not be reported; its timer will report it'));
     },
   });
@@ -190,12 +191,17 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   };
 }
 
+/** No step can read it, so the turn asks anew, with a template of this release. */
+const UNREADABLE = {
+  type: 'call.completed',
+  ...{ text: '', toolCalls: [{ id: '', name: '', arguments: '' }], model: '', provider: '', finishReason: 'error', usage: null },
+} as const satisfies Partial<CommandOf<'call.completed'>>;
+
 /** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
   if (effects.kind(effect.kind).overdue !== 'report') return;
-  const command: CommandOf<'call.failed'> = {
-    v: 1,
-    type: 'call.failed',
+  const header = {
+    v: 1 as const,
     sessionId: effect.sessionId,
     commandId: effect.id,
     sentAtMs: clock.nowMs(),
@@ -203,7 +209,8 @@ async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock:
     traceparent: effect.inputs.traceparent,
     ...actorFields(effect.actorId),
     callId: effect.id,
-    failure: failureOf(error),
   };
+  const command: CommandOf<'call.failed' | 'call.completed'> =
+    error instanceof Unrenderable ? { ...header, ...UNREADABLE } : { ...header, type: 'call.failed', failure: failureOf(error) };
   await bus.commands.append(partitionOf(effect.sessionId), effect.id, JSON.stringify(command));
 }

@@ -57,6 +57,13 @@ describe('tools in a turn', () => {
     expect(session.lines.slice(-2)).toEqual(['error (engine_error: the model gave no answer that can be read)', 'ready']);
   });
 
+  it('rule 57: the answer by which a host reports a call that it can not render is asked for again', () => {
+    const { session, turnId, id } = matched();
+    const unreadable = { toolCalls: [{ id: '', name: '', arguments: '' }], finishReason: 'error' };
+    session.apply({ ...session.resultOf(id(2), ''), ...unreadable });
+    expect([...session.open.values()]).toMatchObject([{ id: id(3), actorId: turnId, inputs: { template: 'infer-tools@1' } }]);
+  });
+
   it('rule 64: a tool that forces it has policies matched again, for what does not apply yet, until the cap', () => {
     const { session, id } = matched({ reevaluationTools: ['shop:order', 'shop:refund'], maxIterations: 2 });
     session.infer(id(2), ['shop__order', { id: 1 }]);

@@ -7,6 +7,7 @@ import { effects } from '../../effects/registry.ts';
 import type { OpenEffect } from '../../store/port/effect-store.ts';
 import { CommitPlan } from '../apply/commit-plan.ts';
 import { Outbox } from './outbox.ts';
+import { Unrenderable } from './unrenderable.ts';
 
 const effect: EffectRow = {
   partition: 1,
@@ -54,6 +55,19 @@ describe('the outbox', () => {
     expect([...deleting.outboxDone]).toEqual([['trn_1-1', 1]]);
     outbox.release(deleting, new Set([1]));
     expect(outbox.hasDone).toBe(false);
+    await outbox.stop();
+  });
+
+  it('reports an effect at once that this release can not render, and tries it no more', async () => {
+    const render = vi.fn(async () => Promise.reject(new Unrenderable('another template')));
+    const fail = vi.fn();
+    const bus = { work: { publish: () => expect.fail('nothing is published') }, notices: { publish: vi.fn() } } as unknown as Bus;
+    const outbox = new Outbox({ bus, clock: systemClock, log: silentLog, workOf: () => 'router.turn', render, onRowsDone: vi.fn(), fail });
+    const plan = new CommitPlan();
+    plan.openEffect({ ...effect, state: 'open' });
+    outbox.release(plan, new Set([1]));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([render.mock.calls.length, fail.mock.calls]).toEqual([1, [[effect, expect.any(Unrenderable)]]]);
     await outbox.stop();
   });
 });

@@ -11,6 +11,7 @@ import type { EffectRow } from '../../effects/effect-row.ts';
 import type { EffectStore } from '../../store/port/effect-store.ts';
 import type { CommitPlan } from '../apply/commit-plan.ts';
 import type { AfterCommit } from '../apply/commit-rows.ts';
+import { Unrenderable } from './unrenderable.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
@@ -46,7 +47,7 @@ export interface OutboxDeps {
   render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Rows of published effects wait for a commit. */
   onRowsDone(): void;
-  /** Not published before its deadline: reports it to the owner by a command, so that it does not wait for ever. */
+  /** Not published before its deadline, or not renderable: reports it to the owner by a command, so that it does not wait for ever. */
   fail(effect: EffectRow, error: unknown): void;
 }
 
@@ -225,7 +226,7 @@ export class Outbox {
       if (this.#requested.get(id) !== requested) return;
       // It may be on the bus: the worker has to check the effect's row first.
       requested.republished = true;
-      if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
+      if (error instanceof Unrenderable || clock.nowMs() >= effect.inputs.deadlineAtMs) {
         this.#requested.delete(id);
         fail(effect, error);
         return;
