@@ -170,6 +170,21 @@ describe('documents of another platform', () => {
     expect(read.warnings).toHaveLength(1);
   });
 
+  it('are waited for only in time in which the process can read its sockets', async () => {
+    const holding = async () => {
+      for (let times = 0; times < 3; times++) {
+        const untilMs = performance.now() + 400;
+        while (performance.now() < untilMs);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return database;
+    };
+    const read = await platformSource({ ...PAIR, baseUrl, database: holding, outbound: openOutbound({}), limitMs: 1_000 }).read(outline());
+
+    expect(idsIn(read)).toEqual(['greet', 'goal', 'triage']);
+    expect(read.warnings).toEqual([]);
+  });
+
   it('end the start with the error of a database that does not open', async () => {
     respond = () => {};
     const database = () => Promise.reject(new Error('the database does not open'));

@@ -6,6 +6,7 @@ import type { Outbound } from '../http/outbound.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { DocumentAddress } from './document-rows.ts';
 import { type DocumentSource, noDocuments, type RawDocument } from './document-source.ts';
+import { FreeTime } from './free-time.ts';
 import { type KeptDocument, PlatformRows } from './platform-rows.ts';
 import { readReferenced } from './referenced-documents.ts';
 
@@ -19,8 +20,6 @@ const LEAST_FETCH_MS = 4_000;
 const KEPT_WAIT_MS = 2_000;
 /** For the database, whose tags spare bodies. A platform is asked without them where the database takes longer to open: its time runs anyway. */
 const TAGS_WAIT_MS = 1_500;
-/** From the database's opening, which may block the process, to the end of the wait: an answer may have arrived meanwhile. */
-const LEAST_OPEN_MS = 3_000;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 1_000;
 const CONNECTIONS = 16;
@@ -53,15 +52,16 @@ export function platformSource(options: PlatformSourceOptions): DocumentSource {
   return {
     async read(outline) {
       if (outline === null) return { documents: noDocuments, problems: [], warnings: [] };
-      const startedAtMs = performance.now();
-      const allMs = limitMs ?? Math.min(FETCH_MS, Math.max(LEAST_FETCH_MS, PROCESS_MS - startedAtMs));
+      const allMs = limitMs ?? Math.min(FETCH_MS, Math.max(LEAST_FETCH_MS, PROCESS_MS - performance.now()));
+      const freeTime = new FreeTime();
       const rows = database === null ? null : openRows(database, baseUrl);
       const dispatcher = outbound.openDispatcher({ connectTimeoutMs: allMs, maxConnections: CONNECTIONS });
-      const fetching = new Fetching({ options, rows, dispatcher, untilMs: startedAtMs + allMs, keptUntilMs: startedAtMs + Math.min(keptWaitMs, allMs), allMs });
+      const fetching = new Fetching({ options, rows, dispatcher, freeTime, allMs, keptMs: Math.min(keptWaitMs, allMs) });
       try {
         const documents = await readReferenced(outline, (address) => fetching.read(address)); // no fail point: inside
         return { documents, problems: [], warnings: fetching.warnings() };
       } finally {
+        freeTime.stop();
         fetching.stop();
         await dispatcher.destroy(); // no fail point: stops
       }
@@ -81,10 +81,11 @@ interface FetchingDeps {
   /** Null: nothing is kept. */
   rows: Promise<PlatformRows> | null;
   dispatcher: Dispatcher;
-  /** By `performance.now()`. */
-  untilMs: number;
-  keptUntilMs: number;
+  freeTime: FreeTime;
+  /** How long the platform is waited for, of free time. */
   allMs: number;
+  /** The same for a document that is kept. */
+  keptMs: number;
 }
 
 /** The documents of one start. */
@@ -156,21 +157,10 @@ class Fetching {
   /** Ends the wait for the platform: by what the database keeps, and no earlier than the database itself. */
   #lateAfter(lookup: Promise<KeptDocument | null>): { signal: AbortSignal; stop(): void } {
     const late = new AbortController();
-    let timer: NodeJS.Timeout | null = null;
-    const { untilMs, keptUntilMs, allMs } = this.#deps;
-    const beganAtMs = performance.now();
-    const endAfter = (kept: KeptDocument | null) => {
-      const nowMs = performance.now();
-      const wasSlow = nowMs - beganAtMs > TAGS_WAIT_MS;
-      const leastMs = wasSlow ? Math.min(LEAST_OPEN_MS, allMs) : 0;
-      timer = setTimeout(() => late.abort(), Math.max(leastMs, (kept === null ? untilMs : keptUntilMs) - nowMs));
-    };
+    const { freeTime, allMs, keptMs } = this.#deps;
+    const endAfter = (kept: KeptDocument | null) => freeTime.onceAfter(kept === null ? allMs : keptMs, () => late.abort());
     lookup.then(endAfter, () => late.abort()); // no fail point: reads
-    const stop = () => {
-      late.abort();
-      if (timer !== null) clearTimeout(timer);
-    };
-    return { signal: AbortSignal.any([late.signal, this.#stopped.signal]), stop };
+    return { signal: AbortSignal.any([late.signal, this.#stopped.signal]), stop: () => late.abort() };
   }
 
   /** Asks until the platform answers or the signal ends the wait; then `answer` is null, and `why` says what was wrong. */
