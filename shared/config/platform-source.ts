@@ -15,7 +15,7 @@ const FETCH_MS = 8_000;
 /** Beside the start of the process and the end of it. */
 const PROCESS_MS = 9_000;
 /** Also where the process took long to get here. */
-const LEAST_FETCH_MS = 4_000;
+const LEAST_FETCH_MS = 7_000;
 /** For a platform that does not answer while its documents are kept here. */
 const KEPT_WAIT_MS = 2_000;
 /** For the database, whose tags spare bodies. A platform is asked without them where the database takes longer to open: its time runs anyway. */
