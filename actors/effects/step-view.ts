@@ -2,6 +2,7 @@ import type { BundleBody } from '#shared/config/bundle-body.ts';
 import { nearestTerms } from '../engine/composition/nearest-terms.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
+import { isAnnouncement } from '../engine/tools/announcement.ts';
 import type { StagedCall } from '../engine/tools/tool-batch.ts';
 import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
@@ -16,7 +17,7 @@ export async function stepView(
   const { context } = manifest.agent_config;
   const { staged = 0 } = effect.inputs;
   const rows = staged === 0 ? [] : await turnRowsBelow(staged, effect.actorId, deps);
-  const history = await deps.histories.upTo(effect.inputs.upToOffset, effect);
+  const history = (await deps.histories.upTo(effect.inputs.upToOffset, effect)).filter((event) => !isAnnouncement(event));
   const terms = context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
   return {
     callId: effect.id,

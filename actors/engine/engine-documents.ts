@@ -18,6 +18,8 @@ export interface EngineDocuments extends MatchDocuments {
   maxIterations: number;
   /** Tools after which policies are matched again. */
   reevaluationTools: readonly string[];
+  /** Whether each batch of tool calls is announced to the customer. */
+  announcesTools: boolean;
   /** Whose tools policies and steps name. */
   toolServers: ReadonlySet<string>;
   /** Policies of their results are followed. */
@@ -65,6 +67,7 @@ function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet
     ...{ policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size },
     maxIterations: runtime.max_engine_iterations,
     reevaluationTools: context.reevaluation_tools.map(({ id }) => id),
+    announcesTools: context.preamble?.announce_tools === true,
     toolServers: new Set([...policies.flatMap(({ tools }) => tools), ...toolsOfSteps].map(serverOf)),
     trustedServers: new Set(mcps.filter(({ trusted }) => trusted).map(({ id }) => id)),
   };

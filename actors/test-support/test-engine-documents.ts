@@ -5,5 +5,5 @@ import { relationshipGraph } from '../engine/relationships/relationship-graph.ts
 export function testEngineDocuments(given: Pick<EngineDocuments, 'policies'> & Partial<EngineDocuments>): EngineDocuments {
   const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], toolServers: new Set<string>(), trustedServers: new Set<string>() };
   const relationships = relationshipGraph({ policies: given.policies, routines: [] }, null);
-  return { routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 5, ...none, ...given };
+  return { routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 5, announcesTools: false, ...none, ...given };
 }

@@ -19,7 +19,16 @@ function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
   const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] }), testPolicy('never')];
   const none = { evaluationSet: null, policyEvaluations: new Map(), reevaluationTools: [], trustedServers: new Set<string>() };
   const relationships = relationshipGraph({ policies, routines: [] }, null);
-  const plain = { policies, routines: [], routineModels: [], relationships, batchSize: 5, maxIterations: 3, toolServers: new Set(['shop']) };
+  const plain = {
+    policies,
+    routines: [],
+    routineModels: [],
+    relationships,
+    batchSize: 5,
+    maxIterations: 3,
+    announcesTools: false,
+    toolServers: new Set(['shop']),
+  };
   return { ...plain, ...none, ...changes };
 }
 

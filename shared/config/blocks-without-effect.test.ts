@@ -52,7 +52,7 @@ describe('what a start lists', () => {
     const talk = routine.parse({ id: 'talk', version: 1, conditions: ['always'], steps });
 
     expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual([
-      'agent_config.context.preamble (there are no preambles)',
+      'agent_config.context.preamble.examples (no preambles)',
       'routine triage: policies (no policy is matched)',
     ]);
   });

@@ -1,7 +1,9 @@
+import type { Decision } from '../../engine/decide.ts';
+import { announcementMark } from '../../engine/tools/announcement.ts';
 import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { turnSetup } from './turn-setup.ts';
-import type { Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
+import type { EngineContext, Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
 
 /** Structured model calls of one turn, repeats of malformed answers included: a thousand policies by tens, and again after tools. */
 const MAX_CALLS = 256;
@@ -135,6 +137,12 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
   for (const id of needless) enqueue({ type: 'supersede', params: { id } });
   if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });
+  const stage = event.announcement ? stageAfter(engine.status, event.next) : null;
+  if (event.announcement) {
+    enqueue({ type: 'fact', params: { content: { kind: 'preamble', text: event.announcement }, id: null, metadata: announcementMark } });
+    // In place of the label of the stage that follows, if one does (agent-server, `announce_tools`).
+    if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('processing', { stage: event.announcement }) });
+  }
   enqueue.assign({
     engine: {
       ...engine,
@@ -142,9 +150,15 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
       tokens: engine.tokens + event.tokens,
       pending: engine.pending.filter(({ callId }) => callId !== event.callId && !needless.includes(callId)),
       ...(event.next !== null && { next: event.next }),
+      ...(stage !== null && { status: stage }),
     },
   });
 });
+
+/** The stage that an announcement stands for. */
+function stageAfter(status: EngineContext['status'], next: Decision | null): EngineContext['status'] {
+  return status === 'typing' || next === null || next.type === 'compose' ? status : next.status;
+}
 
 /** Makes a call once more, in place of the one whose answer is malformed. */
 export const askAgain = turnSetup.enqueueActions(({ context, event, enqueue }) => {

@@ -1,6 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import { type Decision, decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
+import { announcementOf } from '../../engine/tools/announcement.ts';
 import { stagedCallOf, toolEventOf } from '../../engine/tools/tool-batch.ts';
 import { iterationOf, placeOf } from '../../engine/tools/tool-rounds.ts';
 import { serverOf } from '../../engine/tools/turn-tools.ts';
@@ -102,9 +103,11 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
   const row = rowOf(plan, documents, rows, call, outcome);
   if (pending.length > 1) return { type: 'step.settled', callId, row, tokens: 0, next: null };
   const all = [...rows, row];
-  // A cancelled turn decides nothing more.
-  const next = turn.value === 'settling' ? null : decide(documents, all, toolsIn(plan));
-  return { type: 'step.settled', callId, row, tokens: 0, next, fact: eventOf(all, call.key) };
+  const fact = eventOf(all, call.key);
+  // A cancelled turn decides and announces nothing more.
+  if (turn.value === 'settling') return { type: 'step.settled', callId, row, tokens: 0, next: null, fact };
+  const announcement = documents.announcesTools ? announced(all, call.key, plan) : null;
+  return { type: 'step.settled', callId, row, tokens: 0, next: decide(documents, all, toolsIn(plan)), fact, announcement };
 }
 
 /** The call may have been made all the same. */
@@ -124,8 +127,18 @@ function rowOf(plan: Plan, documents: EngineDocuments, rows: readonly TurnRow[],
 
 /** Of the batch that a call belongs to. */
 function eventOf(rows: readonly TurnRow[], key: string) {
+  return toolEventOf(batchOf(rows, key));
+}
+
+function announced(rows: readonly TurnRow[], key: string, plan: Plan): string {
+  const toolIds = batchOf(rows, key).map(({ toolId }) => toolId);
+  return announcementOf(toolIds, currentRows(rows).began.lists ?? {}, toolsIn(plan));
+}
+
+/** In the order of inference. */
+function batchOf(rows: readonly TurnRow[], key: string) {
   const ofBatch = currentRows(rows).rows.flatMap((row) => (row.kind === 'tool' && iterationOf(row.key) === iterationOf(key) ? [row] : []));
-  return toolEventOf(ofBatch.toSorted((left, right) => placeOf(left.key) - placeOf(right.key)).map(({ call }) => call));
+  return ofBatch.toSorted((left, right) => placeOf(left.key) - placeOf(right.key)).map(({ call }) => call);
 }
 
 function documentsOf(plan: Plan): EngineDocuments {

@@ -35,7 +35,7 @@ export interface TurnContext {
 }
 
 /** Never documents, prompts or results: those are references and rows. */
-interface EngineContext {
+export interface EngineContext {
   /** Rows staged so far. */
   stepCount: number;
   /** Awaited calls. */
@@ -73,6 +73,8 @@ export interface StepSettled {
   needless?: readonly string[];
   /** The event of a batch of tool calls, with the last of them; null: nothing of it stays in the log. */
   fact?: EventContent | null;
+  /** What the batch says to the customer; null and absent: nothing. */
+  announcement?: string | null;
 }
 
 /** What stays of a batch of tool calls that ends before all have settled: rows for calls whose outcome is not known, and the event of the batch. */
