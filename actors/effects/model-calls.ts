@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import type { RouterCall } from '#bus/messages/router.ts';
+import { EVALUATION_CALL_PREFIX, type RouterCall } from '#bus/messages/router.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -29,7 +29,7 @@ interface ModelCallWaits {
 }
 
 /** Prefixes that distinguish calls in logs: of a gateway for webhooks, and of a host for evaluations. */
-const names = { webhook: { origin: 'agw', call: 'whk' }, evaluation: { origin: 'act', call: 'evl' } } as const;
+const names = { webhook: { origin: 'agw', call: 'whk' }, evaluation: { origin: 'act', call: EVALUATION_CALL_PREFIX } } as const;
 
 export interface ModelCallSettings extends ModelRequestSettings {
   /** The key of the agent's model calls, by its hash (`modelKeyOf`). */

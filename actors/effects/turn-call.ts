@@ -57,9 +57,9 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
     'call.completed': (command, scope) => scope.stepOf(command) ?? { type: 'call.replied', callId: command.callId, reply: composeReply.read(command) },
-    /** Of tools, too: an item whose publishing was not confirmed in time. */
+    /** Of tools, too: releases before reported so an item whose publishing was not confirmed in time. */
     'call.failed': (command: CommandOf<'call.failed'>, scope) =>
-      scope.unconfirmedOf(command.callId) ?? {
+      scope.overdueOf(command.callId) ?? {
         ...command,
         failure: command.failure as Failure,
       },

@@ -44,8 +44,13 @@ export const turnToolCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope
     return { v: 1, type: 'call', ...ids, deadlineAtMs, createdAtMs, republished, traceparent, toolId, listHash, arguments: tool.arguments };
   },
   results: {
-    'tool.completed': ({ callId, outcome }, scope) =>
-      scope.toolOf(callId, outcome) ?? { type: 'call.failed', callId, failure: { code: 'internal', message: 'a tool call that is not awaited', details: {} } },
+    'tool.completed': ({ callId, outcome }, scope) => scope.toolOf(callId, outcome) ?? notAwaited(callId),
   },
-  overdue: 'report',
+  /** Its item or its claim may be lost: the turn goes on without a result. */
+  overdue: ({ callId }, scope) => scope.overdueOf(callId) ?? notAwaited(callId),
 };
+
+/** Without effect. */
+function notAwaited(callId: string): TurnEventBody {
+  return { type: 'call.failed', callId, failure: { code: 'internal', message: 'a tool call that is not awaited', details: {} } };
+}

@@ -24,6 +24,7 @@ export type Decision =
 export function decide(documents: EngineDocuments, rows: readonly TurnRow[], toolsOf: ToolsOf = noTools): Decision {
   const { began, rows: current } = currentRows(rows);
   const facts = toolFactsOf(began, rows, current, toolsOf);
+  let before = facts.earlier;
   const ranTools: ReadonlySet<string>[] = [];
   for (;;) {
     const phase = matchingPhase({ documents, began, rows: current, ranTools });
@@ -34,21 +35,27 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
     const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
     if (round.type !== 'done') return toolDecision(round, documents, toolsOf);
     const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
-    const forcing = toolsToReevaluate(round.executed, documents.reevaluationTools, ofSteps);
+    // What the step's tools did before a message joined is not done again, and takes the routine on all the same.
+    const executed = [...round.executed, ...before.filter(({ toolId }) => ofSteps.includes(toolId))];
+    before = before.filter(({ toolId }) => !ofSteps.includes(toolId));
+    const forcing = toolsToReevaluate(executed, documents.reevaluationTools, ofSteps);
     // At the cap the turn answers with what it has.
-    if (forcing.length === 0 || iteration >= documents.maxIterations) return { type: 'compose', resolved: resolvedOf(phase, { documents, began, current }) };
-    ranTools.push(new Set(round.executed.map(({ toolId }) => toolId)));
+    if (forcing.length === 0 || iteration >= documents.maxIterations)
+      return { type: 'compose', resolved: resolvedOf(phase, { documents, began, rows, current }) };
+    ranTools.push(new Set(executed.map(({ toolId }) => toolId)));
   }
 }
 
 interface Facts {
   documents: EngineDocuments;
   began: RowOf<'began'>;
+  rows: readonly TurnRow[];
+  /** Without those of before a message joined. */
   current: readonly TurnRow[];
 }
 
-function resolvedOf({ matching, policies, routines, resolutions }: Matched, { documents, began, current }: Facts): RowOf<'resolved'> {
-  const questions = questionsOf(current);
+function resolvedOf({ matching, policies, routines, resolutions }: Matched, { documents, began, rows, current }: Facts): RowOf<'resolved'> {
+  const questions = questionsOf(rows, current);
   const tracked = policiesToTrack(documents.policies, {
     applying: new Set(policies.keys()),
     applied: new Set(began.state.appliedPolicyIds),
@@ -94,10 +101,10 @@ function toolDecision(round: Exclude<ToolRound, { type: 'done' }>, documents: En
 }
 
 /** Of the last inferences: what an earlier one missed may be known since. */
-function questionsOf(current: readonly TurnRow[]) {
+function questionsOf(rows: readonly TurnRow[], current: readonly TurnRow[]) {
   const inferences = current.flatMap((row) => (row.kind === 'infer-tools' ? [row] : []));
   const last = Math.max(0, ...inferences.map(({ key }) => iterationOf(key)));
-  const ran = new Set(current.flatMap((row) => (row.kind === 'tool' ? [row.call.toolId] : [])));
+  const ran = new Set(rows.flatMap((row) => (row.kind === 'tool' ? [row.call.toolId] : [])));
   return parameterQuestions(
     inferences.filter(({ key }) => iterationOf(key) === last).map(({ answer }) => answer),
     ran,

@@ -22,6 +22,8 @@ export class EngineSession {
   readonly agentStates: object[] = [];
   #remembered: { offset: number; state: AgentState }[] = [];
   readonly open = new Map<string, EffectRow>();
+  /** Armed, by key. */
+  readonly timers = new Map<string, { dueAtMs: number; command: string }>();
   readonly #rows = new Map<string, object[]>();
   readonly #documents: EngineDocuments;
   readonly #tools: Readonly<Record<string, readonly ListedTool[]>>;
@@ -96,6 +98,17 @@ export class EngineSession {
   tool(callId: string, outcome: CommandOf<'tool.completed'>['outcome']): void {
     const actorId = callId.slice(0, callId.lastIndexOf('-'));
     this.apply({ ...header, type: 'tool.completed', commandId: callId, ...actorFields(actorId), callId, outcome });
+  }
+
+  /** Fires an armed timer. @returns how long it was armed for, at this time */
+  ring(key: string): number {
+    const timer = this.timers.get(key);
+    if (timer === undefined) throw new Error(`no timer ${key} is armed`);
+    const afterMs = timer.dueAtMs - this.#nowMs;
+    this.#nowMs = Math.max(this.#nowMs, timer.dueAtMs);
+    this.timers.delete(key);
+    this.apply(JSON.parse(timer.command) as SessionCommand);
+    return afterMs;
   }
 
   /** The turn's timer, after a while. */
@@ -184,6 +197,10 @@ export class EngineSession {
     }
     for (const id of plan.effectStates.keys()) this.open.delete(id);
     for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));
+    for (const timer of plan.timers.values()) {
+      if (timer.dueAtMs === null) this.timers.delete(timer.key);
+      else this.timers.set(timer.key, timer);
+    }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
   }
 }

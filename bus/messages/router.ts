@@ -8,6 +8,9 @@ import { quoted } from './quoted.ts';
 /** The newest version that this release reads. It writes version 1 (ADR 37). */
 export const ROUTER_CALL_VERSION = 2;
 
+/** Begins the ids of calls by which a host evaluates documents after its start: many at a time. */
+export const EVALUATION_CALL_PREFIX = 'evl';
+
 const replyAddress = z.object({
   sessionId: z.string(),
   /** The turn or run that waits. */

@@ -25,7 +25,7 @@ import type { CallResult, Execution } from './call/execution.ts';
 import { type CallRefusal, callUnderKey } from './call-credit.ts';
 import { callEndReasons, refusalError, workerDied } from './call-ends.ts';
 import { keyOfRefused } from './call-key.ts';
-import { isCheck } from './call-kind.ts';
+import { isCheck, isEvaluation } from './call-kind.ts';
 import { callLine } from './call-line.ts';
 import { countCall } from './call-metrics.ts';
 import type { CallRates } from './call-rates.ts';
@@ -217,7 +217,8 @@ async function settleCall(
   // The redelivery reads the stored frames and ends the call.
   if (call.reply === null && !isReachable && cause === null) return 'again';
   await record.stored; // no fail point: inside
-  if (deps.log.writes?.('info') !== false) {
+  const level = isEvaluation(call) ? 'debug' : 'info';
+  if (deps.log.writes?.(level) !== false) {
     const line = callLine({
       call,
       result,
@@ -227,7 +228,7 @@ async function settleCall(
       cause,
       durationMs: performance.now() - startedAtMs,
     });
-    deps.log.info({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
+    deps.log[level]({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
   }
   return result;
 }

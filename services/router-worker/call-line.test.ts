@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import type { RouterCall } from '#bus/messages/router.ts';
+import { EVALUATION_CALL_PREFIX, type RouterCall } from '#bus/messages/router.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
@@ -100,6 +100,12 @@ describe('the line of a call', () => {
 
     const unpriced = await publish('Hello!', { request: { messages: [{ role: 'user', content: 'Hello!' }], model: 'scripted/unpriced' } });
     expect(await lineOf(unpriced)).toMatchObject({ model: 'scripted/unpriced', cost_usd: null });
+  });
+
+  it('is for debugging alone when a host evaluates its documents', async () => {
+    await start();
+    const call = await publish('Hello!', { callId: `${EVALUATION_CALL_PREFIX}-${ulid()}` });
+    await vi.waitFor(() => expect(linesOf(call, 'a router call has ended')).toMatchObject([{ level: 'debug', fields: { finish: 'stop' } }]), WAIT);
   });
 
   it('counts the tries; each failed one has its own warning', async () => {

@@ -36,6 +36,9 @@ describe('what tools add to the reply’s guidance', () => {
     const text = guidanceOf([began, carrying(true), resolved], { policies: [], routineModels: [] });
     expect(text).toContain('- Always: promise nothing\n- When it rains, then say so');
     expect(guidanceOf([began, carrying(false), resolved], { policies: [], routineModels: [] })).not.toContain('it rains');
-    expect(guidanceOf([began, carrying(true), began, resolved], { policies: [], routineModels: [] })).not.toContain('it rains');
+  });
+
+  it('rule 67: those of calls from before a message joined the turn', () => {
+    expect(guidanceOf([began, carrying(true), began, resolved], { policies: [], routineModels: [] })).toContain('- When it rains, then say so');
   });
 });

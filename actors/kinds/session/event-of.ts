@@ -7,12 +7,13 @@ import { scopeOf } from '../run/scope-of.ts';
 import type { RunEventBody } from '../run/types.ts';
 import { turnActor } from '../turn/actor.ts';
 import { mustSettle } from '../turn/engine-states.ts';
+import { likeliestFor } from '../turn/turn-memory.ts';
 import { turnScopeOf } from '../turn/turn-scope.ts';
 import type { TurnEventBody, TurnScope } from '../turn/types.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
 import { postedEvent } from './posted-event.ts';
-import type { SessionEvent } from './types.ts';
+import type { PostedEvent, SessionEvent } from './types.ts';
 
 /** The command as an event of the session; null when there is nothing to apply. */
 export function eventOf(plan: Plan): SessionEvent | null {
@@ -34,7 +35,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
     case 'client-event.post':
       return {
         type: 'event.post',
-        post: postedEvent(command),
+        post: withLikeliest(plan, postedEvent(command)),
         atMs: plan.atMs,
         coalesceMs: inputs.coalesceMs,
         newTurnId: `trn_${inputs.newId()}`,
@@ -56,6 +57,13 @@ export function eventOf(plan: Plan): SessionEvent | null {
     default:
       return isAwaited(command) ? resultOf(plan, command) : null;
   }
+}
+
+/** A turn that waits begins with another command, which does not have the message. */
+function withLikeliest(plan: Plan, post: PostedEvent): PostedEvent {
+  const isWaiting = mustSettleIn(plan) || plan.stateOf(runActor) !== null;
+  const likeliest = post.turn === null || !isWaiting ? undefined : likeliestFor(plan, post.turn.bundleHash, post.content);
+  return post.turn === null || likeliest === undefined ? post : { ...post, turn: { ...post.turn, likeliest } };
 }
 
 /** @throws TypeError when it was not read, so that no change is lost silently */

@@ -41,10 +41,10 @@ const handlers: Handlers<SessionActions> = {
     plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id: null });
   },
   beginTurn: (plan, { traceId, bundleHash, traceparent }) => plan.begin(turnActor, { traceId, bundleHash, traceparent, startedAtMs: plan.atMs }),
-  runTurn: (plan) => {
+  runTurn: (plan, { likeliest }) => {
     const { turnId } = contextOf(plan);
     if (turnId === null) throw new TypeError('a turn was started without an id');
-    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs, opening: openingOf(plan) });
+    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs, opening: openingOf(plan, likeliest) });
   },
   notifyTurn: (plan, { event }) => {
     const body = event.type === 'message.joined' ? { ...event, opening: joinedOpening(plan) } : event;

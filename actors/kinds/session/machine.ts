@@ -1,6 +1,6 @@
 import { and, assign, setup } from 'xstate';
 import { deleteEvents, deleteEventsOfTurn, keepEventsOfRun, patchEvent } from './log-actions.ts';
-import { append, begin, beginWantedTurn, turnFor } from './post-actions.ts';
+import { append, begin, beginWantedTurn, wait } from './post-actions.ts';
 import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
 import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
@@ -173,12 +173,7 @@ export const sessionMachine = setup({
         'event.post': [
           {
             guard: 'waitsForTurn',
-            actions: [
-              { type: 'notifyTurn', params: { event: { type: 'turn.cancel', mayWait: true } } },
-              assign({ wanted: ({ context, event }) => context.wanted ?? turnFor(event), lastMessageAtMs: ({ event }) => event.atMs }),
-              append('wanted'),
-              replyWithEvent(),
-            ],
+            actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel', mayWait: true } } }, wait(), append('wanted'), replyWithEvent()],
           },
           {
             guard: 'joinsTurn',
@@ -235,11 +230,7 @@ export const sessionMachine = setup({
         'event.post': [
           {
             guard: 'asksForTurn',
-            actions: [
-              assign({ wanted: ({ context, event }) => context.wanted ?? turnFor(event), lastMessageAtMs: ({ event }) => event.atMs }),
-              append('wanted'),
-              replyWithEvent(),
-            ],
+            actions: [wait(), append('wanted'), replyWithEvent()],
           },
           { actions: [append('own'), replyWithEvent()] },
         ],

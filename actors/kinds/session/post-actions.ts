@@ -4,7 +4,7 @@ import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './
 type PostArgs = { event: Extract<SessionEvent, { type: 'event.post' }> };
 
 /** @throws TypeError for an event that requests no turn: the machine's guards exclude it */
-export function turnFor({ newTurnId: turnId, post: { turn } }: PostArgs['event']): TurnStart {
+function turnFor({ newTurnId: turnId, post: { turn } }: PostArgs['event']): TurnStart {
   if (turn === null) throw new TypeError('an event that requests no turn');
   return { turnId, ...turn };
 }
@@ -13,12 +13,23 @@ export function begin() {
   return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
 }
 
+/** The turn that the event requests waits, or the event is for the turn that waits already. */
+export function wait() {
+  return assign<SessionContext, PostArgs['event'], undefined, SessionEvent, never>({
+    wanted: ({ context, event }) => {
+      const { likeliest } = event.post.turn ?? {};
+      return { ...(context.wanted ?? turnFor(event)), ...(likeliest !== undefined && { likeliest }) };
+    },
+    lastMessageAtMs: ({ event }) => event.atMs,
+  });
+}
+
 /** Begins the turn that waited for the end of a run, or of a turn. */
 export function beginWantedTurn() {
   return [
     { type: 'beginTurn' as const, params: ({ context }: { context: SessionContext }): SessionActions['beginTurn'] => wantedIn(context) },
+    { type: 'runTurn' as const, params: ({ context }: { context: SessionContext }): SessionActions['runTurn'] => wantedIn(context) },
     assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({ runId: null, turnId: ({ context }) => wantedIn(context).turnId, wanted: null }),
-    { type: 'runTurn' as const, params: {} },
   ];
 }
 

@@ -11,6 +11,8 @@ export interface TurnStart {
   traceId: string;
   bundleHash: string;
   traceparent: string | null;
+  /** Of a turn that waits: the routine that its messages are most like. Absent: they are like none, or nothing asks for it. */
+  likeliest?: string;
 }
 
 /** An event that a command appends. */
@@ -97,7 +99,7 @@ export interface SessionActions {
   /** Events up to the next turn carry its trace. */
   beginTurn: TurnStart;
   /** Starts the turn's machine, after its message is in the log. */
-  runTurn: Record<string, never>;
+  runTurn: Pick<TurnStart, 'likeliest'>;
   notifyTurn: { event: TurnEventBody };
   beginRun: { runId: string };
   notifyRun: { event: RunEventBody };

@@ -1,6 +1,7 @@
 import type { Decision } from '../../engine/decide.ts';
 import { announcementMark } from '../../engine/tools/announcement.ts';
-import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
+import { deadlineKeyOf, effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
+import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { turnSetup } from './turn-setup.ts';
 import type { EngineContext, Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
@@ -50,10 +51,16 @@ export const endBatch = turnSetup.enqueueActions(({ context, event, enqueue }) =
   const { rows = [], fact = null } = 'unsettled' in event ? (event.unsettled ?? {}) : {};
   for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
   if (fact !== null) enqueue({ type: 'fact', params: { content: fact, id: null, metadata: {} } });
+  for (const key of overdueKeysOf(engine.pending)) enqueue({ type: 'disarm', params: { key } });
   const reported = 'callId' in event ? event.callId : null;
   for (const { callId } of engine.pending) if (callId !== reported) enqueue({ type: 'supersede', params: { id: callId } });
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + rows.length, pending: [] } });
 });
+
+/** Of the timers of tool calls. */
+function overdueKeysOf(calls: readonly PendingCall[]): string[] {
+  return calls.flatMap(({ callId, isRepeatable }) => (isRepeatable === undefined ? [] : [overdueKeyOf(callId)]));
+}
 
 /** Calls that may have an effect and can't be taken back: a cancelled turn waits for them. */
 export function mustSettle({ engine }: TurnContext): boolean {
@@ -69,6 +76,7 @@ export const beginSettling = turnSetup.enqueueActions(({ context, event, enqueue
   const engine = engineOf(context);
   const others = engine.pending.filter(({ isRepeatable }) => isRepeatable !== false);
   for (const { callId } of others) enqueue({ type: 'supersede', params: { id: callId } });
+  for (const key of overdueKeysOf(others)) enqueue({ type: 'disarm', params: { key } });
   const atMs = Math.min(context.deadlineAtMs, atMsOf(event) + SETTLED_WITHIN_MS);
   enqueue({ type: 'timer', params: { key: deadlineKeyOf(context.turnId), atMs } });
   enqueue.assign({ engine: { ...engine, pending: engine.pending.filter((call) => !others.includes(call)) } });
@@ -107,6 +115,7 @@ export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
     const common = { id: pending[index]?.callId ?? '', deadlineAtMs, staged: engine.stepCount };
     if ('from' in call) enqueue({ type: 'effect', params: { kind: 'tool-call', ...common, toolId: call.toolId, listHash: call.listHash, from: call.from } });
     else enqueue({ type: 'effect', params: { kind: 'turn-step', ...common, request: call } });
+    if (isOfTools) enqueue({ type: 'timer', params: overdueTimer(common.id, deadlineAtMs, 'turn-tool-call') });
   }
   enqueue.assign({
     callNo: context.callNo + pending.length,
@@ -135,6 +144,7 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
   const engine = engineOf(context);
   const { needless = [] } = event;
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  for (const key of overdueKeysOf(engine.pending.filter(({ callId }) => callId === event.callId))) enqueue({ type: 'disarm', params: { key } });
   for (const id of needless) enqueue({ type: 'supersede', params: { id } });
   if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });
   const stage = event.announcement ? stageAfter(engine.status, event.next) : null;

@@ -1,3 +1,4 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
@@ -28,7 +29,10 @@ const handlers: Handlers<TurnActions> = {
     openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: contextBelow(traceparent, actorId) });
   },
   supersede: (plan, { id }) => plan.closeEffect(id, 'superseded'),
-  timer: (plan, { key, atMs }) => plan.arm(key, atMs, { type: 'turn.deadline', turnId: stateOf(plan).context.turnId }),
+  timer: (plan, { key, atMs, command }) => {
+    const { turnId } = stateOf(plan).context;
+    plan.arm(key, atMs, command === undefined ? { type: 'turn.deadline', turnId } : { ...command, ...actorFields(turnId) });
+  },
   disarm: (plan, { key }) => plan.disarm(key),
 };
 

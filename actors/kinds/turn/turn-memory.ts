@@ -1,3 +1,4 @@
+import type { ConversationEvent, EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
@@ -26,18 +27,25 @@ export function turnRowsIn({ earlier, turnSteps, inputs }: Plan, turnId: string)
   return [...(inputs.engine?.rowsOf(turnId) ?? []), ...readTurnRows(own.map(({ body }) => body))];
 }
 
-/** How a turn begins, or begins again; undefined: it is one model call. */
-export function openingOf(plan: Plan): Opening | undefined {
+/** The conversational routine that a message is most like, for a turn that begins later; undefined: it is like none. */
+export function likeliestFor(plan: Plan, bundleHash: string, content: EventContent): string | undefined {
+  const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
+  return documents === null ? undefined : (likeliestRoutine(documents, [{ ...content, metadata: {} } as ConversationEvent]) ?? undefined);
+}
+
+/**
+ * How a turn begins, or begins again; undefined: it is one model call.
+ * @param awaited of a turn that has waited: its messages were appended by earlier commands
+ */
+export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
   const { bundleHash } = plan.metadataOf(turnActor) ?? { bundleHash: '' };
   const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
   if (documents === null) return undefined;
   const lists = plan.inputs.engine?.listsOf(bundleHash) ?? {};
   const { evaluationSet: evaluations } = documents;
   const tools = documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) };
-  const likeliest = likeliestRoutine(
-    documents,
-    plan.events.map(({ event }) => event),
-  );
+  const events = plan.events.map(({ event }) => event);
+  const likeliest = awaited ?? likeliestRoutine(documents, events);
   const row: TurnRow = {
     kind: 'began',
     state: agentStateIn(plan).state,

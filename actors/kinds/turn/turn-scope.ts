@@ -19,7 +19,7 @@ export function turnScopeOf(plan: Plan): TurnScope {
   return {
     stepOf: (command) => stepOf(plan, command),
     toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
-    unconfirmedOf: (callId) => unconfirmedOf(plan, callId),
+    overdueOf: (callId) => overdueOf(plan, callId),
   };
 }
 
@@ -111,10 +111,10 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
 }
 
 /** The call may have been made all the same. */
-function unconfirmedOf(plan: Plan, callId: string): StepSettled | null {
+function overdueOf(plan: Plan, callId: string): StepSettled | null {
   const call = plan.stateOf(turnActor)?.context.engine?.pending.find((one) => one.callId === callId);
   const reason = call?.isRepeatable === false ? 'outcome_unknown' : 'timeout';
-  return toolOf(plan, callId, { type: 'failed', reason, message: 'the publishing of the call was not confirmed in time' });
+  return toolOf(plan, callId, { type: 'failed', reason, message: 'the tool call brought no result in time' });
 }
 
 function rowOf(plan: Plan, documents: EngineDocuments, rows: readonly TurnRow[], call: PendingCall, outcome: ToolOutcome): RowOf<'tool'> {

@@ -42,6 +42,29 @@ describe('tools in a turn', () => {
     expect(session.lines.some((line) => line.startsWith('error'))).toBe(false);
   });
 
+  it.each([
+    ['order', 'timeout'],
+    ['refund', 'outcome_unknown'],
+  ])('rule 63: a call whose item or result is lost ends with its own deadline, and the turn goes on: %s, %s', (tool, error) => {
+    const { session, id } = matched();
+    session.infer(id(2), [`shop__${tool}`, {}]);
+    expect(session.ring(`${id(3)}-overdue`)).toBe(95_000);
+    session.tool(id(3), result('too late'));
+    session.finish();
+    expect(toolCallsIn(session)).toMatchObject([[{ result: { data: { error } } }]]);
+    expect(session.lines.slice(-2)).toEqual(['assistant_message a reply', 'ready']);
+  });
+
+  it('rule 63: nothing of a call is awaited after its result, or after the end of its turn', () => {
+    const { session, turnId, id } = matched();
+    session.infer(id(2), ['shop__refund', {}], ['shop__order', {}]);
+    expect([...session.timers.keys()]).toEqual([`${turnId}-deadline`, `${id(3)}-overdue`, `${id(4)}-overdue`]);
+    session.tool(id(4), result('sent'));
+    expect([...session.timers.keys()]).toEqual([`${turnId}-deadline`, `${id(3)}-overdue`]);
+    session.deadline(turnId, 180_000);
+    expect([...session.timers.keys()]).toEqual([]);
+  });
+
   it('rule 58: what is missing is a question, and no call is made', () => {
     const { session, id } = matched();
     session.infer(id(2), ['leave_out', { function: 'shop__order', outcome: 'cannot_run', missing: ['id'] }]);
@@ -127,6 +150,7 @@ describe('a turn that is cancelled while tools run', () => {
     session.say('Really', 100);
     expect(session.aborted).toEqual([id(4)]);
     expect(session.lines.slice(4)).toEqual(['user_message Stop!', 'user_message Really']);
+    expect([...session.timers.keys()]).toEqual([`${turnId}-deadline`, `${id(3)}-overdue`]);
     session.tool(id(4), result('too late'));
     session.tool(id(3), result('refunded'));
     expect(session.lines.slice(6)).toEqual(['tool ', 'cancelled', 'ready', 'acknowledged', 'processing/matching']);

@@ -98,8 +98,8 @@ export interface TurnScope {
   stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
   /** The outcome of an awaited tool call; null for any other. */
   toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
-  /** An awaited tool call whose publishing was not confirmed in time; null for any other. */
-  unconfirmedOf(callId: string): StepSettled | null;
+  /** An awaited tool call that brought no result in time, though it may have been made; null for any other. */
+  overdueOf(callId: string): StepSettled | null;
 }
 
 export type TurnEventBody =
@@ -129,5 +129,6 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
-  timer: { key: string; atMs: number };
+  /** `command`: of a tool call; absent: that of the turn's deadline. */
+  timer: { key: string; atMs: number; command?: { type: 'effect.overdue'; callId: string; kind: string } };
 }
