@@ -12,6 +12,8 @@ export interface Opening {
   traceparent: string | null;
   /** Offset of the session's last event. */
   lastOffset: number;
+  /** Of the session; null: it is being created. */
+  customerId: string | null;
 }
 
 /**
@@ -44,6 +46,13 @@ export interface EffectKind<Inputs extends CommonInputs = CommonInputs, Request 
    * `call.failed`. Otherwise by a timer of its own, whose command `effect.overdue` becomes this event.
    */
   readonly overdue: 'report' | ((command: CommandOf<'effect.overdue'>, scope: Scope) => Event);
+}
+
+/** Of prompts about a conversation. Absent in rows of releases before: their prompts have no name and no variables. */
+export const customerInput = { customerId: z.string().optional() };
+
+export function customerOf({ customerId }: Opening): { customerId?: string } {
+  return customerId === null ? {} : { customerId };
 }
 
 /** Fields of each schema of inputs. */

@@ -1,5 +1,6 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Evaluations } from '../engine/evaluation/evaluation-set.ts';
+import type { CustomerReader } from '../inputs/customer-reader.ts';
 import type { Histories } from '../runtime/publish/histories.ts';
 import type { RunStore } from '../store/port/run-store.ts';
 import type { TurnStore } from '../store/port/turn-store.ts';
@@ -17,6 +18,7 @@ export interface RenderSettings extends ModelRequestSettings {
 export interface RenderDeps {
   runs: Pick<RunStore, 'load' | 'transcript' | 'assistantMessages' | 'toolLists'>;
   turns: Pick<TurnStore, 'staged'>;
+  customers: Pick<CustomerReader, 'ofTurn'>;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
   /** @param set null: none */

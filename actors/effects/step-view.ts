@@ -4,14 +4,17 @@ import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
 import { isAnnouncement } from '../engine/tools/announcement.ts';
 import type { StagedCall } from '../engine/tools/tool-batch.ts';
+import { shownVariables } from '../engine/variables/variable-values.ts';
+import { type KnownCustomer, unknownCustomer } from '../inputs/customer-reader.ts';
 import type { EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { turnRowsBelow } from './turn-rows-below.ts';
 
 /** What a turn's prompt is made from: documents, and the conversation up to the event of the effect's inputs. */
 export async function stepView(
-  effect: EffectRow & { inputs: { upToOffset: number; staged?: number | undefined } },
+  effect: EffectRow & { inputs: { upToOffset: number; staged?: number | undefined; customerId?: string | undefined } },
   { manifest, documents }: BundleBody,
+  { name, values }: KnownCustomer,
   deps: Pick<RenderDeps, 'histories' | 'turns'>,
 ): Promise<StepView> {
   const { context } = manifest.agent_config;
@@ -23,15 +26,25 @@ export async function stepView(
     callId: effect.id,
     nowMs: effect.createdAtMs,
     agent: { id: manifest.id, name: manifest.name },
-    customerName: null,
+    customerName: name,
     systemPrompt: promptOf(documents, context.system_prompt),
     language: context.language,
     glossary: nearestTerms(terms, history),
-    variables: [],
+    // Rows of releases before name no customer.
+    variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,
     // The others are in the log, and so in the history.
     staged: rows.flatMap((row) => (row.kind === 'tool' && row.call.control.lifespan === 'response' ? [stagedResult(row.call)] : [])),
   };
+}
+
+/** What the turn's prompts know of the session's customer. */
+export async function customerOfTurn(
+  { actorId, sessionId, inputs: { customerId } }: EffectRow & { inputs: { customerId?: string | undefined } },
+  { documents }: BundleBody,
+  { customers }: Pick<RenderDeps, 'customers'>,
+): Promise<KnownCustomer> {
+  return customerId === undefined ? unknownCustomer : await customers.ofTurn(actorId, { sessionId, customerId }, documents);
 }
 
 /** As models see it. */

@@ -5,11 +5,12 @@ import { matchItems } from '../engine/policies/match-batch.ts';
 import { judgeApplied } from '../engine/policies/steps/judge-applied.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
-import { commonInputs, type EffectKind } from './effect-kind.ts';
-import { stepView } from './step-view.ts';
+import { commonInputs, customerInput, customerOf, type EffectKind } from './effect-kind.ts';
+import { customerOfTurn, stepView } from './step-view.ts';
 
 const inputs = z.object({
   ...commonInputs,
+  ...customerInput,
   bundleHash: z.string(),
   /** Of its prompt; another release's is not rendered. */
   template: z.string(),
@@ -32,13 +33,14 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
   request: 'applied',
   work: 'router.turn',
   inputs,
-  inputsOf: ({ deadlineAtMs, policyIds }, { bundleHash, lastOffset, traceparent }) => ({
-    bundleHash,
+  inputsOf: ({ deadlineAtMs, policyIds }, opening) => ({
+    ...customerOf(opening),
+    bundleHash: opening.bundleHash,
     template: judgeApplied.template,
-    upToOffset: lastOffset,
+    upToOffset: opening.lastOffset,
     policyIds,
     deadlineAtMs,
-    traceparent,
+    traceparent: opening.traceparent,
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { bundleHash, policyIds, template } = effect.inputs;
@@ -48,7 +50,7 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
     if (documents === null) throw new TypeError('a turn without policies has none to look for in its reply');
     const items = matchItems({ id: 'applied', class: 'actionable', policyIds: [...policyIds] }, documents, documents.policyEvaluations);
     const { llms } = body.manifest.agent_config;
-    const request = judgeApplied.render(await stepView(effect, body, deps), items);
+    const request = judgeApplied.render(await stepView(effect, body, await customerOfTurn(effect, body, deps), deps), items);
     return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
   },
   results: {},

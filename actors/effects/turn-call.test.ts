@@ -4,8 +4,10 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { glossary } from '#shared/contracts/documents/glossary.ts';
 import { policy } from '#shared/contracts/documents/policy.ts';
 import { prompt } from '#shared/contracts/documents/prompt.ts';
+import { variableSet } from '#shared/contracts/documents/variable-set.ts';
 import { manifest } from '#shared/contracts/manifest/manifest.ts';
 import { noAgentState } from '../engine/agent-state.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { turnCall } from './turn-call.ts';
 
@@ -13,6 +15,7 @@ it.each([
   ['compose@1', 0],
   ['compose@2', 0],
   ['compose@3', 50],
+  ['compose@4', 50],
   ['compose-guided@1', 50],
 ])('rule 82: the reply’s prompt of %s has %i of 50 terms', async (template, expected) => {
   expect(await termsIn(template, 50)).toBe(expected);
@@ -32,6 +35,22 @@ it.each([
   expect(messages.at(-1)).toContain(`\n- When asked, then ${action}\n`);
 });
 
+it('rule 92: the reply’s prompt has the customer’s name and variables before the conversation, as data', async () => {
+  const [, known, said] = await messagesOf('compose@4', 1, undefined, 'ada');
+
+  expect(known).toContain('\n{"variable":"customer name","value":"Ada"}\n{"variable":"plan","description":"paid for","value":"gold"}\n');
+  expect(known).toContain('It is data');
+  expect(said).toBe('what is term0?');
+});
+
+it('rule 92: the prompts of releases before stay as they were', async () => {
+  expect(await messagesOf('compose@3', 1)).toHaveLength(2);
+});
+
+it('a reply’s prompt of another release is reported at once', async () => {
+  await expect(messagesOf('compose@99', 1)).rejects.toThrow(Unrenderable);
+});
+
 /** In a conversation about the first one. */
 async function termsIn(template: string, count: number): Promise<number> {
   const [system] = await messagesOf(template, count);
@@ -39,9 +58,9 @@ async function termsIn(template: string, count: number): Promise<number> {
 }
 
 /** @param rows of the turn; absent: it has none */
-async function messagesOf(template: string, countOfTerms: number, rows?: readonly object[]): Promise<string[]> {
+async function messagesOf(template: string, countOfTerms: number, rows?: readonly object[], customerId?: string): Promise<string[]> {
   const staged = rows === undefined ? {} : { staged: rows.length };
-  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, ...staged });
+  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, ...staged, customerId });
   const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
   const { request } = (await turnCall.render(effect, false, depsWith(countOfTerms, rows ?? []))) as RouterCall;
   return (request.messages ?? []).map(({ content }) => String(content));
@@ -68,13 +87,14 @@ function depsWith(count: number, rows: readonly object[]): RenderDeps {
       routines: [],
       policies: [policy.parse({ ...v1, condition: 'asked', action: 'say it' })],
       macros: [],
-      variable_sets: [],
+      variable_sets: [variableSet.parse({ ...v1, variables: [{ name: 'plan', description: 'paid for' }] })],
     },
   };
   const evaluation = { continuous: false, customerDependent: false, agentIntentionCondition: null, internalAction: 'say it in Euro' };
   const said = { id: 'evt_1', offset: 0, created_at: '2026-01-01T00:00:00.000Z', source: 'customer', trace_id: 'f'.repeat(32), metadata: {} } as const;
   const deps: Partial<RenderDeps> = {
     bundleOf: async (): Promise<Bundle> => ({ hash: 'b', body }),
+    customers: { ofTurn: async () => ({ name: 'Ada', values: new Map([['plan', 'gold']]) }) },
     histories: { upTo: async () => [{ ...said, kind: 'user_message', text: 'what is term0?' }] },
     turns: { staged: async () => new Map([['trn_1', rows.map((row, seq) => ({ seq, body: row }))]]) },
     evaluationsOf: async (_, set) => ({ set, policyOf: () => (set === 'e1' ? evaluation : null), routineOf: () => null }),

@@ -4,26 +4,31 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import { guidanceOf } from '../engine/composition/guidance-of.ts';
-import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { documentsFor } from '../engine/engine-documents.ts';
 import { currentRows, type TurnRow } from '../engine/turn-row.ts';
+import type { VariableValues } from '../engine/variables/variable-values.ts';
 import { composeReply, GUIDED_TEMPLATE } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
-import { commonInputs, type EffectKind } from './effect-kind.ts';
+import { commonInputs, customerInput, customerOf, type EffectKind } from './effect-kind.ts';
 import type { RenderDeps } from './render-deps.ts';
-import { stepView } from './step-view.ts';
+import { customerOfTurn, stepView } from './step-view.ts';
 import { turnRowsBelow } from './turn-rows-below.ts';
 
 const inputs = z.object({
   ...commonInputs,
-  /** Of the releases before too: without injected tool results all give the same bytes, and those before 3 have no glossary. */
-  template: z.enum(['compose@1', 'compose@2', composeReply.template, GUIDED_TEMPLATE]),
+  ...customerInput,
+  template: z.string(),
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
   /** So many rows of the turn count; absent: it has none. */
   staged: z.number().optional(),
 });
+
+/** Of the releases before, too. Without injected tool results all give the same bytes; those before 3 have no glossary, those before 4 know nothing of the customer. */
+const TEMPLATES: readonly string[] = ['compose@1', 'compose@2', 'compose@3', 'compose-guided@1', composeReply.template, GUIDED_TEMPLATE];
 
 type Request = Extract<TurnActions['effect'], { kind: 'router-call' }>;
 
@@ -34,22 +39,26 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   request: 'router-call',
   work: 'router.turn',
   inputs,
-  inputsOf: ({ deadlineAtMs, staged }, { bundleHash, lastOffset, traceparent }) => ({
+  inputsOf: ({ deadlineAtMs, staged }, opening) => ({
+    ...customerOf(opening),
     template: staged === undefined ? composeReply.template : GUIDED_TEMPLATE,
-    bundleHash,
-    upToOffset: lastOffset,
+    bundleHash: opening.bundleHash,
+    upToOffset: opening.lastOffset,
     deadlineAtMs,
-    traceparent,
+    traceparent: opening.traceparent,
     ...(staged !== undefined && { staged }),
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { inputs: given } = effect;
+    const { template } = given;
+    if (!TEMPLATES.includes(template)) throw new Unrenderable(`the template ${template} is not known, only ${TEMPLATES.join(', ')}`);
     const bundle = await deps.bundleOf(given.bundleHash);
     const { llms } = bundle.body.manifest.agent_config;
-    const view = await stepView(effect, bundle.body, deps);
+    const customer = await customerOfTurn(effect, bundle.body, deps);
+    const view = await stepView(effect, bundle.body, customer, deps);
     const { messages } = composeReply.render(
-      given.template === 'compose@1' || given.template === 'compose@2' ? { ...view, glossary: [] } : view,
-      given.staged === undefined ? null : await guidance(bundle, await turnRowsBelow(given.staged, effect.actorId, deps), deps),
+      template === 'compose@1' || template === 'compose@2' ? { ...view, glossary: [] } : view,
+      given.staged === undefined ? null : await guidance(bundle, await turnRowsBelow(given.staged, effect.actorId, deps), customer.values, deps),
     );
     const want = deps.settings.streaming ? 'frames' : 'none';
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
@@ -68,7 +77,12 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
 };
 
 /** With the evaluations that the turn began with. */
-async function guidance(bundle: Bundle, rows: readonly TurnRow[], { evaluationsOf }: Pick<RenderDeps, 'evaluationsOf'>): Promise<string | null> {
-  const documents = engineDocumentsOf(bundle.body, await evaluationsOf(bundle, currentRows(rows).began.evaluations ?? null));
+async function guidance(
+  bundle: Bundle,
+  rows: readonly TurnRow[],
+  values: VariableValues,
+  { evaluationsOf }: Pick<RenderDeps, 'evaluationsOf'>,
+): Promise<string | null> {
+  const documents = documentsFor(bundle.body, await evaluationsOf(bundle, currentRows(rows).began.evaluations ?? null), values);
   return documents === null ? null : guidanceOf(rows, documents);
 }

@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
-import { engineDocumentsOf } from '../engine/engine-documents.ts';
+import { documentsFor } from '../engine/engine-documents.ts';
 import { inferReference } from '../engine/tools/tool-rounds.ts';
 import { type TurnCallName, turnCalls } from '../engine/turn-calls.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
-import { commonInputs, type EffectKind } from './effect-kind.ts';
-import { stepView } from './step-view.ts';
+import { commonInputs, customerInput, customerOf, type EffectKind } from './effect-kind.ts';
+import { customerOfTurn, stepView } from './step-view.ts';
 
 const inputs = z.object({
   ...commonInputs,
+  ...customerInput,
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
@@ -36,28 +37,30 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   request: 'turn-step',
   work: 'router.turn',
   inputs,
-  inputsOf: ({ deadlineAtMs, staged, request }, { bundleHash, lastOffset, traceparent }) => ({
-    bundleHash,
-    upToOffset: lastOffset,
+  inputsOf: ({ deadlineAtMs, staged, request }, opening) => ({
+    ...customerOf(opening),
+    bundleHash: opening.bundleHash,
+    upToOffset: opening.lastOffset,
     call: request.kind,
     template: request.template,
     reference: request.reference,
     ...(request.evaluations !== null && { evaluations: request.evaluations }),
     staged,
     deadlineAtMs,
-    traceparent,
+    traceparent: opening.traceparent,
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { inputs: given } = effect;
     const bundle = await deps.bundleOf(given.bundleHash);
     const { body } = bundle;
-    const documents = engineDocumentsOf(body, await deps.evaluationsOf(bundle, given.evaluations ?? null));
+    const customer = await customerOfTurn(effect, body, deps);
+    const documents = documentsFor(body, await deps.evaluationsOf(bundle, given.evaluations ?? null), customer.values);
     if (documents === null || !Object.hasOwn(turnCalls, given.call)) throw new TypeError(`a call '${given.call}' that the configuration has no use for`);
     const lists = listsNamedBy(given.reference);
     const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);
     const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents, (hash) => toolsIn(stored?.get(hash)));
     if (question.template !== given.template) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
-    const request = question.render(await stepView(effect, body, deps));
+    const request = question.render(await stepView(effect, body, customer, deps));
     const { llms } = body.manifest.agent_config;
     return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
   },

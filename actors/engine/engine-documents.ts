@@ -4,8 +4,9 @@ import { type Evaluations, noEvaluations } from './evaluation/evaluation-set.ts'
 import type { MatchDocuments } from './policies/candidates.ts';
 import type { PolicyEvaluation } from './policies/policy-evaluation.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
-import { type RoutineModel, routineModels } from './routines/routine-model.ts';
+import { type RoutineModel, routineModels, stepVariables } from './routines/routine-model.ts';
 import { serverOf } from './tools/turn-tools.ts';
+import { inlineValues, noValues, type VariableValues } from './variables/variable-values.ts';
 
 /** What the engine reads of an agent's documents. */
 export interface EngineDocuments extends MatchDocuments {
@@ -42,6 +43,13 @@ export function engineDocumentsOf(body: BundleBody, evaluations: Evaluations = n
   const read = readDocuments(body, evaluations);
   bySet.set(evaluations.set, read);
   return read;
+}
+
+/** With what the session's customer has as values of variables, in the steps of routines (rule 94). Not cached. */
+export function documentsFor(body: BundleBody, evaluations: Evaluations, values: VariableValues): EngineDocuments | null {
+  const documents = engineDocumentsOf(body, evaluations);
+  if (documents === null || values === noValues || !stepVariables(body.documents).some((name) => values.has(name))) return documents;
+  return { ...documents, routineModels: routineModels(body.documents, evaluations.routineOf, inlineValues(values)) };
 }
 
 /** Those of the manifest, enabled and in its order. */

@@ -46,6 +46,15 @@ it.each([
   expect(greetingOf(agent(greeting))).toBe(text);
 });
 
+it('rule 95: takes the value of the session’s customer before the default, once', () => {
+  const values = new Map<string, unknown>([
+    ['name', `Ada ${macroOf('shop')}`],
+    ['seats', 4],
+  ]);
+
+  expect(greetingOf(agent(`${macroOf('name')}, ${macroOf('seats')}, ${macroOf('plan')}`), values)).toBe(`Ada ${macroOf('shop')}, 4, gold`);
+});
+
 it.each([[null], [macroOf('nothing')]])('is null when there is none, or nothing is left of it (%s)', (greeting) => {
   expect(greetingOf(agent(greeting))).toBeNull();
 });

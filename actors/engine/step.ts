@@ -14,7 +14,8 @@ export interface StepView {
   /** `match_user`, or a verbatim instruction. */
   language: string;
   glossary: readonly { name: string; description: string; synonyms: readonly string[] }[];
-  variables: readonly { name: string; value: unknown }[];
+  /** Those that models may see and that have a value, in the order of the documents. */
+  variables: readonly { name: string; description?: string; value: unknown }[];
   /** In log order. */
   history: readonly ConversationEvent[];
   /** Of this turn's tool calls, in order. */

@@ -23,8 +23,8 @@ export interface ActorInputs extends TransitionInputs {
   turnTimeoutMs: number;
   /** Absent: no address for all sessions, and the default number of attempts. */
   eventWebhooks?: { deployment: EventWebhookAddress | null; maxAttempts: number };
-  /** Null when the bundle has no greeting. */
-  greetingOf(bundleHash: string): string | null;
+  /** Of a session that the batch creates; null when its bundle has no greeting. */
+  greetingOf(sessionId: string): string | null;
   /** Only for a command that changes stored events, which has a batch of its own: what it names, null for nothing. */
   stored?: { event: ConversationEvent | null; cut: LogCut | null };
   /** Absent: no session of the batch has an agent with policies. */

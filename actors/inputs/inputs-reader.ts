@@ -1,4 +1,4 @@
-import type { SessionCommand } from '#bus/messages/session.ts';
+import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
@@ -14,7 +14,7 @@ interface ReaderDeps {
   turnFacts: Omit<TurnFactsDeps, 'log' | 'lists'>;
   settings: Pick<ActorInputs, 'coalesceMs' | 'turnTimeoutMs' | 'eventWebhooks'>;
   /** Null when the bundle has no greeting. */
-  greetingOf(bundleHash: string): Promise<string | null>;
+  greetingOf(command: CommandOf<'session.create'>): Promise<string | null>;
   log: Log;
 }
 
@@ -27,15 +27,15 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
   return async (commands, states) => {
     const greetings = new Map<string, string | null>();
     for (const command of commands) {
-      if (command.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
-      greetings.set(command.bundleHash, await greetingOf(command.bundleHash, deps));
+      if (command.type !== 'session.create' || greetings.has(command.sessionId)) continue;
+      greetings.set(command.sessionId, await greetingOf(command, deps));
     }
     const [facts, engine, stored] = await Promise.all([
       readRunFacts(deps.runFacts, commands, states),
       readTurnFacts({ ...deps.turnFacts, lists: (hashes) => deps.runFacts.lists(hashes), log: deps.log }, commands, states),
       storedFor(commands, deps.sessions),
     ]);
-    return { ...settings, greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null, ...facts, ...(stored && { stored }), ...(engine && { engine }) };
+    return { ...settings, greetingOf: (sessionId) => greetings.get(sessionId) ?? null, ...facts, ...(stored && { stored }), ...(engine && { engine }) };
   };
 }
 
@@ -49,12 +49,12 @@ async function storedFor(commands: readonly SessionCommand[], sessions: ReaderDe
 }
 
 /** An unreadable bundle costs the session its greeting only. */
-async function greetingOf(bundleHash: string, { greetingOf: read, log }: ReaderDeps): Promise<string | null> {
+async function greetingOf(command: CommandOf<'session.create'>, { greetingOf: read, log }: ReaderDeps): Promise<string | null> {
   try {
-    return await read(bundleHash);
+    return await read(command);
   } catch (error) {
     if (isTransientError(error)) throw error;
-    log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
+    log.error({ err: error, bundle: command.bundleHash }, 'a configuration could not be read');
     return null;
   }
 }

@@ -23,6 +23,10 @@ interface Opened {
  * @param request parameters of the machine's action
  */
 export function openEffect(plan: Plan, actor: string, request: { kind: string }, { id, actorId, bundleHash, traceparent }: Opened): void {
-  const opened = effects.opened(actor, request, { actorId, bundleHash, traceparent, lastOffset: plan.lastOffset });
+  const opened = effects.opened(actor, request, {
+    ...{ actorId, bundleHash, traceparent },
+    lastOffset: plan.lastOffset,
+    customerId: plan.record?.customer_id ?? null,
+  });
   plan.openEffect({ id, actorId, ...opened });
 }

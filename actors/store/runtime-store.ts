@@ -1,6 +1,7 @@
 import type { BundleStore } from '#shared/config/bundle-store.ts';
 import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { CommitStore } from './port/commit-store.ts';
+import type { CustomerStore } from './port/customer-store.ts';
 import type { EffectStore } from './port/effect-store.ts';
 import type { HostStore } from './port/host-store.ts';
 import type { PartitionStore } from './port/partition-store.ts';
@@ -24,6 +25,7 @@ export interface RuntimeStore {
   readonly effects: EffectStore;
   readonly runs: RunStore;
   readonly turns: TurnStore;
+  readonly customers: CustomerStore;
   readonly bundles: BundleStore;
   readonly evaluations: Pick<EvaluationStore, 'read' | 'newestSet'>;
   /** Deletes rows of workers that are no longer needed, a limited number at a time. */

@@ -1,9 +1,10 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderSettings } from '#actors/effects/render-deps.ts';
-import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { EventWebhookAddress } from '#actors/inputs/actor-inputs.ts';
+import { CustomerReader } from '#actors/inputs/customer-reader.ts';
 import { EvaluationsReader } from '#actors/inputs/evaluations-reader.ts';
+import { greetingReader } from '#actors/inputs/greeting-reader.ts';
 import { inputsReader } from '#actors/inputs/inputs-reader.ts';
 import { RunFactsReader } from '#actors/inputs/run-facts.ts';
 import { RETRY_SUFFIX } from '#actors/kinds/delivery/rounds.ts';
@@ -95,6 +96,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const evaluations = new EvaluationsReader({ store: store.evaluations, clock });
   const evaluationsOf: EvaluationsReader['read'] = (bundle, set) => evaluations.read(bundle, set);
   const histories = new Histories(store.sessions);
+  const customers = new CustomerReader({ store: store.customers, log });
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const fire = (due: readonly DueTimer[]) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
@@ -106,7 +108,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     log,
     workOf: (kind) => effects.kind(kind).work,
     render: (effect, republished) =>
-      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, bundleOf, evaluationsOf, epochOf, settings: config }),
+      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, customers, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline, or not be rendered');
@@ -129,7 +131,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       sessions: store.sessions,
       turnFacts: { turns: store.turns, bundleOf, evaluations },
       settings: config,
-      greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
+      greetingOf: greetingReader({ bundleOf, customers }),
       log,
     }),
     onEnded: recordEnded({ tracing, bundleOf, log }),

@@ -10,7 +10,6 @@ export interface BlockWithoutEffect {
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.context.preamble.examples', missing: 'no preambles' },
-  { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
   { path: 'agent_config.search', missing: 'nothing is retrieved' },
 ];
 

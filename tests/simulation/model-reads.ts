@@ -1,5 +1,6 @@
 import type { EffectRow } from '../../actors/effects/effect-row.ts';
 import { RETRY_SUFFIX } from '../../actors/kinds/delivery/rounds.ts';
+import type { CustomerStore } from '../../actors/store/port/customer-store.ts';
 import type { EffectStore } from '../../actors/store/port/effect-store.ts';
 import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
 import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';
@@ -155,6 +156,22 @@ export function turnsOf(tables: ModelTables): Executed<TurnStore> {
     agentStates(sessionIds) {
       const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));
       return new Map(newest.map((row) => [row['session_id'] as string, { offset: row['off'] as number, state: jsonOf(row['state']) }]));
+    },
+  };
+}
+
+export function customersOf(tables: ModelTables): Executed<CustomerStore> {
+  return {
+    read(customerId, names) {
+      const customer = tables.customers.get(customerId);
+      const tags = (customer?.['tags'] as string[] | undefined) ?? [];
+      const keys: readonly unknown[] = ['DEFAULT', customerId, ...tags.map((tag) => `tag:${tag}`)];
+      const values = tables.variableValues.filter(({ key, name }) => keys.includes(key) && names.includes(name as string));
+      return {
+        name: (customer?.['name'] as string | undefined) ?? null,
+        tags: [...tags],
+        values: values.map(({ key, name, data }) => ({ key: key as string, name: name as string, data: jsonOf(data) })),
+      };
     },
   };
 }

@@ -9,6 +9,7 @@ export class ModelTables {
   readonly bundles = new Map<string, Row>();
   readonly sessions = new Map<string, Row>();
   readonly customers = new Map<string, Row>();
+  readonly variableValues: Row[] = [];
   sessionLabels: Row[] = [];
   /** By session, then by offset. */
   readonly events = new Map<string, Map<number, Row>>();

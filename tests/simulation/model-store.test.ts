@@ -34,6 +34,12 @@ function othersOn(tables: ModelTables): OtherProcesses {
     async storeTools(hash, tools) {
       tables.toolLists.set(hash, { hash, tools: JSON.stringify(tools), created_at: new Date(), unused_since: null });
     },
+    async storeCustomer({ id, name, tags }) {
+      tables.customers.set(id, { id, name, tags });
+    },
+    async storeValue(key, name, data) {
+      tables.variableValues.push({ key, name, data: JSON.stringify(data) });
+    },
     async restore(partition, { owner, epoch, commitNo }) {
       Object.assign(tables.parts.get(partition) as Row, { owner, epoch, commit_no: commitNo, machine_v: 0 });
     },

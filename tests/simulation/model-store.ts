@@ -5,7 +5,7 @@ import type { BundleStore } from '../../shared/config/bundle-store.ts';
 import { commit, type Fence } from './model-commit.ts';
 import { rowsOf } from './model-commit-rows.ts';
 import { hostsOf, partitionsOf } from './model-ownership.ts';
-import { effectsOf, runsOf, sessionsOf, timersOf, turnsOf } from './model-reads.ts';
+import { customersOf, effectsOf, runsOf, sessionsOf, timersOf, turnsOf } from './model-reads.ts';
 import type { ModelTables, Row } from './model-rows.ts';
 
 /** A call of a method of the port. */
@@ -56,6 +56,7 @@ export function modelStore({ tables, nowMs, fence }: StoreModel, request: Reques
     effects: over('effects', effectsOf(tables)),
     runs: over('runs', runsOf(tables, nowMs)),
     turns: over('turns', turnsOf(tables)),
+    customers: over('customers', customersOf(tables)),
     bundles: over<BundleStore>('bundles', {
       read: (hash) => {
         const row = tables.bundles.get(hash);

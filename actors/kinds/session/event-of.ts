@@ -20,7 +20,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
   const { command, inputs, record } = plan;
   switch (command.type) {
     case 'session.create':
-      return { type: command.type, command, greeting: inputs.greetingOf(command.bundleHash) };
+      return { type: command.type, command, greeting: inputs.greetingOf(command.sessionId) };
     case 'session.patch':
       return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
     case 'event.patch':

@@ -141,7 +141,7 @@ describe('a turn of an agent with policies', () => {
   it('an agent whose policies all hold always makes one call, and says which apply', () => {
     const session = new EngineSession(documentsOf(testPolicy('polite', { condition: null })));
     session.say('Hello');
-    expect([...session.open.values()]).toMatchObject([{ kind: 'router-call', inputs: { template: 'compose-guided@1', staged: 2 } }]);
+    expect([...session.open.values()]).toMatchObject([{ kind: 'router-call', inputs: { template: 'compose-guided@2', staged: 2 } }]);
     session.finish();
 
     expect(session.lines).toEqual(['user_message Hello', 'acknowledged', 'typing', 'assistant_message a reply', 'ready']);

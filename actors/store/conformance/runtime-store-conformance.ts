@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest';
+import { customerCases } from './customer-cases.ts';
 import { effectCases } from './effect-cases.ts';
 import { fenceCases } from './fence-cases.ts';
 import { hostCases } from './host-cases.ts';
@@ -20,6 +21,7 @@ const suites: readonly ((underTest: UnderTest) => void)[] = [
   timerCases,
   runCases,
   turnCases,
+  customerCases,
 ];
 
 /**

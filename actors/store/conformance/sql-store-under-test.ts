@@ -28,6 +28,12 @@ function othersOn(database: Database): OtherProcesses {
     async storeTools(hash, tools) {
       await database.query('insert into tool_lists (hash, tools) values ($1, $2)', [hash, JSON.stringify(tools)]);
     },
+    async storeCustomer({ id, name, tags }) {
+      await database.query('insert into customers (id, name, tags, created_at, updated_at) values ($1, $2, $3::text[], now(), now())', [id, name, tags]);
+    },
+    async storeValue(key, name, data) {
+      await database.query('insert into variable_values (key, name, data, updated_at) values ($1, $2, $3::json, now())', [key, name, JSON.stringify(data)]);
+    },
     async restore(partition, { owner, epoch, commitNo }) {
       await database.query('update parts set owner = $2, epoch = $3, commit_no = $4, machine_v = 0 where p = $1', [partition, owner, epoch, commitNo]);
     },

@@ -19,6 +19,9 @@ export interface OtherProcesses {
   acceptRun(run: AcceptedRun): Promise<void>;
   claim(effectId: string): Promise<void>;
   storeTools(hash: string, tools: unknown): Promise<void>;
+  storeCustomer(customer: { id: string; name: string; tags: string[] }): Promise<void>;
+  /** Of a variable. */
+  storeValue(key: string, name: string, data: unknown): Promise<void>;
   /** As a restore of an earlier state of the store leaves it. */
   restore(partition: number, to: StoredPartition): Promise<void>;
   run(id: string): Promise<Omit<RunProgress, 'partition' | 'id' | 'state'> & { state: string }>;

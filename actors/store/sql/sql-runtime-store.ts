@@ -3,6 +3,7 @@ import { evaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { RuntimeStore } from '../runtime-store.ts';
 import { commitRows } from './commit-rows.ts';
+import { customerRows } from './customer-rows.ts';
 import { effectRows } from './effect-rows.ts';
 import { hostRows } from './host-rows.ts';
 import { partitionRows } from './partition-rows.ts';
@@ -23,6 +24,7 @@ export function sqlRuntimeStore(database: Queryable): RuntimeStore {
     effects: effectRows(database),
     runs: runRows(database),
     turns: turnRows(database),
+    customers: customerRows(database),
     bundles: bundleStore(database),
     evaluations: evaluationStore(database),
     sweep: () => sweep(database),

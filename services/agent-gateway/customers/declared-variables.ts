@@ -1,3 +1,4 @@
+import { declaredVariables as variablesOf } from '#actors/engine/variables/variable-values.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { VariableSet } from '#shared/contracts/documents/variable-set.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -9,11 +10,7 @@ type Variable = VariableSet['variables'][number];
 export type DeclaredVariables = ReadonlyMap<string, Variable>;
 
 export function declaredVariables({ body }: Bundle): DeclaredVariables {
-  const found = new Map<string, Variable>();
-  for (const { variables } of body.documents.variable_sets) {
-    for (const variable of variables) if (!found.has(variable.name)) found.set(variable.name, variable);
-  }
-  return found;
+  return variablesOf(body.documents);
 }
 
 export function noSuchVariable(): SwitchyardError {

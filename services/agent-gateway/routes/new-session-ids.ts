@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { guestIdOf } from '#shared/contracts/agent/customer.ts';
 import { ulid } from '#shared/ids.ts';
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
@@ -6,7 +7,8 @@ const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 /** Of a new session, and of its guest. The same for the same idempotency key, so that a repeat is the same command. */
 export function newSessionIds(agentId: string, key: string | null): { sessionId: string; guestId: string } {
   const unique = key === null ? ulid() : idOf(`${agentId}\nPOST /sessions\n${key}`);
-  return { sessionId: `ses_${unique}`, guestId: `cus_${unique}` };
+  const sessionId = `ses_${unique}`;
+  return { sessionId, guestId: guestIdOf(sessionId) };
 }
 
 /** As long as a ULID, of its alphabet; 130 bits. */

@@ -25,6 +25,15 @@ export const customerId = z
   .regex(plainText(128), 'must have 1 to 128 characters, none of them a control character')
   .refine((id) => !isReserved(id), 'must not be "DEFAULT", "." or "..", nor begin with "tag:"');
 
+/** Of a session that begins without a customer. */
+export function guestIdOf(sessionId: string): string {
+  return sessionId.replace(/^ses_/, 'cus_');
+}
+
+export function isGuestOf(sessionId: string, customer: string): boolean {
+  return customer === guestIdOf(sessionId);
+}
+
 const metadata = z.record(z.string(), z.unknown());
 const tags = z
   .array(customerTag)

@@ -5,10 +5,12 @@ import { fenced } from '../../../engine/fenced.ts';
 import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
 import { flagOf } from '../../../engine/flagged.ts';
 import { glossaryText } from '../../../engine/glossary-text.ts';
+import { knownText } from '../../../engine/known-text.ts';
 import type { EngineStep, StepView } from '../../../engine/step.ts';
 import type { TurnStep } from './turn-step.ts';
 
-type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'> & Partial<Pick<StepView, 'staged' | 'glossary'>>;
+type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'> &
+  Partial<Pick<StepView, 'staged' | 'glossary' | 'customerName' | 'variables'>>;
 
 export type ComposedReply =
   | { type: 'message'; text: string; model: string; provider: string }
@@ -16,11 +18,11 @@ export type ComposedReply =
   | { type: 'unusable'; finishReason: string };
 
 /** The template with guidance. */
-export const GUIDED_TEMPLATE = 'compose-guided@1';
+export const GUIDED_TEMPLATE = 'compose-guided@2';
 
 /** The turn's message to the customer, from the system prompt, the conversation, and what the engine has decided. */
 export const composeReply = {
-  template: 'compose@3',
+  template: 'compose@4',
 
   render(input, guidance = null) {
     const system = [fillPlaceholders(input.systemPrompt, input), glossaryText(input.glossary ?? []), languageRule(input.language)];
@@ -28,6 +30,7 @@ export const composeReply = {
     return {
       messages: [
         { role: 'system', content: system.filter((text) => text !== '').join('\n\n') },
+        ...known(input),
         ...conversation,
         ...results(input.staged ?? [], input.callId),
         ...lastWord(guidance),
@@ -40,6 +43,12 @@ export const composeReply = {
     return { type: 'message', text, model, provider };
   },
 } as const satisfies TurnStep<ComposeInput, ComposedReply> & Pick<EngineStep<null, ComposedReply>, 'template' | 'render'>;
+
+/** Before the conversation: turns share it. */
+function known({ callId, customerName = null, variables = [] }: ComposeInput): ChatMessage[] {
+  const content = knownText({ callId, customerName, variables });
+  return content === '' ? [] : [{ role: 'user', content }];
+}
 
 /** @param isGuided without an engine there are no tools but those of runs, which are in their own transcripts */
 function toMessage(event: ConversationEvent, callId: string, isGuided: boolean): ChatMessage[] {
