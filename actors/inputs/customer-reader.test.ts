@@ -8,10 +8,10 @@ import { CustomerReader, unknownCustomer } from './customer-reader.ts';
 import { greetingReader } from './greeting-reader.ts';
 
 const reference = (name: string) => `$${`{${name}}`}`;
-const context = { system_prompt: { id: 'p', version: 1 }, language: 'match_user', greeting: `Hello ${reference('who')}!` };
+const context = { system_prompt: { id: 'p', version: 1 }, language: 'match_user', greeting: `Hello ${reference('nickname')}!` };
 const llms = { default: 'a/b', api_key: reference('S') };
 const agent_config = { runtime: { api_key: reference('S') }, platform: { public_key: reference('S'), secret_key: reference('S') }, llms, context };
-const macros = [{ id: 'who', version: 1, variable: { set: 'customer', name: 'nick', fallback: 'friend' } }];
+const macros = [{ id: 'nickname', version: 1, variable: { set: 'customer', name: 'nick', fallback: 'friend' } }];
 const bodyWith = (variables: object[], greeting = context.greeting) =>
   bundleBody.parse({
     manifest: { id: 'a', name: 'A', version: '1', agent_config: { ...agent_config, context: { ...context, greeting } } },

@@ -64,7 +64,7 @@ export class CustomerReader {
     }
   }
 
-  /** Nobody and nothing is known when it fails or takes too long. @param names of the variables that are needed */
+  /** Without a name and values when the read fails or takes too long. @param names of the variables that are needed */
   async read({ sessionId, customerId }: SessionCustomer, names: readonly string[]): Promise<KnownCustomer> {
     const isGuest = isGuestOf(sessionId, customerId);
     if (isGuest && names.length === 0) return unknownCustomer;

@@ -7,7 +7,7 @@ import { routineItem } from './routine-items.ts';
 const macro = (id: string) => `$${`{${id}}`}`;
 const v1 = { version: 1 };
 const steps = [
-  { kind: 'chat', id: 'ask', chat_state: `Ask ${macro('who')} for the number of ${macro('shop')}` },
+  { kind: 'chat', id: 'ask', chat_state: `Ask ${macro('nickname')} for the number of ${macro('shop')}` },
   { kind: 'chat', id: 'bye', chat_state: 'Say goodbye' },
 ];
 const llms = { default: 'a/b', api_key: macro('S') };
@@ -20,13 +20,13 @@ const body = bundleBody.parse({
     routines: [{ id: 'return', ...v1, conditions: ['c'], steps, transitions: [{ from: 'ask', to: 'bye' }] }],
     macros: [
       { id: 'shop', ...v1, value: 'Acme' },
-      { id: 'who', ...v1, variable: { set: 'customer', name: 'nick', fallback: 'the customer' } },
+      { id: 'nickname', ...v1, variable: { set: 'customer', name: 'nick', fallback: 'the customer' } },
     ],
     variable_sets: [{ id: 'customer', ...v1, variables: [{ name: 'nick' }, { name: 'other' }] }],
   },
 });
 const evaluated = {
-  internal_action: `Ask ${macro('who')} for it`,
+  internal_action: `Ask ${macro('nickname')} for it`,
   customer_dependent_action_data: { is_customer_dependent: true, customer_action: null, agent_action: null },
 };
 const evaluations = {

@@ -117,6 +117,19 @@ describe('a turn of an agent with policies', () => {
     );
   });
 
+  it('asks anew for a reply whose prompt a host could not render, and once', () => {
+    const session = begun();
+    const { turnId } = session;
+    session.judge(`${turnId}-1`, []);
+    session.judge(`${turnId}-2`, []);
+    const unrendered = { toolCalls: [{ id: '', name: '', arguments: '' }], provider: '', model: '', usage: null, finishReason: 'error' };
+    for (let repeat = 0; repeat < 2; repeat += 1) session.apply({ ...session.resultOf(`${turnId}-3`, ''), ...unrendered });
+    expect([...session.open.keys()]).toEqual([`${turnId}-4`]);
+    session.finish();
+
+    expect(session.lines.slice(-3)).toEqual(['typing', 'assistant_message a reply', 'ready']);
+  });
+
   it('rule 106: remembers a turn that has replied', () => {
     const session = begun();
     session.finish(['leak']);

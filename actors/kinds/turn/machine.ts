@@ -50,7 +50,7 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
   // The router falls back to other models by itself; a turn asks once.
   modelsOf: () => ['default'],
   callOf: ({ deadlineAtMs, engine }, { id }) => ({ kind: 'router-call', id, deadlineAtMs, ...(engine && { staged: engine.stepCount }) }),
-  meaningOf: (reply) => (reply.type === 'message' ? { type: 'end' } : reply),
+  meaningOf: (reply) => (reply.type === 'message' ? { type: 'end' } : { type: 'unusable', finishReason: 'finishReason' in reply ? reply.finishReason : '' }),
   onEnd: [{ type: 'fact', params: message }],
   failed: (_, failure) => ({ failure: errorOf(failure) }),
   interruptions,
@@ -165,6 +165,8 @@ export const turnMachine = turnSetup.createMachine({
       ...composing,
       on: {
         ...composing.on,
+        // With the newest template.
+        'call.replied': [{ guard: isUnrendered, target: 'composing', reenter: true }, ...composing.on['call.replied']],
         'message.joined': [
           { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart] },
           { target: 'composing', reenter: true, actions: supersedeCall },
@@ -182,6 +184,10 @@ function settle() {
     { type: 'fact' as const, params: statusFact('ready') },
     { type: 'disarm' as const, params: ({ context }: { context: TurnContext }) => ({ key: deadlineKeyOf(context.turnId) }) },
   ];
+}
+
+function isUnrendered({ context, event }: { context: TurnContext; event: Replied<ComposedReply> }): boolean {
+  return event.reply.type === 'unrendered' && event.callId === effectIdOf(context.turnId, context.callNo);
 }
 
 function failAs(failure: string) {

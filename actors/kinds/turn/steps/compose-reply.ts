@@ -15,7 +15,9 @@ type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt'
 export type ComposedReply =
   | { type: 'message'; text: string; model: string; provider: string }
   /** Empty, or its upstream failed halfway. */
-  | { type: 'unusable'; finishReason: string };
+  | { type: 'unusable'; finishReason: string }
+  /** No model was asked: the host did not know the template. */
+  | { type: 'unrendered' };
 
 /** The template with guidance. */
 export const GUIDED_TEMPLATE = 'compose-guided@2';
@@ -38,7 +40,9 @@ export const composeReply = {
     };
   },
 
-  read({ text, finishReason, model, provider }) {
+  read({ text, finishReason, model, provider, toolCalls }) {
+    // As a host reports it (services/actor-host).
+    if (finishReason === 'error' && provider === '' && toolCalls[0]?.id === '') return { type: 'unrendered' };
     if (finishReason === 'error' || text.trim() === '') return { type: 'unusable', finishReason };
     return { type: 'message', text, model, provider };
   },
