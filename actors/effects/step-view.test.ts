@@ -3,6 +3,7 @@ import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { prompt } from '#shared/contracts/documents/prompt.ts';
 import { manifest } from '#shared/contracts/manifest/manifest.ts';
+import { unknownCustomer } from '../inputs/customer-reader.ts';
 import { stepView } from './step-view.ts';
 
 const v1 = { id: 'one', version: 1 };
@@ -28,7 +29,7 @@ it('rule 110: announcements of tools are in no prompt; preambles are', async () 
   ];
   const inputs = { deadlineAtMs: 1, traceparent: null, upToOffset: 2 };
   const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
-  const { history } = await stepView(effect, body, { histories: { upTo: async () => events }, turns: { staged: async () => new Map() } });
+  const { history } = await stepView(effect, body, unknownCustomer, { histories: { upTo: async () => events }, turns: { staged: async () => new Map() } });
 
   expect(history.map(({ id }) => id)).toEqual(['evt_0', 'evt_1']);
 });
