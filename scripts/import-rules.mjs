@@ -83,6 +83,11 @@ export const importRules = {
       mayImport: [`services/${worker}/`, 'services/work/', 'actors/', 'bus/', 'shared/'],
       because: 'services meet on the bus, not in memory; workers share services/work',
     })),
+    {
+      files: 'services/operator/',
+      mayImport: ['services/operator/', 'services/router-worker/', 'services/standalone/', 'actors/', 'bus/', 'shared/'],
+      because: 'it plays conversations in its own process, with the model calls of a router worker and the models of `npm start`',
+    },
     { files: 'services/*/', mayImport: ['services/*/', 'actors/', 'bus/', 'shared/'], because: 'services meet on the bus, not in memory' },
   ],
   drivers: {

@@ -37,6 +37,7 @@ const program = operatorProgram({
   environment: process.env,
   print: (line) => console.log(line),
   clock: systemClock,
+  log,
 });
 
 let exitCode = 0;

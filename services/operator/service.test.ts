@@ -10,6 +10,7 @@ import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
 import { operatorProgram } from './service.ts';
 
 const SESSION = 'ses_1';
@@ -64,6 +65,7 @@ async function run(...args: string[]): Promise<string> {
     environment: {},
     print: (line) => lines.push(line),
     clock: systemClock,
+    log: silentLog,
   });
   program.exitOverride();
   for (const command of program.commands.flatMap((group) => [group, ...group.commands])) command.exitOverride().configureOutput({ writeErr: () => {} });

@@ -6,9 +6,11 @@ import type { Clock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
 import { streamLines } from './stream-lines.ts';
+import { testFolder } from './test-folder.ts';
 import { validateManifest } from './validate-manifest.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -26,10 +28,17 @@ export interface OperatorDeps {
   environment: Environment;
   print(line: string): void;
   clock: Clock;
+  log: Log;
+}
+
+interface TestArguments {
+  manifest: string | null;
+  documents: string | null;
+  json: boolean;
 }
 
 /** The operator's command line. Actions throw a SwitchyardError with a message for people. */
-export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, environment, print, clock }: OperatorDeps): Command {
+export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, environment, print, clock, log }: OperatorDeps): Command {
   const program = new Command('operator').description('Command line for operators of a running Switchyard.');
   const deadLetters = program.command('dead-letters').description('commands, deliveries, events, calls and usage records that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
@@ -75,6 +84,17 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, e
     .option('--dump', 'prints the resolved configuration as JSON, with credentials redacted')
     .action(async (manifest: string, { documents = null, dump = false }: { documents?: string | null; dump?: boolean }) => {
       await validateManifest({ manifest, documents, dump }, { environment, print });
+    });
+
+  program
+    .command('test')
+    .description("plays the scenarios of a folder with an agent's documents, and compares its decisions with those that they expect; calls no tool")
+    .argument('<folder>', 'a scenario per file')
+    .option('--manifest <file>', 'default: `manifest.yaml` beside the folder')
+    .option('--documents <folder>', 'default: `documents` beside the manifest')
+    .option('--json', 'as JSON, with all decisions')
+    .action(async (folder: string, { manifest = null, documents = null, json = false }: Partial<TestArguments>) => {
+      await testFolder({ folder, manifest, documents, json }, { environment, print, clock, log });
     });
   return program;
 }

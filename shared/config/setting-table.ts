@@ -62,6 +62,8 @@ const gateways = ['router-gateway', 'agent-gateway'] as const;
 /** Read an agent's configuration. */
 const ofAgent = ['agent-gateway', 'actor-host', 'effect-worker'] as const;
 const withRouterConfig = ['router-gateway', 'router-worker'] as const;
+/** Serve the vendors whose key is set. */
+const withModels = ['standalone', 'operator'] as const;
 
 /** The same parser and default in several programs. */
 function read<Name extends Reader, Schema extends z.ZodType>(by: readonly Name[], schema: Schema): Record<Name, Schema> {
@@ -101,7 +103,7 @@ const settingTable = {
 
   /** Signs ids; the same in every process that mints or verifies them. `npm start` generates it. */
   HOUSE_SECRET: read([...gateways, 'actor-host', 'operator'], z.string().min(32, 'must have at least 32 characters')),
-  ROUTER_CONFIG: { ...read(withRouterConfig, z.string()), ...read(['standalone'], text) },
+  ROUTER_CONFIG: { ...read(withRouterConfig, z.string()), ...read(['standalone', 'operator'], text) },
   /** Of the models that are served without ROUTER_CONFIG. */
   ROUTER_PRICES: read(['standalone'], text),
   /** In the router worker: of an agent whose model calls may go to another platform; absent: none. */
@@ -115,25 +117,25 @@ const settingTable = {
   PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),
   PLATFORM_SECRET_KEY: read(['router-gateway'], text),
 
-  OPENAI_API_KEY: read(['standalone'], text),
-  OPENAI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  OPENAI_MODELS: read(['standalone'], text),
-  OPENAI_PROVIDER_NAME: read(['standalone'], text),
-  ANTHROPIC_API_KEY: read(['standalone'], text),
-  GEMINI_API_KEY: read(['standalone'], text),
-  GROQ_API_KEY: read(['standalone'], text),
-  TOGETHER_API_KEY: read(['standalone'], text),
-  MISTRAL_API_KEY: read(['standalone'], text),
-  DEEPSEEK_API_KEY: read(['standalone'], text),
-  XAI_API_KEY: read(['standalone'], text),
+  OPENAI_API_KEY: read(withModels, text),
+  OPENAI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  OPENAI_MODELS: read(withModels, text),
+  OPENAI_PROVIDER_NAME: read(withModels, text),
+  ANTHROPIC_API_KEY: read(withModels, text),
+  GEMINI_API_KEY: read(withModels, text),
+  GROQ_API_KEY: read(withModels, text),
+  TOGETHER_API_KEY: read(withModels, text),
+  MISTRAL_API_KEY: read(withModels, text),
+  DEEPSEEK_API_KEY: read(withModels, text),
+  XAI_API_KEY: read(withModels, text),
   /** In place of the vendors' own addresses. */
-  ANTHROPIC_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  GEMINI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  GROQ_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  TOGETHER_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  MISTRAL_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  DEEPSEEK_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
-  XAI_BASE_URL: read(['standalone'], z.url({ protocol: /^https?$/ }).optional()),
+  ANTHROPIC_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  GEMINI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  GROQ_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  TOGETHER_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  MISTRAL_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  DEEPSEEK_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  XAI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
 

@@ -61,6 +61,7 @@ export const errorCatalogue = {
   'webhook.unmatched': { status: 502, retryable: true, routerType: 'server', agentCode: 'matching_failed' },
   'turn.timeout': { status: 500, retryable: true, routerType: 'timeout', agentCode: 'internal' },
   'turn.engine_failed': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'scenario.failed': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
 } as const satisfies Record<string, { status: number; retryable: boolean; routerType: string; agentCode: string }>;
 
 export type ErrorCode = keyof typeof errorCatalogue;

@@ -1,0 +1,51 @@
+import { escapeUnprintable } from '#shared/contracts/printed-name.ts';
+import type { ScenarioReport } from './run-scenario.ts';
+
+const MAX_ABOUT_CHARACTERS = 80;
+
+/** For people: a line for each scenario, and what differs in those that have failed. */
+export function reportLines(reports: readonly ScenarioReport[], answeredBy: string): string[] {
+  const failed = reports.filter(({ hasPassed }) => !hasPassed).length;
+  const lines = reports.flatMap((report) => [headLine(report), ...turnLines(report), ...(report.fault === null ? [] : [`    ${report.fault}`])]);
+  const total = reports.length === 1 ? '1 scenario' : `${reports.length} scenarios`;
+  return [...lines, '', `${total}: ${reports.length - failed} passed, ${failed} failed. Answered by ${answeredBy}.`].map(escapeUnprintable);
+}
+
+function headLine({ file, title, hasPassed }: ScenarioReport): string {
+  return `${hasPassed ? 'passed' : 'FAILED'}  ${file}: ${title}`;
+}
+
+function turnLines({ turns }: ScenarioReport): string[] {
+  return turns.flatMap(({ about, mismatches }, index) => {
+    if (mismatches.length === 0) return [];
+    const pairs = mismatches.flatMap(({ expected, actual }) => [`      - ${expected}`, `      + ${actual}`]);
+    return [`    turn ${index + 1}, ${JSON.stringify(shortened(about))}: - expected, + actual`, ...pairs];
+  });
+}
+
+function shortened(text: string): string {
+  return text.length > MAX_ABOUT_CHARACTERS ? `${text.slice(0, MAX_ABOUT_CHARACTERS)}…` : text;
+}
+
+export function reportJson(reports: readonly ScenarioReport[], answeredBy: string): object {
+  return {
+    passed: reports.filter(({ hasPassed }) => hasPassed).length,
+    failed: reports.filter(({ hasPassed }) => !hasPassed).length,
+    answered_by: answeredBy,
+    scenarios: reports.map(({ file, title, hasPassed, fault, turns }) => ({
+      ...{ file, title, passed: hasPassed, fault },
+      turns: turns.map(({ about, decisions, mismatches }) => ({ about, decisions: decisionsJson(decisions), mismatches })),
+    })),
+  };
+}
+
+/** As the API writes names. */
+function decisionsJson(decisions: ScenarioReport['turns'][number]['decisions']): object {
+  const { outcome, error, policies, resolutions, steps, tools, questions, clarifications, reply } = decisions;
+  return {
+    ...{ outcome, error, policies, resolutions, steps },
+    tools: tools.map(({ toolId, arguments: given, hasFailed }) => ({ tool_id: toolId, arguments: given, failed: hasFailed })),
+    questions: questions.map(({ toolId, parameter }) => ({ tool_id: toolId, parameter })),
+    ...{ clarifications, reply },
+  };
+}
