@@ -138,10 +138,15 @@ describe('a folder of scenarios', () => {
     expect(text).toMatch(/one\.json: turns\[0\]\.expect\.reply\.contain: is not a known field/);
 
     const { reply: _, ...known } = expected;
-    const names = await problemsOf({ tools: { 'crm:tier': { answers: [{ result: 1 }] } }, turns: [{ customer: 'x', expect: known }] });
+    const names = await problemsOf({
+      customer: { variables: { tier: 1 } },
+      tools: { 'crm:tier': { answers: [{ result: 1 }] } },
+      turns: [{ customer: 'x', expect: known }],
+    });
     expect(names).toContain('one.json: turns[0].expect.policies.apply[0]: the manifest has no enabled policy "refund"');
     expect(names).toContain('one.json: turns[0].expect.steps.return-an-order: the manifest has no enabled conversational routine of this name');
     expect(names).toContain('one.json: turns[0].expect.tools.called[0]: the scenario has no tool "shop:order"');
+    expect(names).toContain('one.json: customer.variables.tier: no variable set of the manifest declares it');
     expect(names).toContain('one.json: tools.crm:tier: no policy and no step of the manifest names a tool of this server');
   });
 

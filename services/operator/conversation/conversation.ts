@@ -5,6 +5,7 @@ import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
 import type { Evaluations } from '#actors/engine/evaluation/evaluation-set.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { TurnRow } from '#actors/engine/turn-row.ts';
+import type { KnownCustomer } from '#actors/inputs/customer-reader.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
@@ -52,6 +53,8 @@ interface ConversationDeps {
   tools: Readonly<Record<string, readonly ListedTool[]>>;
   /** Null: the session is new. */
   past: SessionPast | null;
+  /** What prompts know of the customer. */
+  customer: KnownCustomer;
   answers: Answers;
 }
 
@@ -123,7 +126,7 @@ function messageSource(source: EventSource): CommandOf<'message.post'>['source']
   return source === 'ai_agent' ? 'system' : source;
 }
 
-function renderingOf(session: SessionInMemory, { bundle, evaluations }: ConversationDeps): RenderDeps {
+function renderingOf(session: SessionInMemory, { bundle, evaluations, customer }: ConversationDeps): RenderDeps {
   const none = () => Promise.resolve([]);
   return {
     runs: {
@@ -133,6 +136,7 @@ function renderingOf(session: SessionInMemory, { bundle, evaluations }: Conversa
       toolLists: async (hashes) => new Map(hashes.map((hash) => [hash, session.toolsOf(hash)])),
     },
     turns: { staged: async (turnIds) => new Map(turnIds.map((turnId) => [turnId, [...session.stagedOf(turnId)]])) },
+    customers: { ofTurn: async () => customer },
     histories: { upTo: async (offset) => session.log.filter((event) => event.offset <= offset && isMessage(event)).slice(-MAX_HISTORY_MESSAGES) },
     bundleOf: async () => bundle,
     evaluationsOf: async () => evaluations,

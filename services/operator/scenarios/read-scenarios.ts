@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
+import { declaredVariables } from '#actors/engine/variables/variable-values.ts';
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import { check, configInvalid, type Problem, sentenceOf } from '#shared/config/problems.ts';
 import { readDocumentFile } from '#shared/config/read-document-file.ts';
@@ -49,13 +50,17 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 /** Names that the documents do not have: such an expectation would always hold, or never. */
-function unknownNames({ turns, tools }: Scenario, body: BundleBody): Problem[] {
+function unknownNames({ turns, tools, customer }: Scenario, body: BundleBody): Problem[] {
   const documents = engineDocumentsOf(body);
   const policies = new Set(documents?.policies.map(({ id }) => id));
   const steps = new Map(documents?.routineModels.map(({ routine, graph }) => [routine.id, graph.nodes]));
   const servers = documents?.toolServers ?? new Set<string>();
   const problems: Problem[] = [];
   const report = (path: PropertyKey[], expected: string) => problems.push({ path, expected });
+  const variables = declaredVariables(body.documents);
+  for (const name of Object.keys(customer?.variables ?? {})) {
+    if (!variables.has(name)) report(['customer', 'variables', name], 'no variable set of the manifest declares it');
+  }
   for (const [id, { input_schema: schema }] of Object.entries(tools)) {
     if (!servers.has(id.slice(0, id.indexOf(':')))) report(['tools', id], 'no policy and no step of the manifest names a tool of this server');
     const invalid = schemaProblem(schema);

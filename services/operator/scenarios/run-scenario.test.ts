@@ -35,6 +35,12 @@ it('shows results of tools to the model, in their turn and in later ones', async
   expect(prompts.filter((prompt) => prompt.includes('in Oslo')).length).toBeGreaterThanOrEqual(2);
 });
 
+it('has the customer that it names', async () => {
+  const { prompts } = await play({ customer: { name: 'Ada Byron' }, turns: [{ customer: 'Hello' }] });
+
+  expect(prompts.at(-1)).toContain('Ada Byron');
+});
+
 it('fails where the model fails, with the reason', async () => {
   const failure = { code: 'router.provider_unavailable', message: 'away', details: {} };
   const { report } = await play({ turns: [{ customer: 'Hello' }] }, () => ({ type: 'failed', failure }));

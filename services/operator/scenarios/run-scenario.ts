@@ -1,4 +1,5 @@
 import { noEvaluations } from '#actors/engine/evaluation/evaluation-set.ts';
+import { type KnownCustomer, unknownCustomer } from '#actors/inputs/customer-reader.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { Conversation, type ModelAnswer, type Post } from '../conversation/conversation.ts';
 import { type Decisions, decisionsOf } from '../conversation/decisions.ts';
@@ -39,7 +40,10 @@ export async function runScenario({ file, scenario }: NamedScenario, { bundle, m
   const tools = new ScenarioTools(scenario.tools);
   const answers = { model: (call: Parameters<typeof models.execute>[0]): Promise<ModelAnswer> => models.execute(call), tool: tools.outcomeOf.bind(tools) };
   const startedAtMs = now === undefined ? nowMs : Date.parse(now);
-  const conversation = new Conversation({ bundle, evaluations: noEvaluations, tools: tools.lists, past: null, answers }, startedAtMs);
+  const conversation = new Conversation(
+    { bundle, evaluations: noEvaluations, tools: tools.lists, past: null, customer: customerOf(scenario), answers },
+    startedAtMs,
+  );
   const turns: TurnReport[] = [];
   try {
     for (const [index, turn] of given.entries()) {
@@ -53,6 +57,10 @@ export async function runScenario({ file, scenario }: NamedScenario, { bundle, m
     return { file, title, hasPassed: false, turns, fault: error instanceof Error ? error.message : String(error) };
   }
   return { file, title, hasPassed: turns.every(({ mismatches }) => mismatches.length === 0), turns, fault: null };
+}
+
+function customerOf({ customer }: NamedScenario['scenario']): KnownCustomer {
+  return customer === undefined ? unknownCustomer : { name: customer.name ?? null, values: new Map(Object.entries(customer.variables)) };
 }
 
 type EntryOf = NonNullable<ScenarioTurn['events']>[number];

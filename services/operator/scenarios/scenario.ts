@@ -74,6 +74,8 @@ export const scenario = z.strictObject({
   title: z.string().min(1).max(500),
   /** When the conversation begins, RFC 3339; absent: now. */
   now: z.iso.datetime({ offset: true, error: 'must be a time like 2026-05-04T10:00:00Z' }).optional(),
+  /** What is stored about the customer; absent: a guest. */
+  customer: z.strictObject({ name: z.string().min(1).max(500).optional(), variables: json.default({}) }).optional(),
   tools: z.record(toolId, tool).default({}),
   turns: z.array(turn).min(1).max(MAX_TURNS),
 });
