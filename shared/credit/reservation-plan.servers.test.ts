@@ -3,7 +3,7 @@ import { freshDatabase } from '../storage/conformance/fresh-database.ts';
 import { migrate } from '../storage/migrate.ts';
 import { openPostgres } from '../storage/postgres/open-postgres.ts';
 import { silentLog } from '../telemetry/log.ts';
-import { reserveCalls } from './reservation-statements.ts';
+import { beginSpend, releaseCalls, reserveCalls } from './reservation-statements.ts';
 
 interface PlanNode {
   'Node Type': string;
@@ -43,6 +43,29 @@ it('looks for a repeated call with the indexes, however large the ledger is', as
       ['reservations', 'Index Only Scan'],
       ['usage_ledger', 'Index Only Scan'],
     ]);
+  } finally {
+    await database.close();
+    await fresh.drop();
+  }
+});
+
+it('is planned once per connection: planning a call takes longer than its execution', async () => {
+  const fresh = await freshDatabase(inject('postgresUrl'));
+  const database = await openPostgres({ url: fresh.url, applicationName: 'reservation-plan', log: silentLog });
+  try {
+    await migrate(database);
+    await database.query(beginSpend, [['key']]);
+    const planned = await database.transaction(async (handle) => {
+      for (let call = 0; call < 20; call++) {
+        await handle.query(reserveCalls, [[`call-${call}`], ['key'], [1], [1_000], [''], [Date.now() + 60_000]]);
+        await handle.query(releaseCalls, [[`call-${call}`], ['key']]);
+      }
+      const { rows } = await handle.query(
+        `select name, custom_plans::int, generic_plans::int from pg_prepared_statements where name <> 'begin-spend' order by name`,
+      );
+      return rows;
+    });
+    expect(planned).toEqual(['release-calls', 'reserve-calls'].map((name) => ({ name, custom_plans: 5, generic_plans: 15 })));
   } finally {
     await database.close();
     await fresh.drop();

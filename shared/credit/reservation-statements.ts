@@ -8,6 +8,8 @@ import type { NamedStatement } from '../storage/database.ts';
  * A call that has a reservation, or whose usage is in the ledger already, is repeated: nothing more is reserved. A limit with a period counts what was spent
  * in the present day, week or month (UTC); a window that begins in the future is of a clock that went back, and counts.
  *
+ * The arrays stand in sub-selects, so that PostgreSQL does not know their lengths: it keeps one plan then, in place of planning each execution.
+ *
  * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), ends as epoch milliseconds.
  * Returns for each call `reserved`; `occupied`: it would fit but for reservations; `no-room`; or `no-row`: the key has no row in key_spend yet.
  */
@@ -15,7 +17,7 @@ export const reserveCalls: NamedStatement = {
   name: 'reserve-calls',
   text: `
     with asked as materialized (
-      select * from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+      select * from unnest((select $1::text[]), (select $2::text[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::text[]), (select $6::bigint[]))
         with ordinality as a (call_id, key_id, amount, most, period, until_ms, number)
     ),
     locked as materialized (
@@ -74,7 +76,7 @@ export const beginSpend: NamedStatement = {
 export const releaseCalls: NamedStatement = {
   name: 'release-calls',
   text: `
-    with asked as materialized (select * from unnest($1::text[], $2::text[]) as a (call_id, key_id)),
+    with asked as materialized (select * from unnest((select $1::text[]), (select $2::text[])) as a (call_id, key_id)),
     locked as materialized (
       select key_id from key_spend where key_id in (select key_id from asked) order by key_id for no key update
     ),

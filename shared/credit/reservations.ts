@@ -19,7 +19,7 @@ const RELEASE_RETRY_MS = 1_000;
 const MAX_KNOWN_KEYS = 10_000;
 /** Of a key without a row: one that is deleted at that moment is not asked for a third time. */
 const MAX_TRIES = 3;
-/** For reservations of calls that have just ended: the ledger settles them within a tenth of a second. */
+/** For reservations of calls that have just ended: the ledger settles them within a fifth of a second. */
 const OCCUPIED_RETRY_MS = 100;
 const MAX_OCCUPIED_TRIES = 5;
 /** A worker reports a call's end shortly after its deadline; afterwards the call is dead. */

@@ -66,11 +66,14 @@ function rolled(window: 'day' | 'week' | 'month', present: string): string {
       ${amount} = case when excluded.${window} > ${found} then 0 else spend.${amount} end + case when excluded.${window} < ${found} then 0 else excluded.${amount} end`;
 }
 
-/** Deletes the reservations of calls, and gives their room back. Their keys are locked by then. $1 call ids */
+/**
+ * Deletes the reservations of calls, and gives their room back. Their keys are locked by then. The sub-select hides the length of $1, so that
+ * PostgreSQL keeps one plan. $1 call ids
+ */
 export const SETTLE_RESERVATIONS: NamedStatement = {
   name: 'ledger-settle-reservations',
   text: `with settled as (
-    delete from reservations where call_id = any($1::text[]) returning key_id, amount_nano
+    delete from reservations where call_id = any((select $1::text[])::text[]) returning key_id, amount_nano
   ), freed as (
     select key_id, sum(amount_nano)::bigint as amount_nano from settled group by key_id
   )

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
-import type { Database } from '#shared/storage/database.ts';
+import type { Database, Queryable } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -98,4 +98,20 @@ describe('writers at once', () => {
     for (let key = 0; key < KEYS; key += 1)
       expect(await spendOf(database, `key-${key}`)).toMatchObject({ total_nano: key % 2 === 0 ? 7 : 8, reserved_nano: 0 });
   });
+});
+
+it('the statements of a batch are planned once per connection', async () => {
+  const database = await open();
+  await clearLedger(database);
+  const planned = await database.transaction(async (handle) => {
+    const onOneConnection = { ...database, transaction: (work: (handle: Queryable) => Promise<unknown>) => work(handle) } as Database;
+    for (let batch = 0; batch < 20; batch++) await writeUsage(onOneConnection, [readRecordOf(`gen-${batch}`, { reserved: true })]);
+    const { rows } = await handle.query(
+      `select name, custom_plans::int, generic_plans::int from pg_prepared_statements where name like 'ledger-%' order by name`,
+    );
+    return rows;
+  });
+  await database.close();
+
+  expect(planned).toEqual(['ledger-settle-reservations', 'ledger-write-records'].map((name) => ({ name, custom_plans: 5, generic_plans: 15 })));
 });
