@@ -1,5 +1,6 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import { nearestTerms } from '../engine/composition/nearest-terms.ts';
+import { draftIn } from '../engine/composition/reply-check.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
 import { isAnnouncement } from '../engine/tools/announcement.ts';
@@ -22,6 +23,7 @@ export async function stepView(
   const rows = staged === 0 ? [] : await turnRowsBelow(staged, effect.actorId, deps);
   const history = (await deps.histories.upTo(effect.inputs.upToOffset, effect)).filter((event) => !isAnnouncement(event));
   const terms = context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
+  const draft = rows.length === 0 ? null : draftIn(rows);
   return {
     callId: effect.id,
     nowMs: effect.createdAtMs,
@@ -33,6 +35,7 @@ export async function stepView(
     // Rows of releases before name no customer.
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,
+    ...(draft !== null && { draft: draft.text }),
     // The others are in the log, and so in the history.
     staged: rows.flatMap((row) => (row.kind === 'tool' && row.call.control.lifespan === 'response' ? [stagedResult(row.call)] : [])),
   };

@@ -47,6 +47,13 @@ it('rule 92: the prompts of releases before stay as they were', async () => {
   expect(await messagesOf('compose@3', 1)).toHaveLength(2);
 });
 
+it.each([
+  [true, 'none'],
+  [undefined, 'frames'],
+])('DESIGN 5: rule 85: the frames of a reply that is checked are not sent (%s)', async (isWithheld, want) => {
+  expect(await callOf('compose-guided@2', 1, [{ kind: 'began', state: noAgentState }], { isWithheld })).toMatchObject({ want });
+});
+
 it('a reply’s prompt of another release is reported at once', async () => {
   await expect(messagesOf('compose@99', 1)).rejects.toThrow(Unrenderable);
 });
@@ -59,11 +66,15 @@ async function termsIn(template: string, count: number): Promise<number> {
 
 /** @param rows of the turn; absent: it has none */
 async function messagesOf(template: string, countOfTerms: number, rows?: readonly object[], customerId?: string): Promise<string[]> {
-  const staged = rows === undefined ? {} : { staged: rows.length };
-  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, ...staged, customerId });
-  const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
-  const { request } = (await turnCall.render(effect, false, depsWith(countOfTerms, rows ?? []))) as RouterCall;
+  const { request } = await callOf(template, countOfTerms, rows, { customerId });
   return (request.messages ?? []).map(({ content }) => String(content));
+}
+
+async function callOf(template: string, countOfTerms: number, rows: readonly object[] | undefined, more: object): Promise<RouterCall> {
+  const staged = rows === undefined ? {} : { staged: rows.length };
+  const inputs = turnCall.inputs.parse({ template, bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, ...staged, ...more });
+  const effect = { partition: 1, id: 'trn_1-1', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'router-call', inputs };
+  return (await turnCall.render(effect, false, depsWith(countOfTerms, rows ?? []))) as RouterCall;
 }
 
 function depsWith(count: number, rows: readonly object[]): RenderDeps {

@@ -25,6 +25,8 @@ const inputs = z.object({
   upToOffset: z.number(),
   /** So many rows of the turn count; absent: it has none. */
   staged: z.number().optional(),
+  /** The reply is checked before anything of it is shown. */
+  isWithheld: z.boolean().optional(),
 });
 
 /** Of the releases before, too. Without injected tool results all give the same bytes; those before 3 have no glossary, those before 4 know nothing of the customer. */
@@ -39,7 +41,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   request: 'router-call',
   work: 'router.turn',
   inputs,
-  inputsOf: ({ deadlineAtMs, staged }, opening) => ({
+  inputsOf: ({ deadlineAtMs, staged, isWithheld }, opening) => ({
     ...customerOf(opening),
     template: staged === undefined ? composeReply.template : GUIDED_TEMPLATE,
     bundleHash: opening.bundleHash,
@@ -47,6 +49,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     deadlineAtMs,
     traceparent: opening.traceparent,
     ...(staged !== undefined && { staged }),
+    ...(isWithheld === true && { isWithheld }),
   }),
   async render(effect, republished, deps): Promise<RouterCall> {
     const { inputs: given } = effect;
@@ -60,14 +63,15 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
       template === 'compose@1' || template === 'compose@2' ? { ...view, glossary: [] } : view,
       given.staged === undefined ? null : await guidance(bundle, await turnRowsBelow(given.staged, effect.actorId, deps), customer.values, deps),
     );
-    const want = deps.settings.streaming ? 'frames' : 'none';
+    const want = deps.settings.streaming && given.isWithheld !== true ? 'frames' : 'none';
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
   },
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
-    'call.completed': (command, scope) => scope.stepOf(command) ?? { type: 'call.replied', callId: command.callId, reply: composeReply.read(command) },
+    'call.completed': (command, scope) => scope.stepOf(command) ?? scope.replyOf(command, composeReply.read(command)),
     /** Of tools, too: releases before reported so an item whose publishing was not confirmed in time. */
     'call.failed': (command: CommandOf<'call.failed'>, scope) =>
+      scope.failedCheckOf(command.callId) ??
       scope.overdueOf(command.callId) ?? {
         ...command,
         failure: command.failure as Failure,

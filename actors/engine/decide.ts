@@ -1,3 +1,4 @@
+import { criticalPolicies } from './composition/reply-check.ts';
 import type { EngineDocuments } from './engine-documents.ts';
 import { type Matched, matchingPhase } from './matching-phase.ts';
 import { policiesToTrack } from './policies/applied-policies.ts';
@@ -61,6 +62,7 @@ function resolvedOf({ matching, policies, routines, resolutions }: Matched, { do
     applied: new Set(began.state.appliedPolicyIds),
     evaluations: documents.policyEvaluations,
   });
+  const critical = criticalPolicies(documents, new Set(policies.keys()));
   return {
     kind: 'resolved',
     policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
@@ -70,6 +72,7 @@ function resolvedOf({ matching, policies, routines, resolutions }: Matched, { do
     tracked: tracked.map(({ id }) => id),
     resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
     ...(questions.length > 0 && { questions }),
+    ...(critical.length > 0 && { critical }),
   };
 }
 

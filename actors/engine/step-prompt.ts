@@ -31,6 +31,7 @@ export function stepMessages(view: StepView, { instructions, about, items }: Ste
     knownText(view),
     linesBetween(view, 'What has been said so far, oldest first', view.history.flatMap(lineOf)),
     view.staged.length > 0 ? linesBetween(view, 'Results of tools that were called for the reply to come', view.staged.map(stagedLine)) : '',
+    view.draft === undefined ? '' : linesBetween(view, 'The reply that the agent is about to send', [{ reply: view.draft }]),
   ];
   return [
     { role: 'system', content: [instructions, agentText(view), glossaryText(view.glossary)].filter((text) => text !== '').join('\n\n') },

@@ -18,6 +18,8 @@ export interface StepView {
   variables: readonly { name: string; description?: string; value: unknown }[];
   /** In log order. */
   history: readonly ConversationEvent[];
+  /** The reply that is about to be sent; absent: there is none yet. */
+  draft?: string;
   /** Of this turn's tool calls, in order. */
   staged: readonly { toolId: string; arguments: Record<string, unknown>; result: unknown }[];
 }

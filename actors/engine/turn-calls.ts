@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { type CheckReference, checkReference, checkReply } from './composition/check-reply.ts';
 import type { EngineDocuments } from './engine-documents.ts';
 import { type MatchBatch, matchBatch, matchItems } from './policies/match-batch.ts';
 import { matchSteps } from './policies/match-steps.ts';
@@ -46,6 +47,9 @@ export const turnCalls = {
         return questionAbout(selectNode, item);
     }
   }),
+  'check-reply': kindOf(checkReference, ({ policyIds }: CheckReference, documents) =>
+    questionAbout(checkReply, matchItems({ id: 'check-reply', class: 'actionable', policyIds }, documents, documents.policyEvaluations)),
+  ),
   'infer-tools': kindOf(inferReference, (reference, documents, toolsOf) => questionAbout(inferTools, itemOf(reference, documents, toolsOf))),
 } as const satisfies Record<string, TurnCallKind>;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { agentState } from './agent-state.ts';
+import { checkAnswer, checkReference } from './composition/check-reply.ts';
 import { matchAnswer } from './policies/match-answer.ts';
 import { matchBatch } from './policies/match-batch.ts';
 import { resolution } from './relationships/resolution.ts';
@@ -56,7 +57,14 @@ const turnRow = z.discriminatedUnion('kind', [
     tracked: z.array(z.string()).default([]),
     /** What relationships have added or left out. */
     resolutions: z.array(resolution).default([]),
+    /** Policies for which the reply is checked before it is sent; absent: none. */
+    critical: z.array(z.string()).optional(),
   }),
+  /** A reply that is checked before it is sent. */
+  z.object({ kind: z.literal('reply'), callId: z.string(), text: z.string(), model: z.string(), provider: z.string(), tokens: z.number() }),
+  z.object({ kind: z.literal('check-reply'), ...call, reference: checkReference, answer: checkAnswer }),
+  /** The reply is sent without its check. */
+  z.object({ kind: z.literal('unchecked'), reason: z.enum(['over_budget', 'unavailable', 'malformed', 'deadline']) }),
 ]);
 export type TurnRow = z.infer<typeof turnRow>;
 export type RowOf<Kind extends TurnRow['kind']> = Extract<TurnRow, { kind: Kind }>;

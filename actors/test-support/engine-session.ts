@@ -78,6 +78,13 @@ export class EngineSession {
     this.reply(callId, JSON.stringify({ verdicts }));
   }
 
+  /** Answers the open check of a reply. @param missed ids of policies that the reply does not follow */
+  checkReply(callId: string, missed: readonly string[] = []): void {
+    const { reference } = (this.open.get(callId)?.inputs ?? {}) as { reference?: { policyIds: string[] } };
+    const verdicts = (reference?.policyIds ?? []).map((id, index) => ({ id: index + 1, rationale: `as to ${id}`, followed: !missed.includes(id) }));
+    this.reply(callId, JSON.stringify({ verdicts }));
+  }
+
   /** Answers the check after a turn. */
   judgeApplied(callId: string, applied: readonly string[]): void {
     const { policyIds = [] } = (this.open.get(callId)?.inputs ?? {}) as { policyIds?: string[] };
@@ -124,9 +131,10 @@ export class EngineSession {
    */
   finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
-      const { reference } = call.inputs as { reference?: { kind?: string } };
+      const { reference, call: asked } = call.inputs as { reference?: { kind?: string }; call?: string };
       if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
+      else if (asked === 'check-reply') this.checkReply(call.id);
       else if (reference?.kind === 'next-step') this.reply(call.id, JSON.stringify({ rationale: 'r', step_completed: choice !== '0', choice }));
       else if (reference?.kind === 'backtrack') this.reply(call.id, JSON.stringify({ rationale: 'r', requires_backtracking: false, same_process: true }));
       else this.judge(call.id, applying);

@@ -90,6 +90,9 @@ export const metricTable = {
   }),
   turns: counter('switchyard_turns_total', 'Ended turns, counted after the commit.', { outcome: ['completed', 'failed', 'cancelled'] }),
   turnSeconds: histogram('switchyard_turn_duration_seconds', 'From the beginning of a turn to its end.', {}, [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]),
+  replyChecks: counter('switchyard_reply_checks_total', 'Replies that were checked for policies of high criticality.', {
+    outcome: ['followed', 'missed', 'unchecked'],
+  }),
   runs: counter('switchyard_runs_total', 'Settled runs: `succeeded`, or the code of their error.', { outcome: null }),
   runSeconds: histogram('switchyard_run_duration_seconds', 'From the beginning of a run to its end.', {}, [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]),
   commits: counter('switchyard_commits_total', 'Statements that store the results of commands, by outcome.', {

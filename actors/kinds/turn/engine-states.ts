@@ -1,5 +1,6 @@
 import type { Decision } from '../../engine/decide.ts';
 import { announcementMark } from '../../engine/tools/announcement.ts';
+import type { TurnRow } from '../../engine/turn-row.ts';
 import { deadlineKeyOf, effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
@@ -21,7 +22,7 @@ const SETTLED_WITHIN_MS = 30_000;
 type Args = { context: TurnContext; event: TurnEvent };
 
 /** The engine's part of a turn that has one. @throws TypeError in a turn without */
-function engineOf({ engine }: TurnContext) {
+export function engineOf({ engine }: TurnContext) {
   if (engine === undefined) throw new TypeError('a turn without an engine');
   return engine;
 }
@@ -90,11 +91,16 @@ export const isOverBudget = ({ context }: { context: TurnContext }) => {
 
 /** Stores the decision and begins to type. */
 export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
-  const { next, ...engine } = engineOf(context);
+  const { next, isToCheck: _, ...engine } = engineOf(context);
   if (next?.type !== 'compose') throw new TypeError('a reply is composed without a decision');
-  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: next.resolved } });
+  const { critical = [] } = next.resolved;
+  const hasBudget = engine.calls < MAX_CALLS && engine.tokens <= MAX_TOKENS;
+  const rows: TurnRow[] = critical.length > 0 && !hasBudget ? [next.resolved, { kind: 'unchecked', reason: 'over_budget' }] : [next.resolved];
+  for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
   if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
-  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, status: 'typing' } });
+  enqueue.assign({
+    engine: { ...engine, stepCount: engine.stepCount + rows.length, status: 'typing', ...(critical.length > 0 && hasBudget && { isToCheck: true }) },
+  });
 });
 
 /** Opens the calls of a decision. */

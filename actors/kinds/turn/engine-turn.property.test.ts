@@ -15,11 +15,13 @@ const step = fc.oneof(
 );
 
 describe('a turn of an agent with policies', () => {
-  it('rules 100 to 105: keeps the order of statuses, and replies with each policy judged once, whatever comes in whatever order', () => {
+  it('DESIGN 5: rules 84 to 87, 100 to 105: keeps the order of statuses, and replies with each policy judged once and one check, whatever comes in whatever order', () => {
     let replies = 0;
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const session = new EngineSession(testEngineDocuments({ policies: POLICIES.map((id) => testPolicy(id)), batchSize: 2 }));
+        const session = new EngineSession(
+          testEngineDocuments({ policies: POLICIES.map((id) => testPolicy(id, { criticality: id === 'a' ? 'high' : 'medium' })), batchSize: 2 }),
+        );
         const sent: string[] = [];
         for (const each of steps) play(session, each, sent);
         session.finish(['a']);
@@ -46,15 +48,16 @@ function play(session: EngineSession, given: Step, sent: string[]): void {
     const callId = open[given.which % Math.max(1, open.length)];
     if (callId === undefined) return;
     sent.push(callId);
-    answer(session, callId, given.kind);
+    answer(session, callId, given);
   }
 }
 
-function answer(session: EngineSession, callId: string, how: 'answer' | 'malformed' | 'fail'): void {
-  const kind = session.open.get(callId)?.kind;
+function answer(session: EngineSession, callId: string, { kind: how, which }: Extract<Step, { which: number }>): void {
+  const { kind, inputs } = session.open.get(callId) ?? {};
   const failure = { code: 'internal', message: '', details: {} };
   if (how === 'fail') session.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(session.turnId), callId, failure });
   else if (how === 'malformed') session.reply(callId, '');
+  else if (inputs?.['call'] === 'check-reply') session.checkReply(callId, which % 2 === 0 ? [] : ['a']);
   else if (kind === 'turn-step') session.judge(callId, ['a', 'd']);
   else if (kind === 'turn-applied') session.judgeApplied(callId, ['a']);
   else session.reply(callId, 'a reply');
@@ -75,8 +78,14 @@ function expectJudgedOnce(session: EngineSession): number {
   let found = 0;
   for (const turnId of session.turnIds) {
     let judged: string[] = [];
+    let checks = 0;
     for (const row of session.rows(turnId)) {
-      if (row.kind === 'began') judged = [];
+      if (row.kind === 'began') {
+        judged = [];
+        checks = 0;
+      }
+      if (row.kind === 'reply') checks += 1;
+      expect(checks).toBeLessThan(2);
       if (row.kind === 'match') judged.push(...row.reference.policyIds);
       if (row.kind !== 'resolved') continue;
       found += 1;

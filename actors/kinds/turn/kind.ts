@@ -1,6 +1,7 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import type { TurnRow } from '../../engine/turn-row.ts';
 import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
@@ -16,7 +17,9 @@ const handlers: Handlers<TurnActions> = {
   },
   stage: (plan, { seq, row }) => {
     const { partition, sessionId, lastOffset: offset } = plan;
-    plan.turnSteps.push({ partition, sessionId, turnId: stateOf(plan).context.turnId, seq, offset, body: row });
+    const { traceId, context } = stateOf(plan);
+    plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: row });
+    noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
   },
   remember: (plan) => {
     const { turnId } = stateOf(plan).context;
@@ -70,6 +73,15 @@ function afterTransition(plan: Plan, { event, state, isDone, hasActions }: Actor
   plan.end(turnActor);
   if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
   plan.send(sessionActor, { type: 'turn.settled', turnId });
+}
+
+/** The outcome of a reply's check. */
+function noteCheck(plan: Plan, row: TurnRow, ids: Record<string, string>): void {
+  if (row.kind !== 'check-reply' && row.kind !== 'unchecked') return;
+  const isFollowed = row.kind === 'check-reply' && row.answer.verdicts.every(({ applies }) => applies);
+  const outcome = row.kind === 'unchecked' ? row.kind : isFollowed ? 'followed' : 'missed';
+  const what = row.kind === 'unchecked' ? `a reply was sent without its check: ${row.reason}` : 'a reply was checked';
+  plan.note(what, ids, { outcome, durationMs: 'ms' in row ? row.ms : 0, count: (metrics) => metrics.add('replyChecks', { outcome }) });
 }
 
 function isResult(event: object): event is { callId: string } {

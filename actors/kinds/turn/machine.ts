@@ -3,6 +3,7 @@ import { type Asker, asking, interruptedBy } from '../../tool-loop/asking.ts';
 import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import type { AskFailure, Replied } from '../../tool-loop/types.ts';
+import { beginCheck, draftMessage, isDue, isMissed, isSent, isToBeChecked, settleCheck } from './check-states.ts';
 import {
   ask,
   askAgain,
@@ -31,6 +32,8 @@ const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 
 const cancelledFact = { type: 'fact' as const, params: statusFact('cancelled') };
 
+const sentDraft = { type: 'fact' as const, params: draftMessage };
+
 const interruptions: Asker<TurnContext, TurnEvent, ComposedReply, TurnAction>['interruptions'] = [
   { on: 'turn.cancel', target: 'cancelled', actions: [cancelledFact] },
   { on: 'turn.poisoned', target: 'failed', actions: [failAs('engine_error: a command of this turn could not be applied')] },
@@ -49,7 +52,13 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
   keep: ({ effectNo }) => (effectNo === undefined ? {} : { callNo: effectNo }),
   // The router falls back to other models by itself; a turn asks once.
   modelsOf: () => ['default'],
-  callOf: ({ deadlineAtMs, engine }, { id }) => ({ kind: 'router-call', id, deadlineAtMs, ...(engine && { staged: engine.stepCount }) }),
+  callOf: ({ deadlineAtMs, engine }, { id }) => ({
+    kind: 'router-call',
+    id,
+    deadlineAtMs,
+    ...(engine && { staged: engine.stepCount }),
+    ...(engine?.isToCheck && { isWithheld: true }),
+  }),
   meaningOf: (reply) => (reply.type === 'message' ? { type: 'end' } : { type: 'unusable', finishReason: 'finishReason' in reply ? reply.finishReason : '' }),
   onEnd: [{ type: 'fact', params: message }],
   failed: (_, failure) => ({ failure: errorOf(failure) }),
@@ -57,6 +66,8 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
   // In the machine: with an engine, all begins anew.
   joins: [],
 });
+
+const whileChecking = interruptedBy(interruptions, endBatch);
 
 /** XState's first event has the machine's input. */
 const stageOpening = turnSetup.enqueueActions(({ event, enqueue }) => {
@@ -84,6 +95,9 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
  *                                                                    └──turn.cancel, while a tool runs that can't be called again──▶ settling
  *
  *   settling ──the last of those has its row | turn.deadline (within 30 s)──▶ cancelled
+ *
+ *   composing ──a reply, and policies of high criticality are in force──▶ checking ──it follows them, or nothing is found out──▶ completed
+ *                                                                          └──it does not──▶ composing (once, without another check)
  *
  * What is missing is decided outside (actors/engine/decide.ts), from rows, and comes with the event: here are only ids and numbers.
  * Every transition to a final state appends exactly one `ready`, as the last event. Pure: no clock, no I/O. The runtime calls
@@ -166,11 +180,31 @@ export const turnMachine = turnSetup.createMachine({
       on: {
         ...composing.on,
         // With the newest template.
-        'call.replied': [{ guard: isUnrendered, target: 'composing', reenter: true }, ...composing.on['call.replied']],
+        'call.replied': [
+          { guard: isUnrendered, target: 'composing', reenter: true },
+          { guard: isToBeChecked, target: 'checking', actions: beginCheck },
+          ...composing.on['call.replied'],
+        ],
         'message.joined': [
           { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart] },
           { target: 'composing', reenter: true, actions: supersedeCall },
         ],
+      },
+    },
+    /** The reply exists, and nothing of it is shown before it is known to follow the policies of high criticality. */
+    checking: {
+      on: {
+        ...whileChecking,
+        'message.joined': { target: 'deciding', actions: [endBatch, restart] },
+        'check.settled': [
+          { guard: isSent, target: 'completed', actions: [settleCheck, sentDraft] },
+          { guard: isMissed, target: 'composing', actions: settleCheck },
+        ],
+        'step.malformed': [
+          { guard: isSent, target: 'completed', actions: [settleCheck, sentDraft] },
+          { guard: isAwaited, actions: askAgain },
+        ],
+        'turn.deadline': [{ guard: isDue, target: 'completed', actions: [settleCheck, sentDraft] }, whileChecking['turn.deadline']],
       },
     },
     completed: { type: 'final', entry: [remember, ...settle()] },

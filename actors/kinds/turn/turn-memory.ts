@@ -1,9 +1,10 @@
 import type { ConversationEvent, EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
+import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
-import { readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
+import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import type { Opening } from './types.ts';
@@ -87,4 +88,14 @@ export function modeAskedIn(plan: Plan, turnId: string): 'auto' | 'manual' | nul
       .flatMap((row) => (row.kind === 'tool' ? (row.call.control.mode ?? []) : []))
       .at(-1) ?? null
   );
+}
+
+/** Of the turn in progress, with the evaluations with which it began. @throws TypeError without a turn, or without policies in its configuration */
+export function documentsIn(plan: Plan): EngineDocuments {
+  const turn = plan.stateOf(turnActor);
+  if (turn === null) throw new TypeError('an effect of no turn');
+  const { evaluations } = currentRows(turnRowsIn(plan, turn.context.turnId)).began;
+  const documents = plan.inputs.engine?.documentsOf(turn.bundleHash, evaluations ?? null) ?? null;
+  if (documents === null) throw new TypeError('a turn has policies, and its configuration none');
+  return documents;
 }

@@ -10,14 +10,17 @@ import { currentRows, type RowOf, type TurnRow } from '../../engine/turn-row.ts'
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
-import { toolsIn, turnRowsIn } from './turn-memory.ts';
+import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
+import { documentsIn, toolsIn, turnRowsIn } from './turn-memory.ts';
 import type { PendingCall, StepMalformed, StepSettled, TurnEventBody, TurnScope, Unsettled } from './types.ts';
 
 const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn ended before the tool had answered' };
 
 export function turnScopeOf(plan: Plan): TurnScope {
   return {
-    stepOf: (command) => stepOf(plan, command),
+    stepOf: (command) => checkOf(plan, command) ?? stepOf(plan, command),
+    replyOf: (command, reply) => replyOf(plan, command, reply),
+    failedCheckOf: (callId) => failedCheckOf(plan, callId),
     toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
     overdueOf: (callId) => overdueOf(plan, callId),
   };
@@ -28,9 +31,10 @@ export function withUnsettled(plan: Plan, event: TurnEventBody): TurnEventBody {
   switch (event.type) {
     case 'message.joined':
     case 'turn.cancel':
-    case 'turn.deadline':
     case 'turn.poisoned':
       return { ...event, unsettled: unsettledIn(plan) };
+    case 'turn.deadline':
+      return { ...event, unsettled: unsettledIn(plan), unchecked: dueIn(plan) };
     default:
       return event;
   }
@@ -57,7 +61,7 @@ function unsettledIn(plan: Plan): Unsettled | undefined {
 function unknownRows(plan: Plan, rows: readonly TurnRow[], calls: readonly PendingCall[]): RowOf<'tool'>[] {
   if (calls.length === 0) return [];
   try {
-    const documents = documentsOf(plan);
+    const documents = documentsIn(plan);
     return calls.map((call) => rowOf(plan, documents, rows, call, UNKNOWN));
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
@@ -71,7 +75,7 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const pending = turn?.context.engine?.pending ?? [];
   const call = pending.find((one) => one.callId === callId);
   if (turn === null || call === undefined) return null;
-  const documents = documentsOf(plan);
+  const documents = documentsIn(plan);
   const toolsOf = toolsIn(plan);
   const rows = turnRowsIn(plan, turn.context.turnId);
   const decision = decide(documents, rows, toolsOf);
@@ -98,7 +102,7 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
   const pending = turn?.context.engine?.pending ?? [];
   const call = pending.find((one) => one.callId === callId);
   if (turn === null || call?.isRepeatable === undefined) return null;
-  const documents = documentsOf(plan);
+  const documents = documentsIn(plan);
   const rows = turnRowsIn(plan, turn.context.turnId);
   const row = rowOf(plan, documents, rows, call, outcome);
   if (pending.length > 1) return { type: 'step.settled', callId, row, tokens: 0, next: null };
@@ -139,13 +143,4 @@ function announced(rows: readonly TurnRow[], key: string, plan: Plan): string {
 function batchOf(rows: readonly TurnRow[], key: string) {
   const ofBatch = currentRows(rows).rows.flatMap((row) => (row.kind === 'tool' && iterationOf(row.key) === iterationOf(key) ? [row] : []));
   return ofBatch.toSorted((left, right) => placeOf(left.key) - placeOf(right.key)).map(({ call }) => call);
-}
-
-function documentsOf(plan: Plan): EngineDocuments {
-  const turn = plan.stateOf(turnActor);
-  if (turn === null) throw new TypeError('an effect of no turn');
-  const { evaluations } = currentRows(turnRowsIn(plan, turn.context.turnId)).began;
-  const documents = plan.inputs.engine?.documentsOf(turn.bundleHash, evaluations ?? null) ?? null;
-  if (documents === null) throw new TypeError('a turn has policies, and its configuration none');
-  return documents;
 }

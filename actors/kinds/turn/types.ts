@@ -3,7 +3,7 @@ import type { EventContent } from '#shared/contracts/agent/conversation-event.ts
 import type { Decision } from '../../engine/decide.ts';
 import type { ArgumentsReference } from '../../engine/tools/tool-rounds.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
-import type { TurnRow } from '../../engine/turn-row.ts';
+import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
 import type { CallFailed, LoopActions, Replied, ToolOutcome } from '../../tool-loop/types.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 
@@ -46,6 +46,8 @@ export interface EngineContext {
   tokens: number;
   /** The newest status in the log; null: `acknowledged`. No stage follows `typing`, and none is announced twice in a row. */
   status: 'matching' | 'tools' | 'typing' | null;
+  /** The reply that is composed will be checked before it is sent. */
+  isToCheck?: boolean;
   /** Within a transition only. */
   next?: Decision;
 }
@@ -90,12 +92,33 @@ export interface StepMalformed {
   /** To be made once more. */
   request: CallRequest;
   tokens: number;
+  /** Of a reply's check: what follows if it has been made once more already. */
+  unchecked?: Unchecked;
+}
+
+/** A reply whose check gives no finding: why, and what is sent nevertheless. */
+export interface Unchecked {
+  row: TurnRow;
+  draft: RowOf<'reply'> | null;
+}
+
+/** The outcome of a reply's check. */
+export interface CheckSettled extends Unchecked {
+  type: 'check.settled';
+  callId: string;
+  tokens: number;
+  /** To be sent; null: it does not follow each policy, and another one is composed. */
+  draft: RowOf<'reply'> | null;
 }
 
 /** What a turn's effects need beside their results. */
 export interface TurnScope {
   /** The answer to an awaited structured call; null for any other. */
-  stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | null;
+  stepOf(command: CommandOf<'call.completed'>): StepSettled | StepMalformed | CheckSettled | null;
+  /** A composing call's reply. */
+  replyOf(command: CommandOf<'call.completed'>, reply: ComposedReply): TurnEventBody;
+  /** A reply's check that has failed; null for any other call. */
+  failedCheckOf(callId: string): CheckSettled | null;
   /** The outcome of an awaited tool call; null for any other. */
   toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
   /** An awaited tool call that brought no result in time, though it may have been made; null for any other. */
@@ -106,12 +129,14 @@ export type TurnEventBody =
   | { type: 'message.joined'; opening?: Opening | undefined; unsettled?: Unsettled | undefined }
   | StepSettled
   | StepMalformed
-  | Replied<ComposedReply>
+  | CheckSettled
+  /** `check`: the reply is not sent before it. */
+  | (Replied<ComposedReply> & { check?: { draft: RowOf<'reply'>; request: CallRequest } })
   | CallFailed
   /** `mayWait`: the session goes on, so calls that can't be taken back settle first. */
   | { type: 'turn.cancel'; mayWait?: boolean; unsettled?: Unsettled | undefined }
   | { type: 'turn.poisoned'; unsettled?: Unsettled | undefined }
-  | { type: 'turn.deadline'; turnId: string; unsettled?: Unsettled | undefined };
+  | { type: 'turn.deadline'; turnId: string; unsettled?: Unsettled | undefined; unchecked?: Unchecked | undefined };
 
 /** `atMs`: time of application, epoch ms. From the turn's deadline on, failures count as the timeout. */
 export type TurnEvent = TurnEventBody & { atMs: number };
@@ -126,7 +151,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   remember: Record<string, never>;
   /** Opens a model call on the log so far. `staged`: so many rows of the turn count. */
   effect:
-    | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number }
+    | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number; isWithheld?: boolean }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */

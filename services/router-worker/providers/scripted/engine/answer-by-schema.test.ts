@@ -46,6 +46,13 @@ describe('questions of the agent’s engine', () => {
     expect(answerTo('judge_applied', said, items)).toMatchObject({ verdicts: [{ applies: true }, { applies: false }] });
   });
 
+  it('check_reply: a policy is followed when the reply has its words', () => {
+    const said = [line('customer', 'it leaks'), { reply: 'Which order number is it?' }];
+    const items = ['ask for the order number', 'ask for a photo'].map((action, index) => JSON.stringify({ id: index + 1, condition: 'it leaks', action }));
+
+    expect(answerTo('check_reply', said, items)).toMatchObject({ verdicts: [{ followed: true }, { followed: false }] });
+  });
+
   it.each([
     ['I lost a card', true, [true, true, true]],
     ['I lost a bank or gift card', true, [true, false, true]],

@@ -1,5 +1,13 @@
 import { evaluateNode, evaluatePolicy } from './evaluate.ts';
-import { disambiguateByWords, judgeAppliedByWords, matchAgainByWords, matchByWords, matchCustomerDependentByWords, matchLowByWords } from './match-by-words.ts';
+import {
+  checkReplyByWords,
+  disambiguateByWords,
+  judgeAppliedByWords,
+  matchAgainByWords,
+  matchByWords,
+  matchCustomerDependentByWords,
+  matchLowByWords,
+} from './match-by-words.ts';
 import { type Question, readQuestion } from './question.ts';
 import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
 
@@ -12,6 +20,7 @@ const rules = new Map<string, (question: Question) => object>([
   ['match_customer_dependent', matchCustomerDependentByWords],
   ['disambiguate', disambiguateByWords],
   ['judge_applied', judgeAppliedByWords],
+  ['check_reply', checkReplyByWords],
   ['next_step', nextStepByWords],
   ['check_backtrack', backtrackByWords],
   ['select_node', nodeByWords],

@@ -1,7 +1,8 @@
 /** Heads of the instruction that the agent's engine adds to the call for a reply (actors/engine/composition). */
 const HEADS = ['Policies that apply to this reply:', 'Rules for this reply:'];
 const RULES = 'Rules for this reply:';
-const LINE = /^- (?:When .*?, then |Always: |Before all else: |The current step of "(?:[^"\\]|\\.)*": )(.*?)(?: \(It applies because: ".*"\))?$/;
+const LINE =
+  /^- (?:When .*?, then |Always: |Before all else: |The current step of "(?:[^"\\]|\\.)*": )(.*?)(?: \((?:It applies because|What was wrong): ".*"\))?$/;
 
 export function isGuidance(instruction: string): boolean {
   return HEADS.some((head) => instruction.startsWith(head));
@@ -13,7 +14,8 @@ const MAX_ACTIONS = 3;
 /** What the instruction says that the agent is to do, as its first sentences; empty: nothing. */
 export function guidedText(instructions: readonly string[]): string {
   const guidance = instructions.find(isGuidance)?.split(RULES)[0] ?? '';
-  const actions = guidance.split('\n').flatMap((line) => LINE.exec(line)?.[1] ?? []);
+  // A policy that an earlier version missed stands there twice.
+  const actions = [...new Set(guidance.split('\n').flatMap((line) => LINE.exec(line)?.[1] ?? []))];
   const sentences = actions.slice(0, MAX_ACTIONS).map((action) => /^.*?[.!?](?= |$)/.exec(action)?.[0] ?? `${action}.`);
   return sentences.length === 0 ? '' : `My policies for this reply: ${sentences.join(' ')}`;
 }

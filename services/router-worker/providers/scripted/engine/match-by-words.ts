@@ -35,6 +35,14 @@ export function judgeAppliedByWords(question: Question): object {
   return { verdicts: question.items.map((item) => ({ id: item['id'], ...reasonOf(textOf(item, 'action'), words, 'reply', (holds) => ({ applies: holds })) })) };
 }
 
+/** `check_reply`: a policy is followed when the reply has its words. */
+export function checkReplyByWords(question: Question): object {
+  const words = contentWords(question.lines.map((line) => textOf(line, 'reply')).join('\n'));
+  return {
+    verdicts: question.items.map((item) => ({ id: item['id'], ...reasonOf(textOf(item, 'action'), words, 'reply', (holds) => ({ followed: holds })) })),
+  };
+}
+
 /** `disambiguate`: the options that share words with the message are possible; if none does, all are. */
 export function disambiguateByWords({ items: [source = {}, ...options], lines }: Question): object {
   const words = contentWords(latestOf({ items: [], lines }));
