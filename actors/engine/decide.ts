@@ -1,3 +1,4 @@
+import { mayCall, nothingUsed, type Used } from './budget.ts';
 import { criticalPolicies } from './composition/reply-check.ts';
 import type { EngineDocuments } from './engine-documents.ts';
 import { type Matched, matchingPhase } from './matching-phase.ts';
@@ -21,19 +22,24 @@ export type Decision =
  * What a turn does next, from its documents and its rows alone: equal rows give equal decisions in any process, in whatever order the rows arrived.
  * @param rows of the turn, in order; the first is `began`
  * @param toolsOf the lists that the turn began with
+ * @param used so far: a turn that may make no further calls answers with what it has found out (rule 88)
  */
-export function decide(documents: EngineDocuments, rows: readonly TurnRow[], toolsOf: ToolsOf = noTools): Decision {
+export function decide(documents: EngineDocuments, rows: readonly TurnRow[], toolsOf: ToolsOf = noTools, used: Used = nothingUsed): Decision {
   const { began, rows: current } = currentRows(rows);
   const facts = toolFactsOf(began, rows, current, toolsOf);
   let before = facts.earlier;
   const ranTools: ReadonlySet<string>[] = [];
+  const composed = (found: Matched): Decision => ({ type: 'compose', resolved: resolvedOf(found, { documents, began, rows, current }) });
+  let found: Matched | null = null;
   for (;;) {
     const phase = matchingPhase({ documents, began, rows: current, ranTools });
-    if (phase.type === 'ask') return { ...phase, status: 'matching' };
+    if (phase.type === 'ask') return found === null || mayCall(used, phase.calls.length) ? { ...phase, status: 'matching' } : composed(found);
+    found = phase;
     const iteration = ranTools.length + 1;
     const { steps } = phase.routines;
     const policies = documents.policies.filter(({ id }) => phase.policies.has(id));
     const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
+    if (round.type === 'infer' && !mayCall(used, round.requests.length)) return composed(phase);
     if (round.type !== 'done') return toolDecision(round, documents, toolsOf);
     const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
     // What the step's tools did before a message joined is not done again, and takes the routine on all the same.
@@ -41,8 +47,7 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
     before = before.filter(({ toolId }) => !ofSteps.includes(toolId));
     const forcing = toolsToReevaluate(executed, documents.reevaluationTools, ofSteps);
     // At the cap the turn answers with what it has.
-    if (forcing.length === 0 || iteration >= documents.maxIterations)
-      return { type: 'compose', resolved: resolvedOf(phase, { documents, began, rows, current }) };
+    if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);
     ranTools.push(new Set(executed.map(({ toolId }) => toolId)));
   }
 }

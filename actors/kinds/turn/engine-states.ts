@@ -1,3 +1,4 @@
+import { mayCall } from '../../engine/budget.ts';
 import type { Decision } from '../../engine/decide.ts';
 import { announcementMark } from '../../engine/tools/announcement.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
@@ -7,10 +8,6 @@ import { statusFact } from '../../tool-loop/status-fact.ts';
 import { turnSetup } from './turn-setup.ts';
 import type { EngineContext, Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
 
-/** Structured model calls of one turn, repeats of malformed answers included: a thousand policies by tens, and again after tools. */
-const MAX_CALLS = 256;
-/** Of their prompts and replies. */
-const MAX_TOKENS = 4_000_000;
 /** Answers of one call that can't be read. */
 const MAX_MALFORMED = 2;
 
@@ -85,8 +82,8 @@ export const beginSettling = turnSetup.enqueueActions(({ context, event, enqueue
 
 export const isComposing = ({ context }: { context: TurnContext }) => engineOf(context).next?.type === 'compose';
 export const isOverBudget = ({ context }: { context: TurnContext }) => {
-  const { calls, tokens, next } = engineOf(context);
-  return next?.type === 'ask' && (calls + next.calls.length > MAX_CALLS || tokens > MAX_TOKENS);
+  const engine = engineOf(context);
+  return engine.next?.type === 'ask' && !mayCall(engine, engine.next.calls.length);
 };
 
 /** Stores the decision and begins to type. */
@@ -94,7 +91,7 @@ export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
   const { next, isToCheck: _, ...engine } = engineOf(context);
   if (next?.type !== 'compose') throw new TypeError('a reply is composed without a decision');
   const { critical = [] } = next.resolved;
-  const hasBudget = engine.calls < MAX_CALLS && engine.tokens <= MAX_TOKENS;
+  const hasBudget = mayCall(engine, 1);
   const rows: TurnRow[] = critical.length > 0 && !hasBudget ? [next.resolved, { kind: 'unchecked', reason: 'over_budget' }] : [next.resolved];
   for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
   if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
@@ -188,7 +185,7 @@ export const askAgain = turnSetup.enqueueActions(({ context, event, enqueue }) =
 });
 
 /** XState's first event has the machine's input. */
-function atMsOf(event: TurnEvent | { input: { atMs: number } }): number {
+export function atMsOf(event: TurnEvent | { input: { atMs: number } }): number {
   return 'input' in event ? event.input.atMs : event.atMs;
 }
 

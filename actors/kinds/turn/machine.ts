@@ -7,6 +7,7 @@ import { beginCheck, draftMessage, isDue, isMissed, isSent, isToBeChecked, settl
 import {
   ask,
   askAgain,
+  atMsOf,
   beginSettling,
   endBatch,
   engineAtStart,
@@ -247,5 +248,5 @@ function errorOf(failure: AskFailure): string {
  * timeout, whichever is applied first.
  */
 function error({ context: { failure, deadlineAtMs }, event }: { context: TurnContext; event: TurnEvent }): TurnActions['fact'] {
-  return statusFact('error', { detail: event.atMs < deadlineAtMs ? (failure ?? null) : TURN_TIMEOUT });
+  return statusFact('error', { detail: atMsOf(event) < deadlineAtMs ? (failure ?? null) : TURN_TIMEOUT });
 }

@@ -1,4 +1,5 @@
 import type { CommandOf } from '#bus/messages/session.ts';
+import type { Used } from '../../engine/budget.ts';
 import { type Decision, decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { announcementOf } from '../../engine/tools/announcement.ts';
@@ -12,7 +13,7 @@ import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
 import { documentsIn, toolsIn, turnRowsIn } from './turn-memory.ts';
-import type { PendingCall, StepMalformed, StepSettled, TurnEventBody, TurnScope, Unsettled } from './types.ts';
+import type { PendingCall, StepMalformed, StepSettled, TurnContext, TurnEventBody, TurnScope, Unsettled } from './types.ts';
 
 const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn ended before the tool had answered' };
 
@@ -88,9 +89,14 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
   const others = pending.filter((one) => one.callId !== callId);
   // Of calls that are made side by side only those of routines can end each other: where a routine goes back, no next step is needed.
-  const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf) : null;
+  const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf, usedIn(turn.context, tokens)) : null;
   const needless = after === null ? [] : others.filter((one) => !isNeeded(one, after)).map((one) => one.callId);
   return { type: 'step.settled', callId, row, tokens, next: needless.length === others.length ? after : null, needless };
+}
+
+/** With the tokens of the result that has come. */
+function usedIn({ engine }: TurnContext, tokens: number): Used {
+  return { calls: engine?.calls ?? 0, tokens: (engine?.tokens ?? 0) + tokens };
 }
 
 function isNeeded({ key }: PendingCall, decision: Decision): boolean {
@@ -111,7 +117,7 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
   // A cancelled turn decides and announces nothing more.
   if (turn.value === 'settling') return { type: 'step.settled', callId, row, tokens: 0, next: null, fact };
   const announcement = documents.announcesTools ? announced(all, call.key, plan) : null;
-  return { type: 'step.settled', callId, row, tokens: 0, next: decide(documents, all, toolsIn(plan)), fact, announcement };
+  return { type: 'step.settled', callId, row, tokens: 0, next: decide(documents, all, toolsIn(plan), usedIn(turn.context, 0)), fact, announcement };
 }
 
 /** The call may have been made all the same. */
