@@ -18,13 +18,13 @@ describe('corrections of tokens', () => {
     corrections.add('even', 5);
     corrections.add('even', -5);
     expect(increment).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(100);
+    vi.advanceTimersByTime(1_000);
     expect(increment.mock.calls).toEqual([
       ['one', -50, 120_000],
       ['two', 5, 120_000],
     ]);
     corrections.add('one', 1);
-    vi.advanceTimersByTime(100);
+    vi.advanceTimersByTime(1_000);
     expect(increment.mock.calls.slice(2)).toEqual([['one', 1, 120_000]]);
   });
 
@@ -36,7 +36,7 @@ describe('corrections of tokens', () => {
     corrections.add('one', 1);
     corrections.flush();
     corrections.flush();
-    vi.advanceTimersByTime(100);
+    vi.advanceTimersByTime(1_000);
     expect(increment.mock.calls).toEqual([['one', 1, 120_000]]);
     expect(vi.getTimerCount()).toBe(0);
   });

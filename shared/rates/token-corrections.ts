@@ -2,7 +2,7 @@ import type { Cache } from '../storage/cache.ts';
 import { RATE_COUNTER_MS } from './rate-windows.ts';
 
 /** How long corrections are summed. The limits of keys are per minute, so a counter that is late by this changes no decision that a slower call would not. */
-const SUM_MS = 20;
+const SUM_MS = 200;
 
 /**
  * What calls have used beyond or below the tokens that were counted at admission, summed by counter and sent to the cache at most once per `SUM_MS`: an
