@@ -58,6 +58,8 @@ export interface TurnFacts {
   toolsOf(listHash: string): readonly ListedTool[] | null;
   /** Of a turn in progress, in order. */
   rowsOf(turnId: string): readonly TurnRow[];
+  /** Of a replay: the row that was recorded for a call, which counts in place of the command's result; null: there is none. Absent: no turn is a replay. */
+  recordedOf?(callId: string): TurnRow | null;
 }
 
 /** A run's facts, fixed at its acceptance. */

@@ -8,6 +8,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
+import { replayCommand } from './replay-command.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
 import { streamLines } from './stream-lines.ts';
 import { testFolder } from './test-folder.ts';
@@ -29,6 +30,13 @@ export interface OperatorDeps {
   print(line: string): void;
   clock: Clock;
   log: Log;
+}
+
+interface ReplayArguments {
+  manifest: string;
+  documents?: string | null;
+  from: number;
+  json?: boolean;
 }
 
 interface TestArguments {
@@ -96,6 +104,18 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, e
     .action(async (folder: string, { manifest = null, documents = null, json = false }: Partial<TestArguments>) => {
       await testFolder({ folder, manifest, documents, json }, { environment, print, clock, log });
     });
+
+  program
+    .command('replay')
+    .description('plays the messages of a stored session with other documents, and prints what is decided otherwise; writes nothing and calls no tool')
+    .argument('<session>', 'its id')
+    .requiredOption('--manifest <file>', "the other documents' manifest")
+    .option('--documents <folder>', 'default: `documents` beside the manifest')
+    .option('--from <offset>', 'from the first turn whose messages begin there, or later', offsetOf, 0)
+    .option('--json', 'as JSON, with all decisions')
+    .action(async (sessionId: string, { manifest, documents = null, from: fromOffset, json = false }: ReplayArguments) => {
+      await replayCommand({ sessionId, manifest, documents, fromOffset, json }, { openDatabase, environment, print, clock, log });
+    });
   return program;
 }
 
@@ -103,6 +123,12 @@ function limitOf(text: string): number {
   const limit = Number(text);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LIMIT}.`);
   return limit;
+}
+
+function offsetOf(text: string): number {
+  const offset = Number(text);
+  if (!Number.isSafeInteger(offset) || offset < 0) throw new InvalidArgumentError('It must be a whole number from 0.');
+  return offset;
 }
 
 function resultLine(id: string, replayed: Replayed): string {

@@ -82,7 +82,7 @@ const settingTable = {
   DATABASE_URL: { ...read(['router-worker', 'operator'], databaseUrl), ...read([...ofAgent, 'router-gateway'], databaseUrl.optional()) },
   REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read(withRouterConfig, redisUrl.optional()) },
   /** Folder of the embedded database. */
-  DATA_DIR: read(['standalone'], z.string().default('data')),
+  DATA_DIR: { ...read(['standalone'], z.string().default('data')), ...read(['operator'], text) },
 
   HOST: { ...read(gateways, z.string().default('0.0.0.0')), ...read(['standalone'], z.string().default('127.0.0.1')) },
   PORT: { ...read(['router-gateway'], port.default(3_000)), ...read(['agent-gateway'], port.default(8_080)) },

@@ -5,7 +5,7 @@ import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
-import { documentsIn, turnRowsIn } from './turn-memory.ts';
+import { documentsIn, recordedAnswer, turnRowsIn } from './turn-memory.ts';
 import type { CheckSettled, StepMalformed, TurnEventBody, Unchecked } from './types.ts';
 
 /** A reply, with its check where policies of high criticality are in force. */
@@ -27,7 +27,7 @@ export function checkOf(plan: Plan, command: CommandOf<'call.completed'>): Check
   const request = checkRequest(documents, rows);
   const { kind, key, reference } = request;
   const tokens = tokensOf(usage);
-  const read = turnCalls['check-reply'].questionOf(reference, documents).read(command);
+  const read = recordedAnswer(plan, callId, kind) ?? turnCalls['check-reply'].questionOf(reference, documents).read(command);
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens, unchecked: uncheckedIn(rows, 'malformed') };
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - openedAtMs), tokens } as RowOf<'check-reply'>;
   const isFollowed = row.answer.verdicts.every(({ applies }) => applies);

@@ -4,6 +4,7 @@ import { decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
+import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
@@ -55,6 +56,12 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
     ...tools,
   };
   return { row, decision: decide(documents, [row], toolsIn(plan)) };
+}
+
+/** Of a replayed turn: the recorded answer to a call, which counts in place of the result's text; null: there is none. */
+export function recordedAnswer(plan: Plan, callId: string, kind: TurnCallName): { type: 'read'; answer: unknown } | null {
+  const row = plan.inputs.engine?.recordedOf?.(callId) ?? null;
+  return row?.kind === kind ? { type: 'read', answer: row.answer } : null;
 }
 
 /** Tool lists that the batch needs, by hash. */

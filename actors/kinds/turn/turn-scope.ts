@@ -12,7 +12,7 @@ import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
-import { documentsIn, toolsIn, turnRowsIn } from './turn-memory.ts';
+import { documentsIn, recordedAnswer, toolsIn, turnRowsIn } from './turn-memory.ts';
 import type { PendingCall, StepMalformed, StepSettled, TurnContext, TurnEventBody, TurnScope, Unsettled } from './types.ts';
 
 const UNKNOWN: ToolOutcome = { type: 'failed', reason: 'outcome_unknown', message: 'the turn ended before the tool had answered' };
@@ -84,7 +84,7 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   if (request === undefined) throw new TypeError(`the turn ${turn.context.turnId} awaits a call that it does not need`);
   const tokens = usage === null ? 0 : usage.promptTokens + usage.completionTokens;
   const { kind, key, reference } = request;
-  const read = turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
+  const read = recordedAnswer(plan, callId, kind) ?? turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens };
   const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
   const others = pending.filter((one) => one.callId !== callId);
@@ -131,6 +131,8 @@ function rowOf(plan: Plan, documents: EngineDocuments, rows: readonly TurnRow[],
   const planned = decide(documents, rows, toolsIn(plan));
   const made = planned.type === 'call' ? planned.calls.find(({ key }) => key === call.key) : undefined;
   if (made === undefined) throw new TypeError(`a turn awaits the tool call ${call.key}, which it does not need`);
+  const recorded = plan.inputs.engine?.recordedOf?.(call.callId) ?? null;
+  if (recorded?.kind === 'tool') return { ...recorded, key: call.key };
   const isTrusted = documents.trustedServers.has(serverOf(made.toolId));
   return { kind: 'tool', key: call.key, ms: Math.max(0, plan.atMs - call.openedAtMs), call: stagedCallOf(made, outcome, isTrusted) };
 }

@@ -17,7 +17,7 @@ import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import { platformRouterOf } from '#shared/keys/platform-router.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-const { NATS_URL: _, NATS_PASSWORD: __, DATABASE_URL: ___, HOUSE_SECRET: ____, ...modelSettings } = settingsOf('operator');
+const { NATS_URL: _, NATS_PASSWORD: __, DATABASE_URL: ___, HOUSE_SECRET: ____, DATA_DIR: _____, ...modelSettings } = settingsOf('operator');
 
 /** Of callers, which the operator has none of: the configuration of `npm start` names them. */
 const UNUSED_KEYS = { ROUTER_API_KEY: 'unused', ROUTER_MANAGEMENT_KEY: 'unused as well' };

@@ -20,13 +20,19 @@ const TURN_TIMEOUT_MS = 180_000;
 const ID_CHARACTERS = 26;
 const TRACE_ID_DIGITS = 32;
 
-export interface SessionBundle {
+/** Tool lists, as if servers had been listed. */
+export interface ToolLists {
+  /** Hash of its list, by server. */
+  hashes: Readonly<Record<string, string>>;
+  toolsOf(hash: string): readonly ListedTool[] | null;
+}
+
+interface SessionBundle {
   hash: string;
   greeting: string | null;
   /** Null: turns are one model call. */
   documents: EngineDocuments | null;
-  /** By server. */
-  tools: Readonly<Record<string, readonly ListedTool[]>>;
+  tools: ToolLists;
 }
 
 /** What a fork goes on from. */
@@ -44,17 +50,22 @@ export class SessionInMemory {
   readonly log: ConversationEvent[];
   /** Opened and not closed, in order. */
   readonly open = new Map<string, EffectRow>();
+  /** In place of a call's result, by its id. */
+  readonly recorded = new Map<string, TurnRow>();
+  /** Of the turns that begin from now on. */
+  documents: EngineDocuments | null;
+  agentState: AgentState;
   readonly #bundle: SessionBundle;
   readonly #rows = new Map<string, StagedRow[]>();
   #state: SessionState | null = null;
-  #agentState: AgentState;
   #ids = 0;
 
   /** @param past null: it begins with the greeting, if there is one */
   constructor(bundle: SessionBundle, past: SessionPast | null, atMs: number) {
     this.#bundle = bundle;
+    this.documents = bundle.documents;
     this.log = [...(past?.events ?? [])];
-    this.#agentState = past?.agentState ?? noAgentState;
+    this.agentState = past?.agentState ?? noAgentState;
     this.apply(creation(bundle.hash, past === null, atMs), atMs);
     const last = past?.events.at(-1);
     if (this.#state !== null && last !== undefined) this.#state = { ...this.#state, head: last.offset + 1 };
@@ -74,10 +85,6 @@ export class SessionInMemory {
     return this.#rows.get(turnId) ?? [];
   }
 
-  toolsOf(listHash: string): readonly ListedTool[] | null {
-    return this.#bundle.tools[listHash] ?? null;
-  }
-
   newId(): string {
     this.#ids += 1;
     return String(this.#ids).padStart(ID_CHARACTERS, '0');
@@ -95,7 +102,8 @@ export class SessionInMemory {
   }
 
   #inputs(atMs: number): ActorInputs {
-    const { greeting, documents, tools } = this.#bundle;
+    const { greeting, tools } = this.#bundle;
+    const { documents } = this;
     return {
       ...{ atMs, coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS },
       ...{ newId: () => this.newId(), newTraceId: () => this.newTraceId(), chance: () => 0 },
@@ -103,11 +111,11 @@ export class SessionInMemory {
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       engine: {
         documentsOf: () => documents,
-        agentStateOf: () => ({ offset: -1, state: this.#agentState }),
+        agentStateOf: () => ({ offset: -1, state: this.agentState }),
         rowsOf: (turnId) => this.rowsOf(turnId),
-        // A list has the name of its server in place of a hash.
-        listsOf: () => Object.fromEntries(Object.keys(tools).map((server) => [server, server])),
-        toolsOf: (hash) => this.toolsOf(hash),
+        listsOf: () => tools.hashes,
+        toolsOf: (hash) => tools.toolsOf(hash),
+        recordedOf: (callId) => this.recorded.get(callId) ?? null,
       },
     };
   }
@@ -117,7 +125,7 @@ export class SessionInMemory {
     const state = plan.sessions.get(SESSION_ID);
     if (state !== undefined) this.#state = stored(state);
     for (const { turnId, seq, body } of plan.turnSteps) this.#rows.set(turnId, [...this.stagedOf(turnId), { seq, body: stored(body) }]);
-    for (const { state: remembered } of plan.agentStates) this.#agentState = stored(remembered) as AgentState;
+    for (const { state: remembered } of plan.agentStates) this.agentState = stored(remembered) as AgentState;
     for (const id of plan.effectStates.keys()) this.open.delete(id);
     for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));
   }

@@ -1,4 +1,5 @@
 import { escapeUnprintable } from '#shared/contracts/printed-name.ts';
+import { decisionsJson } from '../conversation/decisions-json.ts';
 import type { ScenarioReport } from './run-scenario.ts';
 
 const MAX_ABOUT_CHARACTERS = 80;
@@ -36,16 +37,5 @@ export function reportJson(reports: readonly ScenarioReport[], answeredBy: strin
       ...{ file, title, passed: hasPassed, fault },
       turns: turns.map(({ about, decisions, mismatches }) => ({ about, decisions: decisionsJson(decisions), mismatches })),
     })),
-  };
-}
-
-/** As the API writes names. */
-function decisionsJson(decisions: ScenarioReport['turns'][number]['decisions']): object {
-  const { outcome, error, policies, resolutions, steps, tools, questions, clarifications, reply } = decisions;
-  return {
-    ...{ outcome, error, policies, resolutions, steps },
-    tools: tools.map(({ toolId, arguments: given, hasFailed }) => ({ tool_id: toolId, arguments: given, failed: hasFailed })),
-    questions: questions.map(({ toolId, parameter }) => ({ tool_id: toolId, parameter })),
-    ...{ clarifications, reply },
   };
 }

@@ -77,10 +77,11 @@ function postsOf(turn: ScenarioTurn): Post[] {
 }
 
 function postOf({ customer, human_agent: human, system, tool_result: result }: EntryOf, triggersTurn: boolean): Post {
-  if (result !== undefined) return { type: 'tool-result', toolId: result.tool, arguments: result.arguments, result: result.result, triggersTurn };
-  if (customer !== undefined) return { type: 'message', source: 'customer', text: customer, triggersTurn };
-  if (human !== undefined) return { type: 'message', source: 'human_agent', text: human, triggersTurn };
-  return { type: 'message', source: 'system', text: system ?? '', triggersTurn };
+  const about = { metadata: {}, triggersTurn };
+  if (result !== undefined) return { type: 'tool-result', ...about, toolId: result.tool, arguments: result.arguments, result: result.result };
+  if (customer !== undefined) return { type: 'message', ...about, source: 'customer', text: customer };
+  if (human !== undefined) return { type: 'message', ...about, source: 'human_agent', text: human };
+  return { type: 'message', ...about, source: 'system', text: system ?? '' };
 }
 
 function aboutOf(turn: ScenarioTurn): string {

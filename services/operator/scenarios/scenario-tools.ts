@@ -1,15 +1,15 @@
-import type { ListedTool, ToolWork } from '#bus/messages/tool.ts';
+import type { ListedTool } from '#bus/messages/tool.ts';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
-import type { ToolOutcome } from '../conversation/conversation.ts';
+import type { ToolCallItem, ToolOutcome } from '../conversation/conversation.ts';
+import type { ToolLists } from '../conversation/session-in-memory.ts';
 import type { Scenario, ScenarioTool } from './scenario.ts';
 
-type Call = Extract<ToolWork, { type: 'call' }>;
 type Answer = ScenarioTool['answers'][number];
 
 /** Tools whose answers stand in the scenario: none is ever called. */
 export class ScenarioTools {
-  /** By server, as if it had listed them. */
-  readonly lists: Readonly<Record<string, readonly ListedTool[]>>;
+  /** A list has the name of its server in place of a hash. */
+  readonly lists: ToolLists;
   /** Calls for which the scenario has no answer, in words. */
   readonly unanswered: string[] = [];
   readonly #tools: Scenario['tools'];
@@ -24,11 +24,11 @@ export class ScenarioTools {
       lists[server] = list;
       list.push({ name, title: null, description, inputSchema, repeatable: true });
     }
-    this.lists = lists;
+    this.lists = { hashes: Object.fromEntries(Object.keys(lists).map((server) => [server, server])), toolsOf: (hash) => lists[hash] ?? null };
   }
 
   /** The first answer that fits and is not used yet; the last one that fits is used again. */
-  outcomeOf({ toolId, arguments: given }: Call): ToolOutcome {
+  outcomeOf({ toolId, arguments: given }: ToolCallItem): ToolOutcome {
     const fitting = this.#tools[toolId]?.answers.filter((answer) => answer.arguments === undefined || fits(answer.arguments, given)) ?? [];
     const answer = fitting.find((one) => !this.#used.has(one)) ?? fitting.at(-1);
     if (answer === undefined) {

@@ -1,0 +1,168 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { loadAgent } from '../load-agent.ts';
+import { replayCommand } from '../replay-command.ts';
+import { folderWith, SHOP } from '../test-support/agent-folder.ts';
+import { recordSession } from '../test-support/record-session.ts';
+
+const TEXTS = ['Hello', 'Where is the order 4711?', 'I complain about rudeness', 'Thanks'];
+const tables = ['sessions', 'events', 'turn_steps', 'agent_states', 'effects', 'outbox', 'bundles'];
+
+let database: Database;
+let number = 0;
+let sessionId: string;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+beforeEach(() => {
+  number += 1;
+  sessionId = `ses_${number}`;
+});
+
+async function record(texts: readonly string[] = TEXTS): Promise<void> {
+  const manifest = join(await folderWith(SHOP), 'manifest.yaml');
+  await recordSession(database, sessionId, (await loadAgent({ manifest, documents: null }, {})).bundle, texts);
+}
+
+interface Report {
+  differing: number;
+  recorded_answers: { model_calls: number; tool_calls: number };
+  asked: { model_calls: number; answered_by: string | null };
+  suppressed_tool_calls: string[];
+  turns: { offset: number; about: string; differences: { recorded: string | null; replayed: string | null }[] }[];
+}
+
+/** @param files in place of the recorded agent's */
+async function replay(files: Record<string, unknown> = {}, { fromOffset = 0, id = sessionId, json = true } = {}) {
+  const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
+  const lines: string[] = [];
+  const deps = { openDatabase: async () => database, environment: {}, print: (line: string) => lines.push(line), clock: systemClock, log: silentLog };
+  await replayCommand({ sessionId: id, manifest, documents: null, fromOffset, json }, deps);
+  const text = lines.join('\n');
+  return { text, report: (json ? JSON.parse(text) : null) as Report };
+}
+
+async function counts(): Promise<number[]> {
+  const found: number[] = [];
+  for (const table of tables) found.push((await database.query<{ count: number }>(`select count(*)::int as count from ${table}`)).rows[0]?.count ?? -1);
+  return found;
+}
+
+describe('the replay of a session', () => {
+  it('with the same documents decides alike, asks no model, and writes nothing', async () => {
+    await record();
+    const before = await counts();
+    const { report } = await replay();
+
+    expect(report.turns.map(({ about }) => about)).toEqual(TEXTS);
+    expect(report.turns.flatMap(({ differences }) => differences)).toEqual([]);
+    expect(report.asked).toEqual({ model_calls: 0, answered_by: null });
+    expect(report.recorded_answers.tool_calls).toBe(1);
+    expect(report.recorded_answers.model_calls).toBeGreaterThan(TEXTS.length);
+    expect(report.suppressed_tool_calls).toEqual([]);
+    expect(await counts()).toEqual(before);
+  });
+
+  it('with another condition asks the model about it alone, and says what is decided otherwise', async () => {
+    await record();
+    const { report, text } = await replay({
+      'documents/policies/complaints.json': { id: 'complaints', version: 1, condition: 'The customer asks for a manager', action: 'Apologise.' },
+    });
+
+    expect(
+      report.turns.map(({ differences }) => differences.length),
+      text,
+    ).toEqual([0, 0, 1, 0]);
+    expect(report.turns[2]?.differences).toEqual([{ recorded: expect.stringContaining('the policy complaints applies'), replayed: null }]);
+    expect(report.asked.model_calls).toBeGreaterThan(0);
+    expect(report.recorded_answers.tool_calls).toBe(1);
+  });
+
+  it('from an offset on begins with the first turn there, after the recorded conversation', async () => {
+    await record();
+    const { report: whole } = await replay();
+    const [, second, third] = whole.turns.map(({ offset }) => offset);
+    const { report } = await replay({}, { fromOffset: (second ?? 0) + 1 });
+
+    expect(report.turns.map(({ offset }) => offset)).toEqual([third, whole.turns[3]?.offset]);
+    expect(report.turns.flatMap(({ differences }) => differences)).toEqual([]);
+    expect(report.asked.model_calls).toBe(0);
+  });
+
+  it('makes no call of a tool: one that was never made is named, and has failed', async () => {
+    await record();
+    const other = { ...SHOP['documents/policies/order-status.json'], condition: 'The customer complains, or asks where the order is' };
+    await database.query(
+      `update turn_steps set body = jsonb_set(body::jsonb, '{call,arguments}', '{"id": 1}')::json where session_id = $1 and body->>'kind' = 'tool'`,
+      [sessionId],
+    );
+    const { report } = await replay({ 'documents/policies/order-status.json': other });
+
+    expect(report.suppressed_tool_calls).toEqual(['shop:order {"id":4711}']);
+    expect(report.turns[1]?.differences).toEqual([
+      { recorded: 'shop:order {"id":1} is called', replayed: null },
+      { recorded: null, replayed: 'shop:order {"id":4711} is called, and fails' },
+    ]);
+  });
+
+  it('uses no recorded answer for another model, whose prompts are the same', async () => {
+    await record(['Where is the order 4711?']);
+    const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
+    const { report } = await replay({ 'manifest.yaml': { ...manifest, agent_config: { ...config, llms: { ...config.llms, default: 'openai/gpt-6' } } } });
+
+    expect(report.recorded_answers).toEqual({ model_calls: 0, tool_calls: 1 });
+    expect(report.asked).toEqual({ model_calls: expect.any(Number), answered_by: expect.stringContaining('scripted') });
+    expect(report.differing).toBe(0);
+  });
+
+  it('asks anew where the calls of a turn are no longer stored', async () => {
+    await record(['Where is the order 4711?']);
+    await database.query('delete from effects where session_id = $1', [sessionId]);
+    const { report } = await replay();
+
+    expect(report.recorded_answers).toEqual({ model_calls: 0, tool_calls: 1 });
+    expect(report.differing).toBe(0);
+  });
+
+  it('names differences for people', async () => {
+    await record();
+    const { text } = await replay({ 'manifest.yaml': withoutComplaints() }, { json: false });
+
+    expect(text).toContain('alike      offset 0, "Hello"');
+    expect(text).toMatch(/OTHERWISE {2}offset \d+, "I complain about rudeness": - recorded, \+ replayed\n {4}- the policy complaints applies/);
+    expect(text).toContain('4 turns: 3 decided alike, 1 otherwise.');
+  });
+
+  it('is refused for an unknown session, a deleted one, and an offset behind the last turn', async () => {
+    await expect(replay({}, { id: 'ses_none' })).rejects.toMatchObject({ code: 'session.not_found', message: expect.stringContaining('ses_none') });
+
+    await record(['Hello']);
+    await expect(replay({}, { fromOffset: 1_000 })).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringMatching(/no turn begins at offset 1000 or later: the last event has \d+/),
+    });
+    await database.query('update sessions set deleted_at = now() where id = $1', [sessionId]);
+    await expect(replay()).rejects.toMatchObject({ code: 'session.not_found' });
+  });
+
+  it('is refused for a session without a turn', async () => {
+    await record(['Hello']);
+    await database.query(`delete from events where session_id = $1 and kind <> 'user_message'`, [sessionId]);
+
+    await expect(replay()).rejects.toMatchObject({ message: expect.stringContaining('the session has no turn that has ended') });
+  });
+});
+
+function withoutComplaints(): object {
+  const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
+  const policies = config.context.policies.filter(({ id }) => id !== 'complaints');
+  return { ...manifest, agent_config: { ...config, context: { ...config.context, policies } } };
+}
