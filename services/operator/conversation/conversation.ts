@@ -136,7 +136,7 @@ export class Conversation {
 
   async #resultOf(effect: EffectRow, item: RouterCall | ToolCallItem | null, atMs: number): Promise<SessionCommand | null> {
     const { answers } = this.#deps;
-    if (item === null) return null;
+    if (item === null) return overdue(effect, atMs);
     if ('toolId' in item) return toolAnswered(effect, answers.tool(item), atMs);
     return answered(effect, await answers.model(item), atMs);
   }
@@ -159,6 +159,12 @@ function answered(effect: EffectRow, answer: ModelAnswer, atMs: number): Session
 
 function toolAnswered(effect: EffectRow, outcome: ToolOutcome, atMs: number): SessionCommand {
   return { ...resultHeader(effect, atMs), type: 'tool.completed', outcome };
+}
+
+/** Work that is not done here ends as if its result were lost. Null for what no turn waits for. */
+function overdue(effect: EffectRow, atMs: number): SessionCommand | null {
+  const { actor, overdue: how } = effects.kind(effect.kind);
+  return actor !== 'turn' || how === 'report' ? null : { ...resultHeader(effect, atMs), type: 'effect.overdue', kind: effect.kind };
 }
 
 function resultHeader({ id, actorId }: EffectRow, atMs: number) {

@@ -57,7 +57,7 @@ async function counts(): Promise<number[]> {
 }
 
 describe('the replay of a session', () => {
-  it('with the same documents decides alike, asks no model, and writes nothing', async () => {
+  it('DESIGN 5: a replay with the same documents decides alike, asks no model and writes nothing', async () => {
     await record();
     const before = await counts();
     const { report } = await replay();
@@ -97,7 +97,7 @@ describe('the replay of a session', () => {
     expect(report.asked.model_calls).toBe(0);
   });
 
-  it('makes no call of a tool: one that was never made is named, and has failed', async () => {
+  it('DESIGN 5: a replay makes no call of a tool: one without a recorded result has failed, and is named', async () => {
     await record();
     const other = { ...SHOP['documents/policies/order-status.json'], condition: 'The customer complains, or asks where the order is' };
     await database.query(
