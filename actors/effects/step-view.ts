@@ -43,11 +43,11 @@ export async function stepView(
 
 /** What the turn's prompts know of the session's customer. */
 export async function customerOfTurn(
-  { actorId, sessionId, inputs: { customerId } }: EffectRow & { inputs: { customerId?: string | undefined } },
+  { actorId, sessionId, inputs: { customerId, bundleHash } }: EffectRow & { inputs: { customerId?: string | undefined; bundleHash: string } },
   { documents }: BundleBody,
   { customers }: Pick<RenderDeps, 'customers'>,
 ): Promise<KnownCustomer> {
-  return customerId === undefined ? unknownCustomer : await customers.ofTurn(actorId, { sessionId, customerId }, documents);
+  return customerId === undefined ? unknownCustomer : await customers.ofTurn(actorId, { sessionId, customerId, bundleHash }, documents);
 }
 
 /** As models see it. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { CommandOf } from '#bus/messages/session.ts';
+import { systemClock } from '#shared/clock.ts';
 import { bundleBody } from '#shared/config/bundle-body.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { StoredCustomer } from '../store/port/customer-store.ts';
@@ -25,19 +26,23 @@ const bodyWith = (variables: object[], greeting = context.greeting) =>
     },
   });
 const { documents } = bodyWith([{ name: 'plan' }, { name: 'nick', expose: false }]);
-const ada = { sessionId: 'ses_1', customerId: 'ada' };
-const guest = { sessionId: 'ses_1', customerId: 'cus_1' };
+const ada = { sessionId: 'ses_1', customerId: 'ada', bundleHash: 'b' };
+const guest = { ...ada, customerId: 'cus_1' };
 
 /** A store that answers with the number of its reads. */
 function readerOf(
-  answer: (read: number) => Promise<StoredCustomer> = async (read) => ({ name: 'Ada', tags: [], values: [{ key: 'ada', name: 'plan', data: read }] }),
+  answer: (read: number) => Promise<StoredCustomer> = async (read) => ({
+    name: 'Ada',
+    tags: [],
+    values: [{ key: 'ada', name: 'plan', data: read, updatedAtMs: 1 }],
+  }),
 ) {
   const reads: (readonly string[])[] = [];
   const read = async (_: string, names: readonly string[]) => {
     reads.push(names);
     return await answer(reads.length);
   };
-  return { reads, reader: new CustomerReader({ store: { read }, log: silentLog, longestMs: 20 }) };
+  return { reads, reader: new CustomerReader({ store: { read }, clock: systemClock, log: silentLog, longestMs: 20 }) };
 }
 
 it('rule 93: prompts of one turn know the same, also those that are rendered side by side', async () => {
@@ -72,7 +77,7 @@ it('rule 92: a guest has no name, and nothing is read where there is no variable
 });
 
 it('rule 95: a greeting has the value of the session’s customer, and a customer is read only for it', async () => {
-  const { reads, reader } = readerOf(async () => ({ name: 'Ada', tags: [], values: [{ key: 'DEFAULT', name: 'nick', data: 'dear' }] }));
+  const { reads, reader } = readerOf(async () => ({ name: 'Ada', tags: [], values: [{ key: 'DEFAULT', name: 'nick', data: 'dear', updatedAtMs: 1 }] }));
   const bodies = new Map([
     ['named', bodyWith([{ name: 'nick' }])],
     ['plain', bodyWith([{ name: 'nick' }], 'Hello!')],

@@ -1,14 +1,19 @@
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '#shared/clock.ts';
 import type { Documents } from '#shared/config/bundle-body.ts';
 import { isGuestOf } from '#shared/contracts/agent/customer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
 import { stepVariables } from '../engine/routines/routine-model.ts';
+import { staleVariables } from '../engine/variables/stale-variables.ts';
 import { noValues, shownNames, type VariableValues, valuesFor } from '../engine/variables/variable-values.ts';
-import type { CustomerStore } from '../store/port/customer-store.ts';
+import type { CustomerStore, StoredCustomer } from '../store/port/customer-store.ts';
+import type { FetchedValues } from './fetched-values.ts';
 
 /** Of one read: prompts and greetings go out without what is read later. */
 const LONGEST_MS = 2_000;
+/** For the last look at the database. */
+const GRACE_MS = 500;
 /** Turns in progress, in a host of many. */
 const MAX_TURNS = 10_000;
 /** Over all turns, of values as JSON. */
@@ -27,6 +32,9 @@ export const unknownCustomer: KnownCustomer = { name: null, values: noValues };
 
 interface ReaderDeps {
   store: CustomerStore;
+  /** Absent: no value is fetched. */
+  fetched?: Pick<FetchedValues, 'of'>;
+  clock: Clock;
   log: Log;
   /** Absent: 2 s. */
   longestMs?: number;
@@ -36,6 +44,9 @@ interface SessionCustomer {
   sessionId: string;
   customerId: string;
 }
+
+/** Has stale values fetched. */
+type Refresh = (stored: StoredCustomer, endsAtMs: number) => Promise<StoredCustomer | null>;
 
 /** Reads names of customers and values of variables, which gateways write. */
 export class CustomerReader {
@@ -49,10 +60,10 @@ export class CustomerReader {
   }
 
   /** As it was for the turn's first prompt of this host: its prompts do not differ in it (rule 93). */
-  async ofTurn(turnId: string, customer: SessionCustomer, documents: Documents): Promise<KnownCustomer> {
+  async ofTurn(turnId: string, customer: SessionCustomer & { bundleHash: string }, documents: Documents): Promise<KnownCustomer> {
     const known = this.#known.get(turnId) ?? this.#reading.get(turnId);
     if (known !== undefined) return await known;
-    const reading = this.read(customer, this.#namesOf(documents)).then((found) => {
+    const reading = this.#read(customer, this.#namesOf(documents), this.#refreshFor(turnId, customer, documents)).then((found) => {
       if (found !== unknownCustomer) this.#known.set(turnId, found);
       return found;
     });
@@ -65,19 +76,39 @@ export class CustomerReader {
   }
 
   /** Without a name and values when the read fails or takes too long. @param names of the variables that are needed */
-  async read({ sessionId, customerId }: SessionCustomer, names: readonly string[]): Promise<KnownCustomer> {
+  async read(customer: SessionCustomer, names: readonly string[]): Promise<KnownCustomer> {
+    return this.#read(customer, names, async () => null);
+  }
+
+  async #read({ sessionId, customerId }: SessionCustomer, names: readonly string[], refresh: Refresh): Promise<KnownCustomer> {
     const isGuest = isGuestOf(sessionId, customerId);
     if (isGuest && names.length === 0) return unknownCustomer;
-    const { store, log, longestMs = LONGEST_MS } = this.#deps;
+    const { store, clock, log, longestMs = LONGEST_MS } = this.#deps;
+    const endsAtMs = clock.nowMs() + longestMs;
     try {
-      const found = await within(longestMs, store.read(customerId, names), () => {
+      const stored = await within(longestMs, store.read(customerId, names), () => {
         throw new Error('the customer was not read in time');
       });
+      const found = (await refresh(stored, endsAtMs)) ?? stored;
       return { name: isGuest ? null : found.name, values: valuesFor(customerId, found) };
     } catch (error) {
       log.warn({ err: error, session_id: sessionId }, 'the name and the variables of a customer could not be read; prompts have the defaults');
       return unknownCustomer;
     }
+  }
+
+  #refreshFor(turnId: string, { sessionId, customerId, bundleHash }: SessionCustomer & { bundleHash: string }, documents: Documents): Refresh {
+    const { fetched, store, clock } = this.#deps;
+    const names = this.#namesOf(documents);
+    return async ({ values }, endsAtMs) => {
+      const stale = fetched === undefined ? [] : staleVariables(documents, names, { customerId, values, nowMs: clock.nowMs() });
+      if (fetched === undefined || stale.length === 0) return null;
+      const requests = stale.map((variable) => ({ ...variable, turnId, sessionId, customerId, bundleHash }));
+      const waitMs = Math.max(0, endsAtMs - clock.nowMs());
+      const found = fetched.of(requests, () => store.read(customerId, names), waitMs);
+      // A database that hangs meanwhile costs the new values, not the old ones.
+      return await within(waitMs + GRACE_MS, found, () => null).catch(() => null);
+    };
   }
 
   #namesOf(documents: Documents): string[] {

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
-/** The newest version that this release reads. It writes version 1 (ADR 37). */
-export const TOOL_WORK_VERSION = 2;
+/**
+ * The newest version that this release reads. It writes version 1 (ADR 37), and version 3 of items that the release before does not know and leaves to newer
+ * workers.
+ */
+export const TOOL_WORK_VERSION = 3;
 
 const header = {
-  v: z.literal([1, TOOL_WORK_VERSION]),
+  v: z.literal([1, 2, TOOL_WORK_VERSION]),
   /** Id of the effect, of the item, and of the result's command. */
   effectId: z.string(),
   sessionId: z.string(),
@@ -35,8 +38,21 @@ const callTool = z.object({
   arguments: z.record(z.string(), z.unknown()),
 });
 
-/** One item on `work.tool`, of version 1 or 2; its message id is the effect's id. */
-export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool]));
+/** Fetches the value of a variable for a customer, and stores it. It has no effect's row, and nothing is reported: readers find the value. */
+const fetchVariable = z.object({
+  ...header,
+  type: z.literal('variable'),
+  toolId: z.string(),
+  customerId: z.string(),
+  name: z.string(),
+  /** Of its values, as the variable set declares it. */
+  valueType: z.string(),
+  /** Of the value that is replaced, epoch milliseconds: another one stays. Null: there is none. */
+  writtenAtMs: z.number().nullable(),
+});
+
+/** One item on `work.tool`, of version 1 to 3; its message id is the effect's id. */
+export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool, fetchVariable]));
 export type ToolWork = z.infer<typeof toolWork>;
 
 /** `tool_lists.body` is an array of these, in the server's order. */

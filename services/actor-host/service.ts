@@ -4,6 +4,7 @@ import type { RenderSettings } from '#actors/effects/render-deps.ts';
 import type { EventWebhookAddress } from '#actors/inputs/actor-inputs.ts';
 import { CustomerReader } from '#actors/inputs/customer-reader.ts';
 import { EvaluationsReader } from '#actors/inputs/evaluations-reader.ts';
+import { FetchedValues } from '#actors/inputs/fetched-values.ts';
 import { greetingReader } from '#actors/inputs/greeting-reader.ts';
 import { inputsReader } from '#actors/inputs/inputs-reader.ts';
 import { RunFactsReader } from '#actors/inputs/run-facts.ts';
@@ -40,6 +41,7 @@ import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { within } from '#shared/within.ts';
 import { logPendingCallbacks } from './log-pending-callbacks.ts';
 import { recordEnded } from './record-ended.ts';
+import { requestValue } from './request-value.ts';
 import { watchHost } from './watch-host.ts';
 
 const DRAIN_POLL_MS = 50;
@@ -96,7 +98,8 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const evaluations = new EvaluationsReader({ store: store.evaluations, clock });
   const evaluationsOf: EvaluationsReader['read'] = (bundle, set) => evaluations.read(bundle, set);
   const histories = new Histories(store.sessions);
-  const customers = new CustomerReader({ store: store.customers, log });
+  const fetched = new FetchedValues({ fetch: (request) => requestValue({ bus, clock }, request), clock, log });
+  const customers = new CustomerReader({ store: store.customers, fetched, clock, log });
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const fire = (due: readonly DueTimer[]) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);

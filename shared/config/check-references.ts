@@ -1,6 +1,7 @@
 import { MACRO_REFERENCE } from '../contracts/documents/macro.ts';
 import type { Routine } from '../contracts/documents/routine.ts';
 import { quotedName } from '../contracts/printed-name.ts';
+import { problemOfCron } from '../cron.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { Named, NamedDocuments, Report } from './named-documents.ts';
 
@@ -19,7 +20,9 @@ export function checkReferences(outline: ManifestOutline, documents: NamedDocume
     checkTools(document.tools, ['tools'], known, (path, message) => report(file, path, message));
   }
   for (const { file, document } of documents.variable_sets) {
-    document.variables.forEach(({ tool_id: toolId }, index) => {
+    document.variables.forEach(({ tool_id: toolId, freshness }, index) => {
+      const problem = freshness === null ? null : problemOfCron(freshness);
+      if (problem !== null) report(file, ['variables', index, 'freshness'], `must be a cron rule: ${problem}`);
       if (toolId !== null) checkTools([toolId], [], known, (_, message) => report(file, ['variables', index, 'tool_id'], message));
     });
   }

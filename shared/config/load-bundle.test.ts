@@ -202,7 +202,7 @@ describe('loadBundle', () => {
         'documents/macros/first-name.yaml': { id: 'first-name', version: 1, variable: { set: 'customer', name: 'first' } },
         'documents/macros/city.yaml': { id: 'city', version: 1, variable: { set: 'places', name: 'city' } },
         'documents/macros/plain.yaml': { id: 'plain', version: 1, value: 'x' },
-        'documents/variable-sets/customer.yaml': { id: 'customer', version: 1, variables: [{ name: 'name', tool_id: 'crm:name' }] },
+        'documents/variable-sets/customer.yaml': { id: 'customer', version: 1, variables: [{ name: 'name', tool_id: 'crm:name', freshness: '0 25 * * *' }] },
         'documents/routines/r.yaml': conversational('r', {
           tools: ['stock:*', 'orders:*'],
           steps: [{ id: 'a', kind: 'tool', tool_state: ['orders:x', 'stock:x'] }],
@@ -215,6 +215,7 @@ describe('loadBundle', () => {
         'documents/routines/r.yaml: steps[0].tool_state[1]: the manifest\'s mcps name no tool server "stock"',
         'documents/policies/p.yaml: routines[0]: the manifest names no routine "ghost"',
         'documents/policies/p.yaml: tools[0]: the manifest\'s mcps name no tool server "stock"',
+        expect.stringMatching(/^documents\/variable-sets\/customer\.yaml: variables\[0\]\.freshness: must be a cron rule: .*hour/),
         'documents/variable-sets/customer.yaml: variables[0].tool_id: the manifest\'s mcps name no tool server "crm"',
         'documents/macros/first-name.yaml: variable.name: the variable set "customer" has no variable "first"',
         'documents/macros/city.yaml: variable.set: the manifest names no variable set "places"',

@@ -170,7 +170,7 @@ export function customersOf(tables: ModelTables): Executed<CustomerStore> {
       return {
         name: (customer?.['name'] as string | undefined) ?? null,
         tags: [...tags],
-        values: values.map(({ key, name, data }) => ({ key: key as string, name: name as string, data: jsonOf(data) })),
+        values: values.map(({ key, name, data, updated_at: at }) => ({ key: key as string, name: name as string, data: jsonOf(data), updatedAtMs: msOf(at) })),
       };
     },
   };

@@ -38,7 +38,7 @@ function othersOn(tables: ModelTables): OtherProcesses {
       tables.customers.set(id, { id, name, tags });
     },
     async storeValue(key, name, data) {
-      tables.variableValues.push({ key, name, data: JSON.stringify(data) });
+      tables.variableValues.push({ key, name, data: JSON.stringify(data), updated_at: new Date() });
     },
     async restore(partition, { owner, epoch, commitNo }) {
       Object.assign(tables.parts.get(partition) as Row, { owner, epoch, commit_no: commitNo, machine_v: 0 });

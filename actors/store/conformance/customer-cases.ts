@@ -15,13 +15,14 @@ export function customerCases(underTest: UnderTest): void {
 
       const { values, ...customer } = await store.customers.read(id, [name]);
 
+      expect(Math.abs((values[0]?.updatedAtMs ?? 0) - Date.now())).toBeLessThan(3_600_000);
       expect(customer).toEqual({ name: 'Ada "A" \u{1f600}', tags: [tag, 'none'] });
       expect(values).toHaveLength(3);
       expect(values).toEqual(
         expect.arrayContaining([
-          { key: 'DEFAULT', name, data: { level: 1 } },
-          { key: `tag:${tag}`, name, data: [1, null] },
-          { key: id, name, data: 'gold' },
+          { key: 'DEFAULT', name, data: { level: 1 }, updatedAtMs: expect.any(Number) },
+          { key: `tag:${tag}`, name, data: [1, null], updatedAtMs: expect.any(Number) },
+          { key: id, name, data: 'gold', updatedAtMs: expect.any(Number) },
         ]),
       );
       expect(await store.customers.read(id, [])).toEqual({ ...customer, values: [] });
@@ -32,7 +33,11 @@ export function customerCases(underTest: UnderTest): void {
       const { store, others } = underTest();
       await others.storeValue('DEFAULT', name, false);
 
-      expect(await store.customers.read(unique('cus'), [name])).toEqual({ name: null, tags: [], values: [{ key: 'DEFAULT', name, data: false }] });
+      expect(await store.customers.read(unique('cus'), [name])).toEqual({
+        name: null,
+        tags: [],
+        values: [{ key: 'DEFAULT', name, data: false, updatedAtMs: expect.any(Number) }],
+      });
     });
   });
 }

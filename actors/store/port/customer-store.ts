@@ -3,6 +3,8 @@ interface StoredValue {
   key: string;
   name: string;
   data: unknown;
+  /** By the database's clock. */
+  updatedAtMs: number;
 }
 
 /** What gateways have stored about a customer. */

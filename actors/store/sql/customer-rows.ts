@@ -22,6 +22,7 @@ const READ: NamedStatement = {
   text: `with customer as (select name, tags from customers where id = $1),
     keys as (select 'DEFAULT' as key union all select $1 union all select 'tag:' || tag from customer, unnest(tags) as tag)
     select (select json_build_object('name', name, 'tags', tags) from customer) as customer,
-      (select json_agg(json_build_object('key', v.key, 'name', v.name, 'data', v.data))
+      (select json_agg(json_build_object('key', v.key, 'name', v.name, 'data', v.data,
+        'updatedAtMs', round(extract(epoch from v.updated_at) * 1000)))
         from variable_values as v where v.key in (select key from keys) and v.name = any($2::text[])) as found`,
 };

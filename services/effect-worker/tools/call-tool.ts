@@ -134,7 +134,7 @@ export function failed(reason: Extract<ToolOutcome, { type: 'failed' }>['reason'
 }
 
 /** Splits `server:tool`; the tool's name may contain colons. */
-function partsOf(toolId: string): { serverId: string; toolName: string } {
+export function partsOf(toolId: string): { serverId: string; toolName: string } {
   const colon = toolId.indexOf(':');
   return colon < 0 ? { serverId: '', toolName: toolId } : { serverId: toolId.slice(0, colon), toolName: toolId.slice(colon + 1) };
 }

@@ -11,6 +11,7 @@ import { effectIds } from '../effect-ids.ts';
 import { parsedItem } from '../parsed-item.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
 import { isClaimed } from './claims.ts';
+import { fetchVariable } from './fetch-variable.ts';
 import type { ToolOutcome } from './result-data.ts';
 import type { Listing } from './tool-lists.ts';
 import { endToolSpan, type ToolReport, toolTrace } from './tool-trace.ts';
@@ -24,7 +25,7 @@ interface ToolItemsDeps extends CallToolDeps {
   lease: LeaseTimes;
 }
 
-/** Tool calls, and reads of tool lists. */
+/** Tool calls, reads of tool lists, and values of variables. */
 export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
   const { aborts, content, concurrency, lease, clock } = deps;
   return {
@@ -46,6 +47,10 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
     trace: { of: (work) => toolTrace(work, content), end: (report, running) => endToolSpan(report, running, content) },
     async execute(work, running) {
       if (work.type === 'list') return listTools(work, running, deps);
+      if (work.type === 'variable') {
+        await fetchVariable(work, (call) => measured(deps.metrics, () => callTool(call, running, deps)), running, deps); // no fail point: inside
+        return null;
+      }
       return completed(work, await measured(deps.metrics, () => callTool(work, running, deps))); // no fail point: inside
     },
     refuse: (work, refusal, running) => refuse(work, refusal, running, deps),
@@ -54,7 +59,7 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
 }
 
 async function refuse(work: ToolWork, { why }: Refusal, running: RunningItem, { database }: ToolItemsDeps): Promise<ToolReport | null> {
-  if (why === 'cancelled') return null;
+  if (why === 'cancelled' || work.type === 'variable') return null;
   if (work.type === 'list') return why === 'deadline' ? { ...noneListed(work), timedOut: true } : noneListed(work);
   if (why !== 'deadline') return completed(work, outcomeUnknown());
   // Another delivery may have begun it before the deadline.

@@ -11,7 +11,7 @@ export type ToolReport = Extract<ResultCommand, { type: 'tool.completed' | 'tool
 
 /** `execute_tool {tool}` or `tools/list`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | null {
-  if (work.traceparent === null) return null;
+  if (work.traceparent === null || work.type === 'variable') return null;
   const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.actorId, 'switchyard.effect.id': work.effectId };
   if (work.type === 'list') {
     return {

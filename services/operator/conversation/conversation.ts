@@ -120,7 +120,7 @@ export class Conversation {
     const { work } = effects.kind(effect.kind);
     if (work !== 'router.turn' && work !== 'tool') return null;
     const item = JSON.parse(await effects.render(effect, false, this.rendering)) as RouterCall | ToolWork;
-    return 'toolId' in item || 'request' in item ? item : null;
+    return 'request' in item || item.type === 'call' ? item : null;
   }
 
   async #recordedOf(effect: EffectRow, item: RouterCall | ToolCallItem | null, atMs: number): Promise<SessionCommand | null> {

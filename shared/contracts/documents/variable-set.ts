@@ -36,6 +36,7 @@ export const variableSet = z.strictObject({
 });
 export type VariableSet = z.infer<typeof variableSet>;
 
-function typeOf(value: unknown): string {
+/** The type that a value has, as a variable declares it; that of null is `object`. */
+export function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
