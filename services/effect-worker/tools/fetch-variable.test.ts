@@ -55,16 +55,21 @@ interface Fetched {
 }
 
 /** Has a value fetched. @returns the item's id, once it is over */
-async function fetched({ tool = 'plan', port = server.port, ...fields }: Fetched = {}): Promise<string> {
-  const bundleHash = await deployment.bundle([{ id: 'crm', port }]);
+async function fetched(fields: Fetched = {}): Promise<string> {
+  const item = await itemOf(fields);
   await deployment.start({ kinds: ['tool'] });
+  await deployment.publish('tool', item);
+  await deployment.gone(item.effectId);
+  return item.effectId;
+}
+
+async function itemOf({ tool = 'plan', port = server.port, ...fields }: Fetched = {}) {
+  const bundleHash = await deployment.bundle([{ id: 'crm', port }]);
   const effectId = `var_${ulid()}`;
   const nowMs = systemClock.nowMs();
   const times = { createdAtMs: nowMs, deadlineAtMs: nowMs + 30_000, republished: false, traceparent: null };
   const value = { name: 'level', customerId: 'ada', valueType: 'string', writtenAtMs: null, toolId: `crm:${tool}`, ...fields };
-  await deployment.publish('tool', { v: 3, type: 'variable', effectId, sessionId: SESSION, actorId: 'trn_1', turnId: 'trn_1', bundleHash, ...times, ...value });
-  await deployment.gone(effectId);
-  return effectId;
+  return { v: 3, type: 'variable', effectId, sessionId: SESSION, actorId: 'trn_1', turnId: 'trn_1', bundleHash, ...times, ...value };
 }
 
 async function stored(): Promise<unknown[]> {
@@ -131,4 +136,14 @@ it('rule 98: the value stays when the server can not be reached', async () => {
   await fetched({ port: await freePort() });
 
   expect(await stored()).toEqual([]);
+});
+
+it('rule 98: what a worker had begun when it died is not fetched again: a later turn requests it', async () => {
+  const item = await itemOf();
+  await deployment.crashWith('tool', item);
+  await deployment.start({ kinds: ['tool'] });
+  await deployment.gone(item.effectId);
+
+  expect(server.messages('tools/call')).toEqual([]);
+  expect(deployment.commands.filter(({ commandId }) => commandId === item.effectId)).toEqual([]);
 });
