@@ -71,8 +71,8 @@ export async function replaySession(deps: ReplayDeps): Promise<Replay> {
     evaluationsOf: (given, set) => evaluations.read(given, set),
   });
   const { customerId } = session;
-  const customers = new CustomerReader({ store: customerRows(database), log });
-  const customer = await customers.ofTurn('replay', { sessionId: deps.sessionId, customerId }, bundle.body.documents);
+  const customers = new CustomerReader({ store: customerRows(database), clock, log });
+  const customer = await customers.ofTurn('replay', { sessionId: deps.sessionId, customerId, bundleHash: bundle.hash }, bundle.body.documents);
   const tools = await readLists(database, turns);
   const done = { asked: 0, suppressed: [] as string[] };
   const conversation: Conversation = new Conversation(
