@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Bus, WorkItem } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { asFirstVersion, asSecondVersion, firstCommand } from '#bus/messages/test-support/first-version.ts';
+import { TOOL_WORK_VERSION } from '#bus/messages/tool.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -380,7 +381,7 @@ describe('a message', () => {
   });
 
   it('DESIGN 3: a message of another version is left for a worker that knows it, and an invalid one is dropped', async () => {
-    const [later, strange, next] = [{ ...(await call()), v: 3 }, { ...(await call()), actorId: 7 }, await call()];
+    const [later, strange, next] = [{ ...(await call()), v: TOOL_WORK_VERSION + 1 }, { ...(await call()), actorId: 7 }, await call()];
     await start({}, { concurrency: { tool: 1, delivery: 1 } });
     for (const item of [later, strange, next]) await deployment.publish('tool', item);
 
