@@ -73,7 +73,9 @@ export async function replaySession(deps: ReplayDeps): Promise<Replay> {
   const { customerId } = session;
   const customers = new CustomerReader({ store: customerRows(database), clock, log });
   const customer = await customers.ofTurn('replay', { sessionId: deps.sessionId, customerId, bundleHash: bundle.hash }, bundle.body.documents);
-  const tools = await readLists(database, turns);
+  const needed = engineDocumentsOf(bundle.body)?.toolServers ?? new Set<string>();
+  const tools = await readLists(database, turns, needed);
+  let lists = turns.map(listsOf).find((named) => named !== null) ?? {};
   const done = { asked: 0, suppressed: [] as string[] };
   const conversation: Conversation = new Conversation(
     {
@@ -95,7 +97,8 @@ export async function replaySession(deps: ReplayDeps): Promise<Replay> {
   for (const [index, turn] of turns.entries()) {
     // What the agent remembers is that of the record, as long as both conversations are the same: the check after a reply may have come late.
     conversation.goOnWith(await evaluations.read(bundle, turn.evaluations), isSame ? turn.state : null);
-    tools.hashes = listsOf(turn) ?? tools.hashes;
+    lists = listsOf(turn) ?? lists;
+    tools.hashes = turn.bundleHash === bundle.hash ? lists : { ...tools.others, ...lists };
     answers.begin(turn, turns[index + 1]?.state ?? session.agentStates.at(-1)?.state ?? null);
     const exchange = await conversation.exchange(turn.posts, turn.atMs);
     const [recorded, now] = [decisionsOf(turn), decisionsOf(exchange)];
@@ -103,7 +106,6 @@ export async function replaySession(deps: ReplayDeps): Promise<Replay> {
     replayed.push({ offset: turn.fromOffset, about: aboutOf(turn), recorded, replayed: now, differences });
     isSame &&= differences.length === 0 && textOf(conversation.session.log) === textOf(session.events.filter(({ offset }) => offset <= lastOf(turn)));
   }
-  const needed = engineDocumentsOf(bundle.body)?.toolServers ?? new Set<string>();
   return { turns: replayed, fromRecord: answers.used, ...done, unlisted: [...needed].filter((server) => !Object.hasOwn(tools.hashes, server)) };
 }
 
@@ -143,13 +145,27 @@ function cachedBundles(database: Queryable): (hash: string) => Promise<Bundle | 
   };
 }
 
-/** As the recorded turns had them. */
-async function readLists(database: Queryable, turns: readonly RecordedTurn[]): Promise<ToolLists & { hashes: Record<string, string> }> {
-  const hashes = turns.flatMap((turn) => Object.values(listsOf(turn) ?? {}));
+interface ReplayLists extends ToolLists {
+  hashes: Readonly<Record<string, string>>;
+  /** Of servers that no recorded turn has named. */
+  readonly others: Readonly<Record<string, string>>;
+}
+
+/** As the recorded turns had them. @param servers whose tools the documents name; of those that no turn has named, the newest list of any configuration */
+async function readLists(database: Queryable, turns: readonly RecordedTurn[], servers: ReadonlySet<string>): Promise<ReplayLists> {
+  const recorded = turns.flatMap((turn) => Object.entries(listsOf(turn) ?? {}));
+  const others = [...servers].filter((server) => !recorded.some(([named]) => named === server));
+  const { rows: newest } = await database.query<{ server_id: string; list_hash: string }>(NEWEST_LISTS, [others]);
+  const unnamed = Object.fromEntries(newest.map((row) => [row.server_id, row.list_hash]));
+  const hashes = [...recorded.map(([, hash]) => hash), ...Object.values(unnamed)];
   const { rows } = await database.query<{ hash: string; tools: unknown }>('select hash, tools from tool_lists where hash = any($1::text[])', [hashes]);
   const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data ?? null]));
-  return { hashes: turns.map(listsOf).find((lists) => lists !== null) ?? {}, toolsOf: (hash) => tools.get(hash) ?? null };
+  return { others: unnamed, hashes: unnamed, toolsOf: (hash) => tools.get(hash) ?? null };
 }
+
+const NEWEST_LISTS = `
+  select distinct on (server_id) server_id, list_hash from tool_servers
+  where server_id = any($1::text[]) and list_hash is not null order by server_id, checked_at desc`;
 
 /** Null: the turn has named none. */
 function listsOf({ rows }: RecordedTurn): Record<string, string> | null {

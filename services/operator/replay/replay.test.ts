@@ -37,6 +37,7 @@ interface Report {
   recorded_answers: { model_calls: number; tool_calls: number };
   asked: { model_calls: number; answered_by: string | null };
   suppressed_tool_calls: string[];
+  servers_without_tools: string[];
   turns: { offset: number; about: string; differences: { recorded: string | null; replayed: string | null }[] }[];
 }
 
@@ -111,6 +112,34 @@ describe('the replay of a session', () => {
       { recorded: 'shop:order {"id":1} is called', replayed: null },
       { recorded: null, replayed: 'shop:order {"id":4711} is called, and fails' },
     ]);
+  });
+
+  it('with the same documents knows the tools that its turns knew, and no list that came later', async () => {
+    await record(['Where is the order 4711?']);
+    // As if the server had not been listed yet: nothing was inferred, and no tool was called.
+    await database.query(`update turn_steps set body = jsonb_set(body::jsonb, '{lists}', '{}')::json where session_id = $1 and body->>'kind' = 'began'`, [
+      sessionId,
+    ]);
+    await database.query(
+      `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ('other', 'shop', 'list-of-the-shop', 'ready', now())`,
+    );
+    const { report } = await replay();
+
+    expect(report.turns[0]?.differences).toEqual([{ recorded: 'shop:order {"id":4711} is called', replayed: null }]);
+  });
+
+  it('knows the tools of a server that only the other documents name by its newest list', async () => {
+    await record(['I complain about rudeness']);
+    const complaints = { id: 'complaints', version: 1, condition: 'The customer complains about rudeness', action: 'Apologise.', tools: ['crm:note'] };
+    const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
+    const mcps = [...config.mcps, { id: 'crm', hostname: 'http://localhost', port: 2 }];
+    const files = { 'documents/policies/complaints.json': complaints, 'manifest.yaml': { ...manifest, agent_config: { ...config, mcps } } };
+    expect((await replay(files)).report).toMatchObject({ suppressed_tool_calls: [], servers_without_tools: ['crm'] });
+
+    const note = { name: 'note', title: null, description: 'Takes a note', inputSchema: { type: 'object' }, repeatable: false };
+    await database.query(`insert into tool_lists (hash, tools) values ('crm-list', $1) on conflict do nothing`, [JSON.stringify([note])]);
+    await database.query(`insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ('other', 'crm', 'crm-list', 'ready', now())`);
+    expect((await replay(files)).report).toMatchObject({ suppressed_tool_calls: ['crm:note {}'], servers_without_tools: [] });
   });
 
   it('uses no recorded answer for another model, whose prompts are the same', async () => {
