@@ -119,7 +119,7 @@ export class Environment {
 function verdictsOn({ messages }: Execution['call']['request'], chance: { oneIn(many: number): boolean }): string {
   const lines = String(messages.at(-1)?.content).split('\n');
   const items = lines.filter((line) => line.startsWith('{'));
-  return JSON.stringify({ verdicts: items.map((_, index) => ({ id: index + 1, rationale: 'r', applies: chance.oneIn(2) })) });
+  return JSON.stringify({ verdicts: items.map((_, index) => ({ id: index + 1, rationale: 'r', applies: chance.oneIn(2), followed: chance.oneIn(2) })) });
 }
 
 export function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {

@@ -78,7 +78,36 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       // Two of matching, the reply, and the check after it.
       expect(await cluster.count('effects')).toBe(4);
     });
+
+    it('goes on at another host in the check of its reply, and composes no reply again that is recorded', async () => {
+      const { cluster, host } = await begun();
+      const [first, second] = await nextCalls(cluster, 2);
+      await judge(cluster, first, [false, false]);
+      await judge(cluster, second, [true]);
+      const [reply] = await nextCalls(cluster, 1);
+      expect(reply?.want).toBe('none');
+      await cluster.send(completed('ses_a', reply?.callId ?? '', 'What is wrong?'));
+      const [check] = await nextCalls(cluster, 1);
+      expect(textOf(check)).toContain('What is wrong?');
+      host.crash();
+      await cluster.host();
+      await follow(cluster, check, [false]);
+      const [again] = await nextCalls(cluster, 1);
+      expect(textOf(again)).toContain('A first version of this reply was not sent');
+      await cluster.send(completed('ses_a', again?.callId ?? '', 'I am sorry! What is wrong?'));
+      await eventually(() => isEnded(cluster));
+
+      const said = (await cluster.log('ses_a')).flatMap((event) => (event.kind === 'assistant_message' ? [event.text] : []));
+      expect(said).toEqual(['I am sorry! What is wrong?']);
+      const rows = await cluster.rows<{ body: { kind: string } }>('select body from turn_steps order by seq');
+      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved', 'reply', 'check-reply']);
+    });
   });
+}
+
+async function follow(cluster: TestCluster, call: RouterCall | undefined, followed: readonly boolean[]): Promise<void> {
+  const verdicts = followed.map((one, index) => ({ id: index + 1, rationale: 'as they say', followed: one }));
+  await cluster.send(completed('ses_a', call?.callId ?? '', JSON.stringify({ verdicts })));
 }
 
 async function judge(cluster: TestCluster, call: RouterCall | undefined, applies: readonly boolean[]): Promise<void> {

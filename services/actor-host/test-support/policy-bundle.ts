@@ -5,7 +5,7 @@ import { testBundle } from './commands.ts';
 const policies = [
   { id: 'leak', version: 1, condition: 'the machine leaks', action: 'ask for a photo of the leak' },
   { id: 'refund', version: 1, condition: 'the customer wants a refund', action: 'ask for the order number' },
-  { id: 'angry', version: 1, condition: 'the customer is angry', action: 'apologise' },
+  { id: 'angry', version: 1, condition: 'the customer is angry', action: 'apologise', criticality: 'high' },
 ];
 
 /** The same agent with policies, two of them in a call. */
