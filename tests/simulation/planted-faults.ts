@@ -44,6 +44,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     },
   },
   {
+    name: 'a second reply that is checked, too',
+    patch: {
+      file: 'actors/kinds/turn/check-states.ts',
+      find: 'const { isToCheck: _, ...engine } = engineOf(context);',
+      replace: 'const engine = engineOf(context);',
+    },
+  },
+  {
     name: 'an outbox row deleted before its publish',
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
