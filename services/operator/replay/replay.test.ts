@@ -27,8 +27,9 @@ beforeEach(() => {
   sessionId = `ses_${number}`;
 });
 
-async function record(texts: readonly string[] = TEXTS): Promise<void> {
-  const manifest = join(await folderWith(SHOP), 'manifest.yaml');
+/** @param files in place of those of the shop's agent */
+async function record(texts: readonly string[] = TEXTS, files: Record<string, unknown> = {}): Promise<void> {
+  const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
   await recordSession(database, sessionId, (await loadAgent({ manifest, documents: null }, {})).bundle, texts);
 }
 
@@ -112,6 +113,16 @@ describe('the replay of a session', () => {
       { recorded: 'shop:order {"id":1} is called', replayed: null },
       { recorded: null, replayed: 'shop:order {"id":4711} is called, and fails' },
     ]);
+  });
+
+  it('with the same documents repeats the checks of replies for policies of high criticality', async () => {
+    const files = { 'documents/policies/complaints.json': { ...SHOP['documents/policies/complaints.json'], criticality: 'high' } };
+    await record(['I complain about rudeness', 'Thanks'], files);
+    const { rows } = await database.query(`select body from turn_steps where session_id = $1 and body->>'kind' = 'check-reply'`, [sessionId]);
+    expect(rows).toHaveLength(1);
+
+    const { report } = await replay(files);
+    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
   });
 
   it('with the same documents knows the tools that its turns knew, and no list that came later', async () => {
