@@ -27,8 +27,6 @@ export interface Models {
   calls: Pick<DirectCalls, 'execute' | 'close'>;
   /** For people: what answers. */
   answeredBy: string;
-  /** Whether it is the script, and not a model. */
-  isScripted: boolean;
 }
 
 interface ModelsDeps {
@@ -43,21 +41,20 @@ interface ModelsDeps {
 export async function openModels(manifest: Manifest, manifestPath: string, { environment: given, log }: ModelsDeps): Promise<Models> {
   const settings = readSettings(modelSettings, givenSettings(given));
   const environment = { ...UNUSED_KEYS, ...given };
-  const platform = platformRouterOf(manifest, settings.PUBLIC_BASE_URL ?? null, environment);
+  const platform = platformRouterOf(manifest, settings.PUBLIC_BASE_URL ?? null, given);
   const open = (config: LoadedRouterConfig) => new DirectCalls({ config, platform, environment, clock: systemClock, log });
-  if (platform !== null)
-    return { calls: open(scripted(manifest, environment)), answeredBy: `the router at ${new URL(platform.baseUrl).host}`, isScripted: false };
+  if (platform !== null) return { calls: open(scripted(manifest, environment)), answeredBy: `the router at ${new URL(platform.baseUrl).host}` };
   const { ROUTER_CONFIG: path } = settings;
   const openAi = path === undefined ? upstreamOf(settings) : null;
   const vendors = path === undefined ? enabledVendors(settings) : [];
   if (path === undefined && openAi === null && vendors.length === 0) {
     const answeredBy = 'the scripted model: no model is configured (ROUTER_CONFIG, OPENAI_API_KEY, …)';
-    return { calls: open(scripted(manifest, environment)), answeredBy, isScripted: true };
+    return { calls: open(scripted(manifest, environment)), answeredBy };
   }
   const config = path === undefined ? builtIn(await upstreamModels(openAi, environment), vendors, environment) : await loadRouterConfig(path, environment, USE);
   const missing = missingModels(manifest, config.config);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
-  return { calls: open(config), answeredBy: `the models of ${path ?? 'the vendors whose key is set'}`, isScripted: false };
+  return { calls: open(config), answeredBy: `the models of ${path ?? 'the vendors whose key is set'}` };
 }
 
 async function upstreamModels(openAi: ReturnType<typeof upstreamOf>, environment: Environment) {
