@@ -77,8 +77,10 @@ export class Conversation {
     return renderingOf(this.session, { ...this.#deps, evaluations: this.#evaluations });
   }
 
-  /** Of the next turns. @param agentState null: as it is */
-  goOnWith(evaluations: Evaluations, agentState: AgentState | null): void {
+  /** Of the next turns, which the agent answers: a tool or a person may have handed the session over before. @param agentState null: as it is */
+  goOnWith(evaluations: Evaluations, agentState: AgentState | null, atMs: number): void {
+    const unchanged = { setMetadata: {}, unsetMetadata: [], upsertLabels: [], removeLabels: [] };
+    this.session.apply({ ...headerOf(`mode-${this.session.newId()}`, atMs), type: 'session.patch', mode: 'auto', ...unchanged }, atMs);
     this.#evaluations = evaluations;
     this.session.documents = engineDocumentsOf(this.#deps.bundle.body, evaluations);
     if (agentState !== null) this.session.agentState = agentState;

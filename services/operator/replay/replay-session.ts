@@ -96,7 +96,7 @@ export async function replaySession(deps: ReplayDeps): Promise<Replay> {
   let isSame = true;
   for (const [index, turn] of turns.entries()) {
     // What the agent remembers is that of the record, as long as both conversations are the same: the check after a reply may have come late.
-    conversation.goOnWith(await evaluations.read(bundle, turn.evaluations), isSame ? turn.state : null);
+    conversation.goOnWith(await evaluations.read(bundle, turn.evaluations), isSame ? turn.state : null, turn.atMs);
     lists = listsOf(turn) ?? lists;
     tools.hashes = turn.bundleHash === bundle.hash ? lists : { ...tools.others, ...lists };
     answers.begin(turn, turns[index + 1]?.state ?? session.agentStates.at(-1)?.state ?? null);

@@ -27,10 +27,10 @@ beforeEach(() => {
   sessionId = `ses_${number}`;
 });
 
-/** @param files in place of those of the shop's agent */
-async function record(texts: readonly string[] = TEXTS, files: Record<string, unknown> = {}): Promise<void> {
+/** @param files in place of those of the shop's agent @param metadata of the tool's results */
+async function record(texts: readonly string[] = TEXTS, files: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
   const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
-  await recordSession(database, sessionId, (await loadAgent({ manifest, documents: null }, {})).bundle, texts);
+  await recordSession(database, sessionId, { bundle: (await loadAgent({ manifest, documents: null }, {})).bundle, texts, metadata });
 }
 
 interface Report {
@@ -122,6 +122,14 @@ describe('the replay of a session', () => {
     expect(rows).toHaveLength(1);
 
     const { report } = await replay(files);
+    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+  });
+
+  it('with the same documents goes on after a handover to a person', async () => {
+    await record(TEXTS, {}, { 'switchyard/control': { mode: 'manual' } });
+    const { report } = await replay();
+
+    expect(report.turns).toHaveLength(TEXTS.length);
     expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
   });
 

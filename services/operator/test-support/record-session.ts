@@ -16,11 +16,19 @@ const ORDER: ListedTool = {
   inputSchema: { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] },
 };
 
-/** Has a conversation with an agent, and stores what a deployment would have stored of it. @param texts of the customer, a turn each */
-export async function recordSession(database: Database, id: string, bundle: Bundle, texts: readonly string[]): Promise<void> {
+interface Recorded {
+  bundle: Bundle;
+  /** Of the customer, a turn each. */
+  texts: readonly string[];
+  /** Of the tool's results. */
+  metadata: Record<string, unknown>;
+}
+
+/** Has a conversation with an agent, and stores what a deployment would have stored of it. */
+export async function recordSession(database: Database, id: string, { bundle, texts, metadata }: Recorded): Promise<void> {
   const { calls } = await openModels(bundle.body.manifest, 'manifest', { environment: {}, log: silentLog });
   const opened: EffectRow[] = [];
-  const outcome: ToolOutcome = { type: 'result', data: { state: 'shipped' }, metadata: {}, isError: false };
+  const outcome: ToolOutcome = { type: 'result', data: { state: 'shipped' }, metadata, isError: false };
   const answers = {
     model: (call: Parameters<typeof calls.execute>[0]) => calls.execute(call),
     tool: () => outcome,
@@ -32,8 +40,11 @@ export async function recordSession(database: Database, id: string, bundle: Bund
   const tools = { hashes: { shop: LIST_HASH }, toolsOf: () => [ORDER] };
   const conversation = new Conversation({ bundle, evaluations: noEvaluations, tools, past: null, customer: unknownCustomer, answers }, START_MS);
   for (const [index, text] of texts.entries()) {
+    const atMs = START_MS + (index + 1) * 60_000;
+    // As where a colleague has handed the session back.
+    conversation.goOnWith(noEvaluations, null, atMs);
     const post = { type: 'message' as const, source: 'customer' as const, text, metadata: {}, triggersTurn: true };
-    await conversation.exchange([post], START_MS + (index + 1) * 60_000);
+    await conversation.exchange([post], atMs);
   }
   await calls.close();
   const { session } = conversation;
