@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -11,6 +12,7 @@ import { folderWith, SHOP } from '../test-support/agent-folder.ts';
 import { recordSession } from '../test-support/record-session.ts';
 
 const TEXTS = ['Hello', 'Where is the order 4711?', 'I complain about rudeness', 'Thanks'];
+const ACME = fileURLToPath(new URL('../../../examples/acme-support/manifest.yaml', import.meta.url));
 const tables = ['sessions', 'events', 'turn_steps', 'agent_states', 'effects', 'outbox', 'bundles'];
 
 let database: Database;
@@ -43,8 +45,8 @@ interface Report {
 }
 
 /** @param files in place of the recorded agent's */
-async function replay(files: Record<string, unknown> = {}, { fromOffset = 0, id = sessionId, json = true } = {}) {
-  const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
+async function replay(files: Record<string, unknown> = {}, { fromOffset = 0, id = sessionId, json = true, manifest: given = '' } = {}) {
+  const manifest = given || join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
   const lines: string[] = [];
   const deps = { openDatabase: async () => database, environment: {}, print: (line: string) => lines.push(line), clock: systemClock, log: silentLog };
   await replayCommand({ sessionId: id, manifest, documents: null, fromOffset, json }, deps);
@@ -123,6 +125,21 @@ describe('the replay of a session', () => {
 
     const { report } = await replay(files);
     expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+  });
+
+  it('with the same documents follows policies, relationships and steps of the sample agent alike', async () => {
+    const { bundle } = await loadAgent({ manifest: ACME, documents: null }, {});
+    const texts = [
+      ...['How can I return my order?', 'It is AC12345678', 'It was delivered 10 days ago', 'My machine leaks and I want my money back', 'It was too loud'],
+      ...['The machine still leaks', 'Can I get my money back?', 'How often should I descale?', 'I want to send something back', 'Thanks, goodbye'],
+    ];
+    await recordSession(database, sessionId, { bundle, texts, metadata: {} });
+    const { report, text } = await replay({}, { manifest: ACME });
+
+    expect(report.turns.map(({ about }) => about)).toEqual(texts);
+    expect(report, text).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+    const { rows } = await database.query<{ count: number }>(`select count(*)::int as count from turn_steps where session_id = $1`, [sessionId]);
+    expect(rows[0]?.count).toBeGreaterThan(40);
   });
 
   it('with the same documents goes on after a handover to a person', async () => {
