@@ -45,7 +45,7 @@ function readerOf(
   return { reads, reader: new CustomerReader({ store: { read }, clock: systemClock, log: silentLog, longestMs: 20 }) };
 }
 
-it('rule 93: prompts of one turn know the same, also those that are rendered side by side', async () => {
+it('DESIGN 5: rule 93: prompts of one turn know the same, also those that are rendered side by side', async () => {
   const { reads, reader } = readerOf();
   const first = await Promise.all([reader.ofTurn('trn_1', ada, documents), reader.ofTurn('trn_1', ada, documents)]);
   const later = await reader.ofTurn('trn_1', ada, documents);

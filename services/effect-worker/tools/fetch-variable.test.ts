@@ -99,7 +99,7 @@ it('rule 97: a value takes the place of the stale one, and a second time changes
   expect(await stored()).toEqual(['gold']);
 });
 
-it.each([null, Date.parse('2026-01-01T00:00:00Z')])('rule 97: a value that was written meanwhile stays (before: %s)', async (writtenAtMs) => {
+it.each([null, Date.parse('2026-01-01T00:00:00Z')])('DESIGN 5: rule 97: a value that was written meanwhile stays (before: %s)', async (writtenAtMs) => {
   await database.query(`insert into variable_values (key, name, data, updated_at) values ('ada', 'level', '"set"', now())`);
   await fetched({ writtenAtMs });
 
