@@ -18,6 +18,8 @@ export class EngineSession {
   state: SessionState | null = null;
   readonly log: ConversationEvent[] = [];
   readonly aborted: string[] = [];
+  /** Of the log lines after commits: `what (outcome)`. */
+  readonly notes: string[] = [];
   /** As they were stored, also those that are deleted. */
   readonly agentStates: object[] = [];
   #remembered: { offset: number; state: AgentState }[] = [];
@@ -210,5 +212,6 @@ export class EngineSession {
       else this.timers.set(timer.key, timer);
     }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
+    for (const { what, end } of plan.after.milestones) this.notes.push(`${what} (${end?.outcome ?? ''})`);
   }
 }

@@ -116,6 +116,18 @@ describe('the check of a reply', () => {
     expect((inputs?.deadlineAtMs ?? 0) - (createdAtMs ?? 0)).toBe(20_000);
   });
 
+  it.each([
+    [[], 'a reply was checked (followed)'],
+    [['leak'], 'a reply was checked (missed)'],
+    [null, 'a reply was sent without its check: deadline (unchecked)'],
+  ])('rule 86: the log has the outcome of a check: %s', (missed, note) => {
+    const { session, id, turnId } = composed(['leak']);
+    if (missed === null) session.deadline(turnId, 180_000);
+    else session.checkReply(id('check'), missed);
+
+    expect(session.notes).toContain(note);
+  });
+
   it('rule 87: a new message cancels the turn while its reply is checked, and the reply is not sent', () => {
     const { session, id } = composed(['leak']);
     session.say('never mind');
