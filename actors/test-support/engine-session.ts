@@ -18,6 +18,8 @@ export class EngineSession {
   state: SessionState | null = null;
   readonly log: ConversationEvent[] = [];
   readonly aborted: string[] = [];
+  /** The configuration can't be read: nothing is known of its turns. */
+  isUnreadable = false;
   /** Of the log lines after commits: `what (outcome)`. */
   readonly notes: string[] = [];
   /** As they were stored, also those that are deleted. */
@@ -175,13 +177,15 @@ export class EngineSession {
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       chance: () => 0.5,
       stored: { event: null, cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null },
-      engine: {
-        documentsOf: () => this.#documents,
-        agentStateOf: () => this.#remembered.at(-1) ?? null,
-        rowsOf: (turnId) => rows.get(turnId) ?? [],
-        listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),
-        toolsOf: (hash) => this.#tools[hash.replace('list-', '')] ?? null,
-      },
+      ...(!this.isUnreadable && {
+        engine: {
+          documentsOf: () => this.#documents,
+          agentStateOf: () => this.#remembered.at(-1) ?? null,
+          rowsOf: (turnId) => rows.get(turnId) ?? [],
+          listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),
+          toolsOf: (hash) => this.#tools[hash.replace('list-', '')] ?? null,
+        },
+      }),
     };
   }
 

@@ -109,6 +109,14 @@ describe('the check of a reply', () => {
     expect(session.rows(turnId).at(-1)).toEqual({ kind: 'unchecked', reason: 'deadline' });
   });
 
+  it('rule 86: a turn whose configuration can not be read any more ends at its deadline without its reply', () => {
+    const { session, turnId } = composed(['leak']);
+    session.isUnreadable = true;
+    session.deadline(turnId, 180_000);
+
+    expect(session.lines.slice(-2)).toEqual(['error (turn_timeout: the reply took longer than a turn may take)', 'ready']);
+  });
+
   it('rule 86: a check has a deadline of its own', () => {
     const { session, id } = composed(['leak']);
     const { createdAtMs, inputs } = session.open.get(id('check')) ?? {};

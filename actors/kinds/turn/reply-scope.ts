@@ -43,7 +43,10 @@ export function failedCheckOf(plan: Plan, callId: string): CheckSettled | null {
 /** What is sent at the turn's deadline; undefined: no reply is being checked. */
 export function dueIn(plan: Plan): Unchecked | undefined {
   const turn = plan.stateOf(turnActor);
-  return turn?.value === 'checking' ? uncheckedIn(turnRowsIn(plan, turn.context.turnId), 'deadline') : undefined;
+  if (turn?.value !== 'checking') return undefined;
+  const rows = turnRowsIn(plan, turn.context.turnId);
+  // The configuration can't be read, and nothing of the turn was: it has to end nevertheless.
+  return rows.length === 0 ? undefined : uncheckedIn(rows, 'deadline');
 }
 
 function uncheckedIn(rows: readonly TurnRow[], reason: RowOf<'unchecked'>['reason']): Unchecked {
