@@ -160,6 +160,30 @@ describe('the check of a reply', () => {
     expect(session.lines.slice(-2)).toEqual(['assistant_message the second', 'ready']);
   });
 
+  it('rule 101: a reply of before a message joined changes nothing', () => {
+    const session = new EngineSession(documents);
+    session.say('It leaks');
+    judgeAll(session, ['leak']);
+    const [reply = ''] = session.open.keys();
+    session.say('and a refund', 10);
+    session.apply(session.resultOf(reply, 'too late'));
+    session.finish(['refund']);
+
+    expect(session.lines.slice(-2)).toEqual(['assistant_message a reply', 'ready']);
+    expect(session.rows(session.turnIds[0]).map(({ kind }) => kind)).toEqual([
+      'began',
+      'match',
+      'match',
+      'resolved',
+      'began',
+      'match',
+      'match',
+      'resolved',
+      'reply',
+      'check-reply',
+    ]);
+  });
+
   it.each([0, 1, 2])('rule 101: a repeated or late result changes nothing, at each moment (%i)', (moment) => {
     const { session, id, turnId } = composed(['leak']);
     const again = () => {

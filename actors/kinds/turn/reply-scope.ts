@@ -2,6 +2,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { checkRequest, draftIn } from '../../engine/composition/reply-check.ts';
 import { turnCalls } from '../../engine/turn-calls.ts';
 import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
+import { effectIdOf } from '../../tool-loop/effect-ids.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
@@ -11,7 +12,8 @@ import type { CheckSettled, StepMalformed, TurnEventBody, Unchecked } from './ty
 /** A reply, with its check where policies of high criticality are in force. */
 export function replyOf(plan: Plan, { callId, usage }: CommandOf<'call.completed'>, reply: ComposedReply): TurnEventBody {
   const turn = plan.stateOf(turnActor);
-  if (turn?.context.engine?.isToCheck !== true || reply.type !== 'message') return { type: 'call.replied', callId, reply };
+  const isAwaited = turn?.value === 'composing' && callId === effectIdOf(turn.context.turnId, turn.context.callNo);
+  if (!isAwaited || turn.context.engine?.isToCheck !== true || reply.type !== 'message') return { type: 'call.replied', callId, reply };
   const { text, model, provider } = reply;
   const draft = { kind: 'reply' as const, callId, text, model, provider, tokens: tokensOf(usage) };
   return { type: 'call.replied', callId, reply, check: { draft, request: checkRequest(documentsIn(plan), turnRowsIn(plan, turn.context.turnId)) } };
