@@ -48,7 +48,8 @@ describe('questions of the agent’s engine', () => {
 
   it('check_reply: a policy is followed when the reply has its words', () => {
     const said = [line('customer', 'it leaks'), { reply: 'Which order number is it?' }];
-    const items = ['ask for the order number', 'ask for a photo'].map((action, index) => JSON.stringify({ id: index + 1, condition: 'it leaks', action }));
+    const long = 'Ask for the order number. Then promise that a colleague calls back within a week, and describe warranty, delivery and returns.';
+    const items = [long, 'ask for a photo'].map((action, index) => JSON.stringify({ id: index + 1, condition: 'it leaks', action }));
 
     expect(answerTo('check_reply', said, items)).toMatchObject({ verdicts: [{ followed: true }, { followed: false }] });
   });

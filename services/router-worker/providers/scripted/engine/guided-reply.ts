@@ -11,11 +11,16 @@ export function isGuidance(instruction: string): boolean {
 /** Actions that are said. */
 const MAX_ACTIONS = 3;
 
+/** Null: the text has no end of a sentence. */
+export function firstSentence(text: string): string | null {
+  return /^.*?[.!?](?= |$)/.exec(text)?.[0] ?? null;
+}
+
 /** What the instruction says that the agent is to do, as its first sentences; empty: nothing. */
 export function guidedText(instructions: readonly string[]): string {
   const guidance = instructions.find(isGuidance)?.split(RULES)[0] ?? '';
   // A policy that an earlier version missed stands there twice.
   const actions = [...new Set(guidance.split('\n').flatMap((line) => LINE.exec(line)?.[1] ?? []))];
-  const sentences = actions.slice(0, MAX_ACTIONS).map((action) => /^.*?[.!?](?= |$)/.exec(action)?.[0] ?? `${action}.`);
+  const sentences = actions.slice(0, MAX_ACTIONS).map((action) => firstSentence(action) ?? `${action}.`);
   return sentences.length === 0 ? '' : `My policies for this reply: ${sentences.join(' ')}`;
 }

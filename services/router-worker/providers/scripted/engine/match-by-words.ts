@@ -1,4 +1,5 @@
 import { contentWords } from '../words.ts';
+import { firstSentence } from './guided-reply.ts';
 import { latestOf, type Question, repliesOf, sharedWords, textOf } from './question.ts';
 
 /** `match_observational`, `match_actionable`: a condition holds when the customer's latest messages share enough of its words. */
@@ -35,11 +36,14 @@ export function judgeAppliedByWords(question: Question): object {
   return { verdicts: question.items.map((item) => ({ id: item['id'], ...reasonOf(textOf(item, 'action'), words, 'reply', (holds) => ({ applies: holds })) })) };
 }
 
-/** `check_reply`: a policy is followed when the reply has its words. */
+/** `check_reply`: a policy is followed when the reply has words of its first sentence, which is what the script says of it. */
 export function checkReplyByWords(question: Question): object {
   const words = contentWords(question.lines.map((line) => textOf(line, 'reply')).join('\n'));
   return {
-    verdicts: question.items.map((item) => ({ id: item['id'], ...reasonOf(textOf(item, 'action'), words, 'reply', (holds) => ({ followed: holds })) })),
+    verdicts: question.items.map((item) => {
+      const action = textOf(item, 'action');
+      return { id: item['id'], ...reasonOf(firstSentence(action) ?? action, words, 'reply', (holds) => ({ followed: holds })) };
+    }),
   };
 }
 
