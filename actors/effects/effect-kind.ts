@@ -35,7 +35,7 @@ export interface EffectKind<Inputs extends CommonInputs = CommonInputs, Request 
   readonly inputs: z.ZodType<Inputs>;
   inputsOf(request: Request, opening: Opening): Inputs;
   /**
-   * The work item. Reads only immutable data, so that a host that takes over renders the same.
+   * The work item. Reads only immutable data, so that a host that takes over renders the same; but what prompts know of the customer may have changed (ADR 91).
    * @param republished the item may have been on the bus before: the worker checks the effect's row first
    */
   render(effect: EffectRow<Inputs>, republished: boolean, deps: RenderDeps): object | Promise<object>;
