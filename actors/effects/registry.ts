@@ -2,6 +2,7 @@ import { delivery } from './delivery.ts';
 import { EffectTable } from './effect-table.ts';
 import { eventDelivery } from './event-delivery.ts';
 import { runCall } from './run-call.ts';
+import { search } from './search.ts';
 import { toolCall } from './tool-call.ts';
 import { toolList } from './tool-list.ts';
 import { turnApplied } from './turn-applied.ts';
@@ -10,4 +11,4 @@ import { turnStep } from './turn-step.ts';
 import { turnToolCall } from './turn-tool-call.ts';
 
 /** Every kind of effect: one row each. */
-export const effects = new EffectTable([turnCall, turnStep, turnToolCall, turnApplied, runCall, toolList, toolCall, delivery, eventDelivery]);
+export const effects = new EffectTable([turnCall, turnStep, turnToolCall, turnApplied, search, runCall, toolList, toolCall, delivery, eventDelivery]);

@@ -5,6 +5,7 @@ import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
 import { isAnnouncement } from '../engine/tools/announcement.ts';
 import type { StagedCall } from '../engine/tools/tool-batch.ts';
+import { currentRows, type TurnRow } from '../engine/turn-row.ts';
 import { shownVariables } from '../engine/variables/variable-values.ts';
 import { type KnownCustomer, unknownCustomer } from '../inputs/customer-reader.ts';
 import type { EffectRow } from './effect-row.ts';
@@ -36,6 +37,7 @@ export async function stepView(
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,
     ...(draft !== null && { draft: draft.text }),
+    retrieved: retrievedIn(rows),
     // The others are in the log, and so in the history.
     staged: rows.flatMap((row) => (row.kind === 'tool' && row.call.control.lifespan === 'response' ? [stagedResult(row.call)] : [])),
   };
@@ -48,6 +50,11 @@ export async function customerOfTurn(
   { customers }: Pick<RenderDeps, 'customers'>,
 ): Promise<KnownCustomer> {
   return customerId === undefined ? unknownCustomer : await customers.ofTurn(actorId, { sessionId, customerId, bundleHash }, documents);
+}
+
+/** Before a message joined, another query was searched for. */
+function retrievedIn(rows: readonly TurnRow[]): NonNullable<StepView['retrieved']> {
+  return rows.length === 0 ? [] : (currentRows(rows).rows.findLast((row) => row.kind === 'search')?.documents ?? []);
 }
 
 /** As models see it. */

@@ -3,6 +3,7 @@ import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
+import { notAwaited } from './not-awaited.ts';
 import { turnRowsBelow } from './turn-rows-below.ts';
 
 const inputs = z.object({
@@ -44,13 +45,9 @@ export const turnToolCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope
     return { v: 1, type: 'call', ...ids, deadlineAtMs, createdAtMs, republished, traceparent, toolId, listHash, arguments: tool.arguments };
   },
   results: {
-    'tool.completed': ({ callId, outcome }, scope) => scope.toolOf(callId, outcome) ?? notAwaited(callId),
+    /** Of searches (search.ts), too. */
+    'tool.completed': (command, scope) => scope.searchOf(command) ?? scope.toolOf(command.callId, command.outcome) ?? notAwaited(command.callId),
   },
   /** Its item or its claim may be lost: the turn goes on without a result. */
   overdue: ({ callId }, scope) => scope.overdueOf(callId) ?? notAwaited(callId),
 };
-
-/** Without effect. */
-function notAwaited(callId: string): TurnEventBody {
-  return { type: 'call.failed', callId, failure: { code: 'internal', message: 'a tool call that is not awaited', details: {} } };
-}

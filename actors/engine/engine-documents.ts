@@ -4,6 +4,7 @@ import { type Evaluations, noEvaluations } from './evaluation/evaluation-set.ts'
 import type { MatchDocuments } from './policies/candidates.ts';
 import type { PolicyEvaluation } from './policies/policy-evaluation.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
+import { type SearchPlan, searchPlanOf } from './retrieval/search-plan.ts';
 import { type RoutineModel, routineModels, stepVariables } from './routines/routine-model.ts';
 import { serverOf } from './tools/turn-tools.ts';
 import { inlineValues, noValues, type VariableValues } from './variables/variable-values.ts';
@@ -29,12 +30,14 @@ export interface EngineDocuments extends MatchDocuments {
   evaluationSet: string | null;
   /** By policy id. */
   policyEvaluations: ReadonlyMap<string, PolicyEvaluation>;
+  /** Null: nothing is retrieved. */
+  search: SearchPlan | null;
 }
 
 /** By bundle, and by the set of evaluations. A bundle has few sets. */
 const known = new WeakMap<BundleBody, Map<string | null, EngineDocuments | null>>();
 
-/** Null for an agent without policies and conversational routines: its turns are one model call. */
+/** Null for an agent without policies, conversational routines and search: its turns are one model call. */
 export function engineDocumentsOf(body: BundleBody, evaluations: Evaluations = noEvaluations): EngineDocuments | null {
   const bySet = known.get(body) ?? new Map<string | null, EngineDocuments | null>();
   known.set(body, bySet);
@@ -55,12 +58,13 @@ export function documentsFor(body: BundleBody, evaluations: Evaluations, values:
 /** Those of the manifest, enabled and in its order. */
 function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
   const { context, runtime, mcps } = manifest.agent_config;
+  const search = searchPlanOf(manifest.agent_config.search, documents);
   const policies = context.policies.flatMap(({ id, version }): Policy[] => {
     const policy = documents.policies.find((one) => one.id === id && one.version === version);
     return policy?.enabled === true ? [policy] : [];
   });
   const models = routineModels(documents, routineOf);
-  if (policies.length + models.length === 0) return null;
+  if (policies.length + models.length === 0 && search === null) return null;
   const routines = models.map(({ routine }) => routine);
   const relationships = relationshipGraph({ policies, routines }, context.relationships);
   const policyEvaluations = new Map(
@@ -71,7 +75,7 @@ function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet
   );
   const toolsOfSteps = models.flatMap(({ graph }) => [...graph.nodes.values()].flatMap(({ tools }) => tools));
   return {
-    ...{ evaluationSet, policyEvaluations },
+    ...{ evaluationSet, policyEvaluations, search },
     ...{ policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size },
     maxIterations: runtime.max_engine_iterations,
     reevaluationTools: context.reevaluation_tools.map(({ id }) => id),

@@ -1,3 +1,4 @@
+import type { FoundDocument } from '#bus/messages/found-document.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 
@@ -20,6 +21,8 @@ export interface StepView {
   history: readonly ConversationEvent[];
   /** The reply that is about to be sent; absent: there is none yet. */
   draft?: string;
+  /** Of this turn's search, the best first; for the reply alone. Absent: nothing was found. */
+  retrieved?: readonly FoundDocument[];
   /** Of this turn's tool calls, in order. */
   staged: readonly { toolId: string; arguments: Record<string, unknown>; result: unknown }[];
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { foundDocument } from '#bus/messages/found-document.ts';
 import { agentState } from './agent-state.ts';
 import { checkAnswer, checkReference } from './composition/check-reply.ts';
 import { matchAnswer } from './policies/match-answer.ts';
@@ -41,6 +42,17 @@ const turnRow = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('routine'), ...call, reference: routineCall, answer: routineAnswer }),
   z.object({ kind: z.literal('infer-tools'), ...call, reference: inferReference, answer: inferAnswer }),
   z.object({ kind: z.literal('tool'), key: z.string(), ms: z.number(), call: stagedCall }),
+  /** The query of a search, made of the conversation; null: the call failed, and the customer's own words are searched for. */
+  z.object({ kind: z.literal('rewrite-query'), ...call, query: z.string().nullable() }),
+  /** What was retrieved for the reply. */
+  z.object({
+    kind: z.literal('search'),
+    key: z.string(),
+    ms: z.number(),
+    documents: z.array(foundDocument),
+    /** Why there are none; null: nothing was found, or there are some. */
+    failure: z.string().nullable(),
+  }),
   /** What the reply is composed from. */
   z.object({
     kind: z.literal('resolved'),

@@ -64,7 +64,7 @@ export class EngineSession {
   /** Open structured calls by what they are about: `trn_1-2 [a b]`, `trn_1-3 next-step`. */
   get asked(): string[] {
     return [...this.open.values()].flatMap(({ id, inputs }) => {
-      const { reference } = inputs as { reference?: { policyIds?: string[]; kind?: string } };
+      const { reference } = inputs as { reference?: null | { policyIds?: string[]; kind?: string } };
       return reference?.policyIds === undefined && reference?.kind === undefined ? [] : [`${id} ${reference.kind ?? `[${reference.policyIds?.join(' ')}]`}`];
     });
   }
@@ -135,10 +135,12 @@ export class EngineSession {
    */
   finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
-      const { reference, call: asked } = call.inputs as { reference?: { kind?: string }; call?: string };
-      if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
+      const { reference, call: asked } = call.inputs as { reference?: { kind?: string } | null; call?: string };
+      if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
+      else if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
       else if (asked === 'check-reply') this.checkReply(call.id);
+      else if (asked === 'rewrite-query') this.reply(call.id, JSON.stringify({ query: 'a query' }));
       else if (reference?.kind === 'next-step') this.reply(call.id, JSON.stringify({ rationale: 'r', step_completed: choice !== '0', choice }));
       else if (reference?.kind === 'backtrack') this.reply(call.id, JSON.stringify({ rationale: 'r', requires_backtracking: false, same_process: true }));
       else this.judge(call.id, applying);

@@ -4,6 +4,6 @@ import { overdueKeyOf } from './effect-ids.ts';
 const OVERDUE_GRACE_MS = 5_000;
 
 /** The timer that brings a result in place of a lost one. */
-export function overdueTimer<Kind extends 'tool-call' | 'tool-list' | 'turn-tool-call'>(callId: string, deadlineAtMs: number, kind: Kind) {
-  return { key: overdueKeyOf(callId), atMs: deadlineAtMs + OVERDUE_GRACE_MS, command: { type: 'effect.overdue' as const, callId, kind } };
+export function overdueTimer<Kind extends 'search' | 'tool-call' | 'tool-list' | 'turn-tool-call'>(callId: string, deadlineAtMs: number, kind: Kind, graceMs = OVERDUE_GRACE_MS) {
+  return { key: overdueKeyOf(callId), atMs: deadlineAtMs + graceMs, command: { type: 'effect.overdue' as const, callId, kind } };
 }

@@ -51,8 +51,18 @@ const fetchVariable = z.object({
   writtenAtMs: z.number().nullable(),
 });
 
+/** Retrieves documents for a turn. */
+const search = z.object({
+  ...header,
+  type: z.literal('search'),
+  /** What is searched for; empty: nothing. */
+  query: z.string(),
+  /** Newest messages of the conversation, oldest first. */
+  messages: z.array(z.object({ role: z.enum(['user', 'assistant', 'system']), text: z.string(), createdAt: z.string() })),
+});
+
 /** One item on `work.tool`, of version 1 to 3; its message id is the effect's id. */
-export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool, fetchVariable]));
+export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool, fetchVariable, search]));
 export type ToolWork = z.infer<typeof toolWork>;
 
 /** `tool_lists.body` is an array of these, in the server's order. */

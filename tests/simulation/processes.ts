@@ -86,7 +86,11 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   consumeKind(deliveryItems({ ...items, environment: variables, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 }), effects);
   const aborts = new ReceivedAborts({ notices: bus.notices, clock });
   const { servers, lists } = toolServerOf(process, environment);
-  consumeKind(toolItems({ ...items, servers, lists, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' }), effects);
+  const external = { search: async () => [] } as unknown as ToolDeps['external'];
+  consumeKind(
+    toolItems({ ...items, servers, lists, external, environment: variables, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' }),
+    effects,
+  );
 }
 
 type ToolDeps = Parameters<typeof toolItems>[0];

@@ -86,7 +86,7 @@ export const isOverBudget = ({ context }: { context: TurnContext }) => {
   return engine.next?.type === 'ask' && !mayCall(engine, engine.next.calls.length);
 };
 
-/** Stores the decision and begins to type. */
+/** Stores the decision. */
 export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
   const { next, isToCheck: _, ...engine } = engineOf(context);
   if (next?.type !== 'compose') throw new TypeError('a reply is composed without a decision');
@@ -94,10 +94,15 @@ export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
   const hasBudget = mayCall(engine, 1);
   const rows: TurnRow[] = critical.length > 0 && !hasBudget ? [next.resolved, { kind: 'unchecked', reason: 'over_budget' }] : [next.resolved];
   for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
-  if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
   enqueue.assign({
-    engine: { ...engine, stepCount: engine.stepCount + rows.length, status: 'typing', ...(critical.length > 0 && hasBudget && { isToCheck: true }) },
+    engine: { ...engine, stepCount: engine.stepCount + rows.length, ...(critical.length > 0 && hasBudget && { isToCheck: true }) },
   });
+});
+
+export const beginTyping = turnSetup.enqueueActions(({ context, enqueue }) => {
+  const engine = engineOf(context);
+  if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
+  enqueue.assign({ engine: { ...engine, status: 'typing' } });
 });
 
 /** Opens the calls of a decision. */

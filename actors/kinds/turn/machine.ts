@@ -1,3 +1,4 @@
+import { and } from 'xstate';
 import { replyEventId } from '#bus/messages/session.ts';
 import { type Asker, asking, interruptedBy } from '../../tool-loop/asking.ts';
 import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
@@ -9,6 +10,7 @@ import {
   askAgain,
   atMsOf,
   beginSettling,
+  beginTyping,
   endBatch,
   engineAtStart,
   hasEngine,
@@ -22,6 +24,7 @@ import {
   restart,
   settleStep,
 } from './engine-states.ts';
+import { awaitsSearch, endSearch, isSearchAwaited, isSearchOver, openSearch, retrieving, settleSearch } from './search-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
@@ -95,6 +98,8 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
  *                                      └──nothing is missing──▶ composing     ├──message.joined──▶ deciding (all begins anew)
  *                                                                    └──turn.cancel, while a tool runs that can't be called again──▶ settling
  *
+ *   deciding ──nothing is missing but what is retrieved──▶ retrieving ──it has come, or is given up──▶ composing
+ *
  *   settling ──the last of those has its row | turn.deadline (within 30 s)──▶ cancelled
  *
  *   composing ──a reply, and policies of high criticality are in force──▶ checking ──it follows them, or nothing is found out──▶ completed
@@ -117,14 +122,15 @@ export const turnMachine = turnSetup.createMachine({
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context.turnId), atMs: context.deadlineAtMs }) },
       ],
       always: [
-        { guard: hasEngine, target: 'deciding', actions: stageOpening },
+        { guard: hasEngine, target: 'deciding', actions: [stageOpening, openSearch] },
         { target: 'composing', actions: { type: 'fact', params: statusFact('typing') } },
       ],
     },
     /** Left at once. */
     deciding: {
       always: [
-        { guard: isComposing, target: 'composing', actions: resolve },
+        { guard: and([isComposing, awaitsSearch]), target: 'retrieving', actions: [resolve, retrieving] },
+        { guard: isComposing, target: 'composing', actions: [resolve, beginTyping] },
         { guard: isOverBudget, target: 'failed', actions: failAs('engine_error: the turn used more model calls or tokens than a turn may use') },
         { target: 'awaiting' },
       ],
@@ -137,11 +143,12 @@ export const turnMachine = turnSetup.createMachine({
           { guard: isCancelledLate, target: 'settling', actions: beginSettling },
           { target: 'cancelled', actions: [endBatch, cancelledFact] },
         ],
-        'message.joined': { target: 'deciding', actions: [endBatch, restart] },
+        'message.joined': { target: 'deciding', actions: [endBatch, endSearch, restart, openSearch] },
         'step.settled': [
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
           { guard: isAwaited, actions: settleStep },
         ],
+        'search.settled': { guard: isSearchAwaited, actions: [settleSearch, openSearch] },
         'step.malformed': [
           { guard: isMalformedAgain, target: 'failed', actions: [endBatch, failAs('engine_error: the model gave no answer that can be read')] },
           { guard: isAwaited, actions: askAgain },
@@ -154,6 +161,17 @@ export const turnMachine = turnSetup.createMachine({
             turnSetup.assign({ failure: ({ event }) => (event.type === 'call.failed' ? errorOf({ type: 'call-failed', code: event.failure.code }) : '') }),
           ],
         },
+      },
+    },
+    /** All is decided, and what the reply is to use is still looked for. */
+    retrieving: {
+      on: {
+        ...interruptedBy(interruptions, endSearch),
+        'message.joined': { target: 'deciding', actions: [endSearch, restart, openSearch] },
+        'search.settled': [
+          { guard: isSearchOver, target: 'composing', actions: [settleSearch, beginTyping] },
+          { guard: isSearchAwaited, actions: [settleSearch, openSearch] },
+        ],
       },
     },
     /** Cancelled, while calls run that can't be taken back. */
@@ -187,7 +205,7 @@ export const turnMachine = turnSetup.createMachine({
           ...composing.on['call.replied'],
         ],
         'message.joined': [
-          { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart] },
+          { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart, openSearch] },
           { target: 'composing', reenter: true, actions: supersedeCall },
         ],
       },
@@ -216,6 +234,7 @@ export const turnMachine = turnSetup.createMachine({
 
 function settle() {
   return [
+    endSearch,
     { type: 'fact' as const, params: statusFact('ready') },
     { type: 'disarm' as const, params: ({ context }: { context: TurnContext }) => ({ key: deadlineKeyOf(context.turnId) }) },
   ];

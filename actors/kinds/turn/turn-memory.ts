@@ -3,6 +3,7 @@ import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
+import { nextSearch } from '../../engine/retrieval/next-search.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
@@ -55,13 +56,13 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
     ...(evaluations !== null && { evaluations }),
     ...tools,
   };
-  return { row, decision: decide(documents, [row], toolsIn(plan)) };
+  return { row, decision: decide(documents, [row], toolsIn(plan)), search: nextSearch(documents, [row]) };
 }
 
 /** Of a replayed turn: the recorded answer to a call, which counts in place of the result's text; null: there is none. */
 export function recordedAnswer(plan: Plan, callId: string, kind: TurnCallName): { type: 'read'; answer: unknown } | null {
   const row = plan.inputs.engine?.recordedOf?.(callId) ?? null;
-  return row?.kind === kind ? { type: 'read', answer: row.answer } : null;
+  return row?.kind === kind && 'answer' in row ? { type: 'read', answer: row.answer } : null;
 }
 
 /** Tool lists that the batch needs, by hash. */

@@ -12,6 +12,7 @@ import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
+import { searchOf } from './search-scope.ts';
 import { documentsIn, recordedAnswer, toolsIn, turnRowsIn } from './turn-memory.ts';
 import type { PendingCall, StepMalformed, StepSettled, TurnContext, TurnEventBody, TurnScope, Unsettled } from './types.ts';
 
@@ -24,6 +25,7 @@ export function turnScopeOf(plan: Plan): TurnScope {
     failedCheckOf: (callId) => failedCheckOf(plan, callId),
     toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
     overdueOf: (callId) => overdueOf(plan, callId),
+    searchOf: (command) => searchOf(plan, command),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import { type CommandOf, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
-import type { ListedTool, ToolWork } from '#bus/messages/tool.ts';
+import { type ListedTool, TOOL_WORK_VERSION, type ToolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import { hashOf } from '#shared/config/bundle-body.ts';
@@ -32,7 +32,7 @@ interface ServerEntry {
 }
 
 /** A configuration with these tool servers, all on this machine. */
-function bundleWith(servers: readonly ServerEntry[]): Bundle {
+function bundleWith(servers: readonly ServerEntry[], search: object | null): Bundle {
   const body = {
     manifest: manifest.parse({
       id: 'agent-1',
@@ -43,6 +43,7 @@ function bundleWith(servers: readonly ServerEntry[]): Bundle {
         platform: { public_key: '${PUBLIC}', secret_key: '${SECRET}' },
         llms: { default: 'a/b', api_key: '${LLM}' },
         context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' },
+        search,
         mcps: servers.map(({ id, port, hasKey = false }) => ({ id, hostname: 'http://127.0.0.1', port, ...(hasKey ? { api_key: '${TOOL_API_KEY}' } : {}) })),
       },
     }),
@@ -105,8 +106,9 @@ export class WorkerDeployment {
     return worker;
   }
 
-  async bundle(servers: readonly ServerEntry[] = []): Promise<string> {
-    const bundle = bundleWith(servers);
+  /** @param search as in a manifest */
+  async bundle(servers: readonly ServerEntry[] = [], search: object | null = null): Promise<string> {
+    const bundle = bundleWith(servers, search);
     await storeBundle(this.database, bundle);
     return bundle.hash;
   }
@@ -203,6 +205,10 @@ export function callItem(bundleHash: string, listHash: string, toolId: string, f
 
 export function listItem(bundleHash: string, servers: string[], fields: Partial<Extract<ToolWork, { type: 'list' }>> = {}) {
   return { ...toolHeader(bundleHash), type: 'list' as const, servers, ...fields };
+}
+
+export function searchItem(bundleHash: string, fields: Partial<Extract<ToolWork, { type: 'search' }>> = {}) {
+  return { ...toolHeader(bundleHash), v: TOOL_WORK_VERSION, type: 'search' as const, query: 'warranty of hoses', messages: [], ...fields } as const;
 }
 
 function toolHeader(bundleHash: string) {

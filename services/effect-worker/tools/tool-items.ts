@@ -9,6 +9,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
 import { effectIds } from '../effect-ids.ts';
 import { parsedItem } from '../parsed-item.ts';
+import { type RunSearchDeps, runSearch } from '../search/run-search.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
 import { isClaimed } from './claims.ts';
 import { fetchVariable } from './fetch-variable.ts';
@@ -18,14 +19,14 @@ import { endToolSpan, type ToolReport, toolTrace } from './tool-trace.ts';
 
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
-interface ToolItemsDeps extends CallToolDeps {
+interface ToolItemsDeps extends CallToolDeps, RunSearchDeps {
   aborts: ReceivedAborts;
   content: ContentCapture;
   concurrency: number;
   lease: LeaseTimes;
 }
 
-/** Tool calls, reads of tool lists, and values of variables. */
+/** Tool calls, reads of tool lists, values of variables, and searches. */
 export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
   const { aborts, content, concurrency, lease, clock } = deps;
   return {
@@ -51,6 +52,7 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
         await fetchVariable(work, (call) => measured(deps.metrics, () => callTool(call, running, deps)), running, deps); // no fail point: inside
         return null;
       }
+      if (work.type === 'search') return completed(work, await runSearch(work, running, deps)); // no fail point: reads
       return completed(work, await measured(deps.metrics, () => callTool(work, running, deps))); // no fail point: inside
     },
     refuse: (work, refusal, running) => refuse(work, refusal, running, deps),
@@ -61,6 +63,8 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
 async function refuse(work: ToolWork, { why }: Refusal, running: RunningItem, { database }: ToolItemsDeps): Promise<ToolReport | null> {
   if (why === 'cancelled' || work.type === 'variable') return null;
   if (work.type === 'list') return why === 'deadline' ? { ...noneListed(work), timedOut: true } : noneListed(work);
+  if (work.type === 'search')
+    return completed(work, why === 'deadline' ? failed('timeout', 'the search came too late') : failed('unreachable', 'the search was given up'));
   if (why !== 'deadline') return completed(work, outcomeUnknown());
   // Another delivery may have begun it before the deadline.
   const isStarted = running.mayBeStarted && (await retryWhileTransient(() => isClaimed(database, work.effectId), running.leaseLost)); // no fail point: reads

@@ -1,5 +1,6 @@
 import { ReceivedAborts } from '#bus/received-aborts.ts';
 import type { EffectKindDeps, EffectKindRow } from '../effect-kind.ts';
+import { ExternalSearches } from '../search/external-search.ts';
 import { discoverTools } from './discover-tools.ts';
 import { toolItems } from './tool-items.ts';
 import { ToolLists } from './tool-lists.ts';
@@ -11,7 +12,7 @@ const CONCURRENCY = 128;
 const TIMEOUT_MS = 60_000;
 const LONGEST_MS = 300_000;
 
-/** Calls tools, and reads their lists; lists the tools of the newest configuration in the background. */
+/** Calls tools, reads their lists, and retrieves documents; lists the tools of the newest configuration in the background. */
 export const toolKind = {
   name: 'tool',
   async open({ timeouts, concurrency, ...deps }: EffectKindDeps) {
@@ -19,14 +20,15 @@ export const toolKind = {
     const servers = new ToolServers({ environment, clock });
     const lists = new ToolLists({ database, servers, clock, log });
     const discovery = discoverTools({ bundles, lists, log });
+    const external = new ExternalSearches({ environment });
     const aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const { toolCallMs: timeoutMs = TIMEOUT_MS, longestToolCallMs: longestMs = LONGEST_MS } = timeouts;
     const limits = { timeoutMs, longestMs, concurrency: concurrency ?? CONCURRENCY };
     return {
-      items: toolItems({ ...deps, ...limits, servers, lists, aborts, content: tracing.content }),
+      items: toolItems({ ...deps, ...limits, servers, lists, external, environment, aborts, content: tracing.content }),
       async close() {
         await Promise.all([discovery.stop(), lists.stop(), aborts.stop()]); // no fail point: stops
-        await servers.close(); // no fail point: stops
+        await Promise.all([servers.close(), external.close()]); // no fail point: stops
       },
     };
   },

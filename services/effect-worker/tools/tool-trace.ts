@@ -9,7 +9,7 @@ import type { Attributes, ContentCapture } from '#shared/telemetry/tracing.ts';
 /** What the owner gets. */
 export type ToolReport = Extract<ResultCommand, { type: 'tool.completed' | 'tools.listed' }>;
 
-/** `execute_tool {tool}` or `tools/list`. The same span carries the attributes of an MCP client span. */
+/** `execute_tool {tool}`, `tools/list` or `search`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | null {
   if (work.traceparent === null || work.type === 'variable') return null;
   const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.actorId, 'switchyard.effect.id': work.effectId };
@@ -20,6 +20,9 @@ export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | 
       scope: 'switchyard.gen_ai',
       attributes: { ...ids, 'mcp.method.name': 'tools/list', 'switchyard.tool_servers': work.servers },
     };
+  }
+  if (work.type === 'search') {
+    return { name: 'search', kind: 'client', scope: 'switchyard.gen_ai', attributes: { ...ids, 'switchyard.search.query': shown(work.query, content) } };
   }
   return {
     name: `execute_tool ${work.toolId}`,

@@ -6,11 +6,12 @@ import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
 import { flagOf } from '../../../engine/flagged.ts';
 import { glossaryText } from '../../../engine/glossary-text.ts';
 import { knownText } from '../../../engine/known-text.ts';
+import { retrievedMessage } from '../../../engine/retrieval/retrieved-message.ts';
 import type { EngineStep, StepView } from '../../../engine/step.ts';
 import type { TurnStep } from './turn-step.ts';
 
 type ComposeInput = Pick<StepView, 'callId' | 'agent' | 'nowMs' | 'systemPrompt' | 'language' | 'history'> &
-  Partial<Pick<StepView, 'staged' | 'glossary' | 'customerName' | 'variables'>>;
+  Partial<Pick<StepView, 'staged' | 'glossary' | 'customerName' | 'variables' | 'retrieved'>>;
 
 export type ComposedReply =
   | { type: 'message'; text: string; model: string; provider: string }
@@ -35,6 +36,7 @@ export const composeReply = {
         ...known(input),
         ...conversation,
         ...results(input.staged ?? [], input.callId),
+        ...retrievedMessage(input.retrieved ?? [], input.callId),
         ...lastWord(guidance),
       ],
     };
