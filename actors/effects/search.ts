@@ -6,15 +6,12 @@ import { searchPlanOf } from '../engine/retrieval/search-plan.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import { notAwaited } from './not-awaited.ts';
-import { turnRowsBelow } from './turn-rows-below.ts';
 
 const inputs = z.object({
   ...commonInputs,
   bundleHash: z.string(),
   /** Offset of the conversation's last event. */
   upToOffset: z.number(),
-  /** So many rows of the turn count: one of them may have the query. */
-  staged: z.number(),
 });
 
 type Request = Extract<TurnActions['effect'], { kind: 'search' }>;
@@ -26,21 +23,19 @@ export const search: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Turn
   request: 'search',
   work: 'tool',
   inputs,
-  inputsOf: ({ deadlineAtMs, staged }, { bundleHash, lastOffset, traceparent }) => ({
+  inputsOf: ({ deadlineAtMs }, { bundleHash, lastOffset, traceparent }) => ({
     bundleHash,
     upToOffset: lastOffset,
-    staged,
     deadlineAtMs,
     traceparent,
   }),
   async render(effect, republished, deps): Promise<ToolWork> {
     const { id: effectId, sessionId, actorId, createdAtMs, inputs: given } = effect;
-    const { bundleHash, deadlineAtMs, staged, traceparent, upToOffset } = given;
-    const { manifest, documents } = (await deps.bundleOf(bundleHash)).body;
-    const plan = searchPlanOf(manifest.agent_config.search, documents);
+    const { bundleHash, deadlineAtMs, traceparent, upToOffset } = given;
+    const { manifest } = (await deps.bundleOf(bundleHash)).body;
+    const plan = searchPlanOf(manifest.agent_config.search);
     if (plan === null) throw new TypeError('a search that the configuration has no use for');
-    const rewritten = (await turnRowsBelow(staged, actorId, deps)).findLast((row) => row.kind === 'rewrite-query');
-    const input = searchInput(await deps.histories.upTo(upToOffset, effect), plan.maxMessages, rewritten?.query ?? null);
+    const input = searchInput(await deps.histories.upTo(upToOffset, effect), plan.maxMessages);
     const ids = { effectId, sessionId, ...actorFields(actorId), bundleHash };
     return { v: TOOL_WORK_VERSION, type: 'search', ...ids, deadlineAtMs, createdAtMs, republished, traceparent, ...input };
   },

@@ -67,8 +67,8 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
   },
   results: {
-    /** Of the structured calls (turn-step.ts) and of the query of a search, too: a result does not name its kind. */
-    'call.completed': (command, scope) => scope.searchOf(command) ?? scope.stepOf(command) ?? scope.replyOf(command, composeReply.read(command)),
+    /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
+    'call.completed': (command, scope) => scope.stepOf(command) ?? scope.replyOf(command, composeReply.read(command)),
     /** Of tools, too: releases before reported so an item whose publishing was not confirmed in time. */
     'call.failed': (command: CommandOf<'call.failed'>, scope) =>
       scope.searchOf(command) ??

@@ -58,7 +58,7 @@ export function documentsFor(body: BundleBody, evaluations: Evaluations, values:
 /** Those of the manifest, enabled and in its order. */
 function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
   const { context, runtime, mcps } = manifest.agent_config;
-  const search = searchPlanOf(manifest.agent_config.search, documents);
+  const search = searchPlanOf(manifest.agent_config.search);
   const policies = context.policies.flatMap(({ id, version }): Policy[] => {
     const policy = documents.policies.find((one) => one.id === id && one.version === version);
     return policy?.enabled === true ? [policy] : [];

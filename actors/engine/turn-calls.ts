@@ -1,9 +1,8 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { type CheckReference, checkReference, checkReply } from './composition/check-reply.ts';
 import type { EngineDocuments } from './engine-documents.ts';
 import { type MatchBatch, matchBatch, matchItems } from './policies/match-batch.ts';
 import { matchSteps } from './policies/match-steps.ts';
-import { rewriteQuery } from './retrieval/rewrite-query.ts';
 import { type RoutineCall, routineCall } from './routines/routine-calls.ts';
 import { routineItem } from './routines/routine-items.ts';
 import { checkBacktrack } from './routines/steps/check-backtrack.ts';
@@ -51,7 +50,6 @@ export const turnCalls = {
   'check-reply': kindOf(checkReference, ({ policyIds }: CheckReference, documents) =>
     questionAbout(checkReply, matchItems({ id: 'check-reply', class: 'actionable', policyIds }, documents, documents.policyEvaluations)),
   ),
-  'rewrite-query': kindOf(z.null(), (_, { search }) => questionAbout(rewriteQuery, search?.rewrite?.instructions ?? null)),
   'infer-tools': kindOf(inferReference, (reference, documents, toolsOf) => questionAbout(inferTools, itemOf(reference, documents, toolsOf))),
 } as const satisfies Record<string, TurnCallKind>;
 

@@ -42,8 +42,6 @@ const turnRow = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('routine'), ...call, reference: routineCall, answer: routineAnswer }),
   z.object({ kind: z.literal('infer-tools'), ...call, reference: inferReference, answer: inferAnswer }),
   z.object({ kind: z.literal('tool'), key: z.string(), ms: z.number(), call: stagedCall }),
-  /** The query of a search, made of the conversation; null: the call failed, and the customer's own words are searched for. */
-  z.object({ kind: z.literal('rewrite-query'), ...call, query: z.string().nullable() }),
   /** What was retrieved for the reply. */
   z.object({
     kind: z.literal('search'),

@@ -140,7 +140,6 @@ export class EngineSession {
       else if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
       else if (asked === 'check-reply') this.checkReply(call.id);
-      else if (asked === 'rewrite-query') this.reply(call.id, JSON.stringify({ query: 'a query' }));
       else if (reference?.kind === 'next-step') this.reply(call.id, JSON.stringify({ rationale: 'r', step_completed: choice !== '0', choice }));
       else if (reference?.kind === 'backtrack') this.reply(call.id, JSON.stringify({ rationale: 'r', requires_backtracking: false, same_process: true }));
       else this.judge(call.id, applying);

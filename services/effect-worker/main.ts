@@ -26,7 +26,7 @@ await runProcess({
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'effect-worker', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
-    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'search.api_key', 'search.password', 'traces.backend.api_key'] as const;
+    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'search.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents,

@@ -9,13 +9,12 @@ type Input = Pick<Extract<ToolWork, { type: 'search' }>, 'query' | 'messages'>;
 type Message = Input['messages'][number];
 
 /**
- * What a search gets of a conversation; flagged messages never. Without a message of the customer the query is empty.
- * @param rewritten the query that a model has made; null: the customer's newest message
+ * What a search gets of a conversation; flagged messages never. The query is the customer's newest message, and empty without one.
  */
-export function searchInput(history: readonly ConversationEvent[], maxMessages: number, rewritten: string | null): Input {
+export function searchInput(history: readonly ConversationEvent[], maxMessages: number): Input {
   const messages = history.flatMap((event) => messageOf(event) ?? []);
   const own = messages.findLast(({ role }) => role === 'user')?.text ?? '';
-  return { query: own === '' ? '' : (rewritten ?? own), messages: newestWithin(messages, maxMessages) };
+  return { query: own, messages: newestWithin(messages, maxMessages) };
 }
 
 function newestWithin(messages: readonly Message[], maxMessages: number): Message[] {

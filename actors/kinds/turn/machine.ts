@@ -24,7 +24,7 @@ import {
   restart,
   settleStep,
 } from './engine-states.ts';
-import { awaitsSearch, endSearch, isSearchAwaited, isSearchOver, openSearch, retrieving, settleSearch } from './search-states.ts';
+import { awaitsSearch, endSearch, isSearchAwaited, openSearch, retrieving, settleSearch } from './search-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
@@ -148,7 +148,7 @@ export const turnMachine = turnSetup.createMachine({
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
           { guard: isAwaited, actions: settleStep },
         ],
-        'search.settled': { guard: isSearchAwaited, actions: [settleSearch, openSearch] },
+        'search.settled': { guard: isSearchAwaited, actions: settleSearch },
         'step.malformed': [
           { guard: isMalformedAgain, target: 'failed', actions: [endBatch, failAs('engine_error: the model gave no answer that can be read')] },
           { guard: isAwaited, actions: askAgain },
@@ -168,10 +168,7 @@ export const turnMachine = turnSetup.createMachine({
       on: {
         ...interruptedBy(interruptions, endSearch),
         'message.joined': { target: 'deciding', actions: [endSearch, restart, openSearch] },
-        'search.settled': [
-          { guard: isSearchOver, target: 'composing', actions: [settleSearch, beginTyping] },
-          { guard: isSearchAwaited, actions: [settleSearch, openSearch] },
-        ],
+        'search.settled': { guard: isSearchAwaited, target: 'composing', actions: [settleSearch, beginTyping] },
       },
     },
     /** Cancelled, while calls run that can't be taken back. */

@@ -3,7 +3,6 @@ import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
-import { nextSearch } from '../../engine/retrieval/next-search.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
@@ -56,7 +55,7 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
     ...(evaluations !== null && { evaluations }),
     ...tools,
   };
-  return { row, decision: decide(documents, [row], toolsIn(plan)), search: nextSearch(documents, [row]) };
+  return { row, decision: decide(documents, [row], toolsIn(plan)), searchTimeoutMs: documents.search?.timeoutMs ?? null };
 }
 
 /** Of a replayed turn: the recorded answer to a call, which counts in place of the result's text; null: there is none. */

@@ -6,8 +6,7 @@ import { EngineSession } from '../../test-support/engine-session.ts';
 import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 
-const EXTERNAL = { rewrite: null, maxMessages: 20, timeoutMs: 5_000 };
-const VECTORS = { rewrite: { instructions: null }, maxMessages: 0, timeoutMs: 10_000 };
+const EXTERNAL = { maxMessages: 20, timeoutMs: 5_000 };
 const DOCUMENT = { content: 'Hoses have two years of warranty.', title: 'Warranty', url: null };
 const FOUND: ToolOutcome = { type: 'result', data: { documents: [DOCUMENT] }, metadata: {}, isError: false };
 const FAILED: ToolOutcome = { type: 'failed', reason: 'unreachable', message: 'the search service answered 500' };
@@ -81,31 +80,7 @@ describe('a turn that retrieves documents', () => {
     expect(session.rows().map(({ kind }) => kind)).toEqual(['began', 'search', 'match', 'resolved']);
   });
 
-  it('rule 73: asks a model for the query of a vector search, then searches', () => {
-    const session = begun(VECTORS);
-    expect(inputsOf(session)).toEqual([expect.objectContaining({ call: 'rewrite-query' }), expect.objectContaining({ call: 'match' })]);
-    session.reply(id(session, 1), '{"query":"warranty of hoses"}');
-    expect(session.rows()[1]).toMatchObject({ kind: 'rewrite-query', query: 'warranty of hoses', tokens: 12, model: 'scripted/assistant' });
-    expect(kindsOf(session)).toEqual(['turn-step', 'search']);
-    session.tool(id(session, 3), FOUND);
-    session.finish();
-
-    expect(session.rows().map(({ kind }) => kind)).toEqual(['began', 'rewrite-query', 'search', 'match', 'resolved']);
-  });
-
-  it.each([
-    ['answers nothing usable', (session: EngineSession) => session.reply(id(session, 1), '{"query":"  "}')],
-    ['is not to be had', (session: EngineSession) => failed(session, id(session, 1))],
-  ])('rule 73: searches for the customer’s own words when the model %s', (_, answer) => {
-    const session = begun(VECTORS, []);
-    answer(session);
-    expect(session.rows().at(-1)).toMatchObject({ kind: 'rewrite-query', query: null });
-    expect(kindsOf(session)).toEqual(['search']);
-    session.finish();
-    expect(session.lines.slice(-3)).toEqual(['typing', 'assistant_message a reply', 'ready']);
-  });
-
-  it.each(['while it matches', 'while it waits for the search', 'while it composes'])('rule 74: a message that joins %s begins the search anew', (when) => {
+  it.each(['while it matches', 'while it waits for the search', 'while it composes'])('rule 73: a message that joins %s begins the search anew', (when) => {
     const session = begun();
     if (when !== 'while it matches') session.judge(id(session, 2), []);
     if (when === 'while it composes') session.tool(id(session, 1), FOUND);
@@ -120,7 +95,7 @@ describe('a turn that retrieves documents', () => {
     expect(session.lines.filter((line) => line === 'ready')).toHaveLength(1);
   });
 
-  it.each(['turn.cancel', 'turn.deadline', 'poison'])('rule 74: ends with its turn, by %s', (how) => {
+  it.each(['turn.cancel', 'turn.deadline', 'poison'])('rule 73: ends with its turn, by %s', (how) => {
     const session = begun(EXTERNAL, []);
     const { turnId } = session;
     if (how === 'poison') session.poison();
@@ -139,7 +114,7 @@ describe('a turn that retrieves documents', () => {
   });
 });
 
-function begun(search = EXTERNAL as typeof EXTERNAL | typeof VECTORS, policies = [testPolicy('leak')]): EngineSession {
+function begun(search = EXTERNAL, policies = [testPolicy('leak')]): EngineSession {
   const session = new EngineSession(testEngineDocuments({ policies, search }));
   session.say('It leaks');
   return session;
@@ -147,13 +122,7 @@ function begun(search = EXTERNAL as typeof EXTERNAL | typeof VECTORS, policies =
 
 const id = ({ turnId }: EngineSession, number: number) => `${turnId}-${number}`;
 const kindsOf = ({ open }: EngineSession) => [...open.values()].map(({ kind }) => kind);
-const inputsOf = ({ open }: EngineSession) => [...open.values()].map(({ inputs }) => inputs);
 
 function overdue(session: EngineSession, callId: string): void {
   session.apply({ ...header, type: 'effect.overdue', commandId: `${callId}-overdue`, ...actorFields(session.turnId), callId, kind: 'search' });
-}
-
-function failed(session: EngineSession, callId: string): void {
-  const failure = { code: 'router.timeout', message: 'no answer', details: {} };
-  session.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(session.turnId), callId, failure });
 }

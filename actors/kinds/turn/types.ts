@@ -1,7 +1,6 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Decision } from '../../engine/decide.ts';
-import type { SearchRequest } from '../../engine/retrieval/next-search.ts';
 import type { ArgumentsReference } from '../../engine/tools/tool-rounds.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
 import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
@@ -22,8 +21,8 @@ export interface TurnInput {
 export interface Opening {
   row: TurnRow;
   decision: Decision;
-  /** Of the documents that the reply is to use; null: none. */
-  search: SearchRequest | null;
+  /** Of the search for documents that the reply is to use; null: there is none. */
+  searchTimeoutMs: number | null;
 }
 
 export interface TurnContext {
@@ -51,7 +50,7 @@ export interface EngineContext {
   status: 'matching' | 'tools' | 'typing' | null;
   /** The reply that is composed will be checked before it is sent. */
   isToCheck?: boolean;
-  /** The awaited step of the turn's retrieval; null and absent: none. */
+  /** The awaited search; null and absent: none. */
   search?: PendingSearch | null;
   /** Within a transition only. */
   next?: Decision;
@@ -62,17 +61,14 @@ interface PendingSearch {
   openedAtMs: number;
 }
 
-/** Commands that may end a step of a turn's retrieval. */
-export type SearchCommand = CommandOf<'call.completed' | 'call.failed' | 'tool.completed' | 'effect.overdue'>;
+/** Commands that may end a turn's search. */
+export type SearchCommand = CommandOf<'call.failed' | 'tool.completed' | 'effect.overdue'>;
 
-/** A row for what a step of a turn's retrieval has brought. */
+/** A row for what a turn's search has brought. */
 export interface SearchSettled {
   type: 'search.settled';
   callId: string;
   row: TurnRow;
-  tokens: number;
-  /** Null: the retrieval is over. */
-  next: SearchRequest | null;
 }
 
 export interface PendingCall {
@@ -146,7 +142,7 @@ export interface TurnScope {
   toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
   /** An awaited tool call that brought no result in time, though it may have been made; null for any other. */
   overdueOf(callId: string): StepSettled | null;
-  /** The end of an awaited step of the turn's retrieval; null for any other. */
+  /** The end of the awaited search; null for any other. */
   searchOf(command: SearchCommand): SearchSettled | null;
 }
 
@@ -179,7 +175,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   effect:
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number; isWithheld?: boolean }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
-    | { kind: 'search'; id: string; deadlineAtMs: number; staged: number }
+    | { kind: 'search'; id: string; deadlineAtMs: number }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */
   timer: { key: string; atMs: number; command?: { type: 'effect.overdue'; callId: string; kind: string } };
