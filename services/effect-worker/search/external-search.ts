@@ -20,7 +20,7 @@ const found = z.object({
 const response = z.union([z.object({ results: z.array(z.unknown()) }), z.array(z.unknown())]);
 
 /** What a search service is sent. */
-export interface SearchBody {
+interface SearchBody {
   query: string;
   top_k: number;
   messages: readonly { role: string; text: string; created_at: string }[];
