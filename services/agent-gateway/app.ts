@@ -35,6 +35,7 @@ import { runs } from './routes/runs.ts';
 import { sessions } from './routes/sessions.ts';
 import { toolEvents } from './routes/tool-events.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
+import { turns } from './routes/turns.ts';
 import { variables } from './routes/variables.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
@@ -103,6 +104,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     {
       routes: [
         oneEvent(commands),
+        turns({ turnRecords: components.turnRecords, isKnownSession }),
         changeEvents({ ...commands, feeds: components.feeds }),
         readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log }),
       ],

@@ -14,6 +14,7 @@ import { Deltas } from './relay/deltas.ts';
 import { RunRows } from './run-rows.ts';
 import { RunStepRows } from './run-step-rows.ts';
 import { SessionList } from './session-list.ts';
+import { TurnRecords } from './turns/turn-records.ts';
 import { watchedDatabase } from './watched-database.ts';
 import { DeliveryRows } from './webhooks/delivery-rows.ts';
 
@@ -30,6 +31,7 @@ export interface Components {
   variableRows: VariableRows;
   runRows: RunRows;
   runStepRows: RunStepRows;
+  turnRecords: TurnRecords;
   deliveryRows: DeliveryRows;
   evaluations: EvaluationStore;
   feeds: EventFeeds;
@@ -70,6 +72,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     sessionList: new SessionList(watched),
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
+    turnRecords: new TurnRecords(watched),
     deliveryRows: new DeliveryRows(watched),
     evaluations: evaluationStore(watched),
     feeds,

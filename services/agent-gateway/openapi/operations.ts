@@ -18,6 +18,7 @@ import {
   toolEventAnswer,
   variableValueAnswer,
 } from '#shared/contracts/agent/answers.ts';
+import { turnRecord, turnSummary } from '#shared/contracts/agent/turn-record.ts';
 
 /** What a status answers: an object of JSON, or on demand another form of it; a page; or nothing. */
 type Body = { json: z.ZodType; or?: string } | { media: string } | null;
@@ -86,6 +87,18 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400, 404, 504],
   },
   'GET /sessions/{session_id}/events/{event_id}': { summary: 'One event', access: 'key', answers: { 200: json(storedEvent) }, refusals: [404] },
+  'GET /sessions/{session_id}/turns': {
+    summary: 'The turns of a session and what they have decided, newest first',
+    access: 'key',
+    answers: { 200: json(z.object({ items: z.array(turnSummary), has_more: z.boolean(), next_cursor: z.string().nullable() })) },
+    refusals: [400, 404],
+  },
+  'GET /sessions/{session_id}/turns/{trace_id}': {
+    summary: 'One turn, with the reasons for what it has decided and its model calls',
+    access: 'key',
+    answers: { 200: json(turnRecord) },
+    refusals: [404],
+  },
   'PATCH /sessions/{session_id}/events/{event_id}': {
     summary: 'Changes the metadata of an event',
     access: 'key',
@@ -93,7 +106,8 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [...invalid, 404],
   },
   'DELETE /sessions/{session_id}/events': {
-    summary: 'Deletes the events from an offset on, which must be at the first event of a trace and split no other trace; force=true cancels a turn in progress',
+    summary:
+      'Deletes the events from an offset on, which must be at the first event of a trace and split no other trace; force=true cancels a turn in progress',
     access: 'key',
     answers: { 204: null },
     refusals: [400, 404, 409],

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { wholeNumber } from './whole-number.ts';
+
+const time = z.iso.datetime();
+const rationale = z.string().nullable();
+
+/** A turn of a session, and what it has decided. Lists have these; `turnRecord` says why. */
+export const turnSummary = z.object({
+  trace_id: z.string(),
+  /** Of its first event, the status `acknowledged`. */
+  begin_offset: z.int().min(0),
+  /** Of its last event, the status `ready`; null: it goes on. */
+  end_offset: z.int().min(0).nullable(),
+  created_at: time,
+  ended_at: time.nullable(),
+  /** `silent`: it has ended by itself without a reply. */
+  outcome: z.enum(['in_progress', 'replied', 'failed', 'cancelled', 'silent']),
+  /** As the log has it; null: it has not failed. */
+  error: z.string().nullable(),
+  reply: z.object({ event_id: z.string(), offset: z.int().min(0), model: z.string().nullable(), provider: z.string().nullable() }).nullable(),
+  /** Those that were in force for the reply. */
+  policies: z.array(z.object({ id: z.string(), rationale })),
+  /** The current steps of routines. */
+  steps: z.array(z.object({ routine_id: z.string(), step_id: z.string() })),
+  /** In the order of the calls. */
+  tools: z.array(z.object({ tool_id: z.string(), failed: z.boolean() })),
+});
+export type TurnSummary = z.infer<typeof turnSummary>;
+
+export const turnRecord = turnSummary.extend({
+  /** What models have said of each condition, and whether it holds. `batch`: of one model call. */
+  evidence: z.array(z.object({ id: z.string(), applies: z.boolean(), rationale, class: z.string(), batch: z.string(), model: z.string(), ms: z.number() })),
+  /** What relationships have added (`entailed`) or left out, and by what. */
+  resolutions: z.array(
+    z.object({
+      entity: z.string(),
+      outcome: z.enum(['none', 'entailed', 'deprioritized', 'unmet_dependency']),
+      relationship: z.string().nullable(),
+      counterparts: z.array(z.string()),
+    }),
+  ),
+  /** Questions about routines: the next step, whether the customer goes back, and where to. */
+  routines: z.array(
+    z.object({
+      routine_id: z.string(),
+      question: z.enum(['next-step', 'backtrack', 'select-node']),
+      answer: z.record(z.string(), z.unknown()),
+      model: z.string(),
+      ms: z.number(),
+    }),
+  ),
+  /** What the customer is asked, since several things may be meant. */
+  clarifications: z.array(z.string()),
+  /** What the customer is asked, since a tool lacks it. */
+  questions: z.array(z.object({ tool_id: z.string(), parameter: z.string(), problem: z.string() })),
+  /** For each tool that could be called: whether it is, and why not. */
+  inferences: z.array(z.object({ tool_id: z.string(), outcome: z.enum(['needs_to_run', 'data_already_in_context', 'cannot_run']), rationale })),
+  tools: z.array(z.object({ tool_id: z.string(), failed: z.boolean(), arguments: z.record(z.string(), z.unknown()), ms: z.number() })),
+  /** Null: nothing was searched for. */
+  retrieval: z.object({ documents: z.int().min(0), failure: z.string().nullable(), ms: z.number() }).nullable(),
+  /** Of the reply, for policies of high criticality; null: there are none. `reason`: why it was sent unchecked. */
+  check: z
+    .object({
+      outcome: z.enum(['followed', 'missed', 'unchecked']),
+      reason: z.string().nullable(),
+      policies: z.array(z.object({ id: z.string(), followed: z.boolean(), rationale })),
+    })
+    .nullable(),
+  /** Model calls, in the order of their opening; empty: they are no longer stored. */
+  calls: z.array(
+    z.object({
+      id: z.string(),
+      /** `compose`, `applied`, or the question. */
+      kind: z.string(),
+      template: z.string().nullable(),
+      opened_at: time,
+      /** The rest is null while the usage record is not stored, or where the router has another database. */
+      model: z.string().nullable(),
+      provider: z.string().nullable(),
+      prompt_tokens: z.int().min(0).nullable(),
+      completion_tokens: z.int().min(0).nullable(),
+      /** US dollars. */
+      cost: z.number().nullable(),
+      ms: z.number().nullable(),
+    }),
+  ),
+});
+export type TurnRecord = z.infer<typeof turnRecord>;
+
+/** Query of GET /sessions/{id}/turns. */
+export const listTurnsQuery = z.object({
+  limit: wholeNumber.pipe(z.number().min(1).max(100)).default(20),
+  /** `next_cursor` of the page before. */
+  cursor: wholeNumber.pipe(z.number().min(0)).optional(),
+});
