@@ -11,7 +11,7 @@ import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-l
 import { replayCommand } from './replay-command.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
 import { streamLines } from './stream-lines.ts';
-import { testFolder } from './test-folder.ts';
+import { playFolder } from './play-folder.ts';
 import { validateManifest } from './validate-manifest.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -102,7 +102,7 @@ export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, e
     .option('--documents <folder>', 'default: `documents` beside the manifest')
     .option('--json', 'as JSON, with all decisions')
     .action(async (folder: string, { manifest = null, documents = null, json = false }: Partial<TestArguments>) => {
-      await testFolder({ folder, manifest, documents, json }, { environment, print, clock, log });
+      await playFolder({ folder, manifest, documents, json }, { environment, print, clock, log });
     });
 
   program

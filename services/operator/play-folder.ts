@@ -9,7 +9,7 @@ import { readScenarios } from './scenarios/read-scenarios.ts';
 import { reportJson, reportLines } from './scenarios/report.ts';
 import { runScenario, type ScenarioReport } from './scenarios/run-scenario.ts';
 
-interface TestOptions {
+interface PlayOptions {
   folder: string;
   /** Null: `manifest.yaml` beside the folder. */
   manifest: string | null;
@@ -18,7 +18,7 @@ interface TestOptions {
   json: boolean;
 }
 
-interface TestDeps {
+interface PlayDeps {
   environment: Environment;
   print(line: string): void;
   clock: Clock;
@@ -29,7 +29,7 @@ interface TestDeps {
  * Plays the scenarios of a folder, one after the other, and prints what differs from their expectations.
  * @throws `config.invalid` for files that can't be used; `scenario.failed` with the number of scenarios that have failed
  */
-export async function testFolder({ folder, manifest: given, documents, json }: TestOptions, { environment, print, clock, log }: TestDeps): Promise<void> {
+export async function playFolder({ folder, manifest: given, documents, json }: PlayOptions, { environment, print, clock, log }: PlayDeps): Promise<void> {
   const manifest = given ?? join(dirname(resolve(folder)), 'manifest.yaml');
   const { bundle, ofAgent } = await loadAgent({ manifest, documents }, environment);
   const scenarios = await readScenarios(folder, bundle.body);

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { testFolder } from './test-folder.ts';
+import { playFolder } from './play-folder.ts';
 import { folderWith, SHOP } from './test-support/agent-folder.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/acme-support/scenarios', import.meta.url));
@@ -12,7 +12,7 @@ const EXAMPLES = fileURLToPath(new URL('../../examples/acme-support/scenarios', 
 async function test(folder: string, { json = false } = {}) {
   const lines: string[] = [];
   const deps = { environment: {}, print: (line: string) => lines.push(line), clock: systemClock, log: silentLog };
-  const failure = await testFolder({ folder, manifest: null, documents: null, json }, deps).then(
+  const failure = await playFolder({ folder, manifest: null, documents: null, json }, deps).then(
     () => null,
     (error: unknown) => error as Error,
   );
