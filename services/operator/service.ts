@@ -8,10 +8,10 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
+import { playFolder } from './play-folder.ts';
 import { replayCommand } from './replay-command.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
 import { streamLines } from './stream-lines.ts';
-import { playFolder } from './play-folder.ts';
 import { validateManifest } from './validate-manifest.ts';
 
 const DEFAULT_LIMIT = 100;
