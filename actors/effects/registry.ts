@@ -7,8 +7,21 @@ import { toolCall } from './tool-call.ts';
 import { toolList } from './tool-list.ts';
 import { turnApplied } from './turn-applied.ts';
 import { turnCall } from './turn-call.ts';
+import { turnPreamble } from './turn-preamble.ts';
 import { turnStep } from './turn-step.ts';
 import { turnToolCall } from './turn-tool-call.ts';
 
 /** Every kind of effect: one row each. */
-export const effects = new EffectTable([turnCall, turnStep, turnToolCall, turnApplied, search, runCall, toolList, toolCall, delivery, eventDelivery]);
+export const effects = new EffectTable([
+  turnCall,
+  turnStep,
+  turnToolCall,
+  turnApplied,
+  turnPreamble,
+  search,
+  runCall,
+  toolList,
+  toolCall,
+  delivery,
+  eventDelivery,
+]);

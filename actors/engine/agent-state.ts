@@ -10,6 +10,12 @@ export const agentState = z.object({
   paths: z.record(z.string(), z.array(z.string().nullable())),
   /** The newest, newest last. */
   preambles: z.array(z.string()),
+  /** So many, up to the number that matters for preambles. The rest is absent for an agent without them. */
+  replies: z.number().int().optional(),
+  /** How long the customer waited for the reply in the last turns, newest last. */
+  waitsMs: z.array(z.number()).optional(),
+  /** The agent's newest message is a preamble. */
+  endsInPreamble: z.boolean().optional(),
 });
 export type AgentState = z.infer<typeof agentState>;
 

@@ -50,6 +50,8 @@ export interface TurnFacts {
    * @param evaluations the set that a turn has named; absent: those of a turn that begins now
    */
   documentsOf(bundleHash: string, evaluations?: string | null): EngineDocuments | null;
+  /** Whether the agent has preambles. */
+  hasPreambles(bundleHash: string): boolean;
   /** The newest one; null: there is none. */
   agentStateOf(sessionId: string): { offset: number; state: AgentState } | null;
   /** By server: hash of the newest stored tool list. */

@@ -32,6 +32,8 @@ export async function readTurnFacts(
   states: ReadonlyMap<string, SessionState | null>,
 ): Promise<TurnFacts | undefined> {
   const documents = new Map<string, EngineDocuments | null>();
+  /** Bundles of agents with preambles. */
+  const preambles = new Set<string>();
   const sessionIds = new Set<string>();
   /** With their bundles. */
   const turnIds = new Map<string, string>();
@@ -44,8 +46,11 @@ export async function readTurnFacts(
     if (checkedTurn !== null) checked.push(checkedTurn);
     let hasEngine = checkedTurn !== null;
     for (const hash of bundlesOf(command, state)) {
-      if (!documents.has(hash)) documents.set(hash, await documentsOf(hash, deps));
-      hasEngine ||= documents.get(hash) !== null;
+      if (!documents.has(hash)) {
+        documents.set(hash, await documentsOf(hash, deps));
+        if (await hasPreambles(hash, deps)) preambles.add(hash);
+      }
+      hasEngine ||= documents.get(hash) !== null || preambles.has(hash);
     }
     if (!hasEngine) continue;
     sessionIds.add(command.sessionId);
@@ -68,6 +73,7 @@ export async function readTurnFacts(
   }
   return {
     documentsOf: (hash, set) => (set === undefined ? documents.get(hash) : pinned.get(`${hash} ${set}`)) ?? null,
+    hasPreambles: (hash) => preambles.has(hash),
     agentStateOf: (sessionId) => agentStates.get(sessionId) ?? null,
     listsOf: (bundleHash) => newest.get(bundleHash) ?? {},
     toolsOf: (listHash) => tools.get(listHash) ?? null,
@@ -92,6 +98,20 @@ function bundlesOf(command: SessionCommand, state: SessionState | null): string[
   return [...ofCommand, ...(turn === null ? [] : [turn.bundleHash]), ...(wanted === null ? [] : [wanted.bundleHash])];
 }
 
+/** False for an unreadable one, which is logged with its documents. */
+async function hasPreambles(hash: string, { bundleOf }: Pick<TurnFactsDeps, 'bundleOf'>): Promise<boolean> {
+  try {
+    return (await bundleOf(hash)).body.manifest.agent_config.context.preamble !== null;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return false;
+  }
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'config.invalid';
+}
+
 /**
  * A turn on an unreadable bundle is one model call, whose rendering fails.
  * @param pinned the set of evaluations; absent: the newest one
@@ -104,7 +124,7 @@ async function documentsOf(hash: string, { bundleOf, evaluations, log }: TurnFac
     const set = pinned === undefined ? await evaluations.newestSet(bundle) : pinned;
     return engineDocumentsOf(bundle.body, await evaluations.read(bundle, set));
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'config.invalid')) throw error;
+    if (!isUnreadable(error)) throw error;
     log.error({ err: error, bundle: hash }, 'the configuration of a turn could not be read');
     return null;
   }

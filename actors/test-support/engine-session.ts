@@ -22,6 +22,8 @@ export class EngineSession {
   isUnreadable = false;
   /** Of the log lines after commits: `what (outcome)`. */
   readonly notes: string[] = [];
+  /** Of its agent. */
+  hasPreambles = false;
   /** As they were stored, also those that are deleted. */
   readonly agentStates: object[] = [];
   #remembered: { offset: number; state: AgentState }[] = [];
@@ -29,13 +31,13 @@ export class EngineSession {
   /** Armed, by key. */
   readonly timers = new Map<string, { dueAtMs: number; command: string }>();
   readonly #rows = new Map<string, object[]>();
-  readonly #documents: EngineDocuments;
+  readonly #documents: EngineDocuments | null;
   readonly #tools: Readonly<Record<string, readonly ListedTool[]>>;
   #nowMs = START_MS;
   #ids = 0;
 
-  /** @param tools by server */
-  constructor(documents: EngineDocuments, tools: Readonly<Record<string, readonly ListedTool[]>> = {}) {
+  /** @param documents null: its turns are one model call @param tools by server */
+  constructor(documents: EngineDocuments | null, tools: Readonly<Record<string, readonly ListedTool[]>> = {}) {
     this.#documents = documents;
     this.#tools = tools;
     this.apply({ ...create(), allowGreeting: false });
@@ -99,6 +101,23 @@ export class EngineSession {
     this.apply(this.resultOf(callId, text));
   }
 
+  /** Answers the call for a preamble, after a while. @param text null: the call fails */
+  preamble(callId: string, text: string | null, pauseMs = 0): void {
+    this.#nowMs += pauseMs;
+    if (text !== null) {
+      this.reply(callId, JSON.stringify({ preamble: text }));
+      return;
+    }
+    const { text: _, ...result } = this.resultOf(callId, '');
+    const failure = { code: 'router.timeout', message: 'late', details: {} };
+    this.apply({ ...result, type: 'call.failed', failure });
+  }
+
+  /** Time passes. */
+  pause(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Answers an open call that infers tools. */
   infer(callId: string, ...calls: [name: string, args: object][]): void {
     const toolCalls = calls.map(([name, args], index) => ({ id: `call_${index}`, name, arguments: JSON.stringify(args) }));
@@ -136,7 +155,8 @@ export class EngineSession {
   finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
       const { reference, call: asked } = call.inputs as { reference?: { kind?: string } | null; call?: string };
-      if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
+      if (call.kind === 'turn-preamble') this.preamble(call.id, null);
+      else if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
       else if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');
       else if (asked === 'check-reply') this.checkReply(call.id);
@@ -181,6 +201,7 @@ export class EngineSession {
       ...(!this.isUnreadable && {
         engine: {
           documentsOf: () => this.#documents,
+          hasPreambles: () => this.hasPreambles,
           agentStateOf: () => this.#remembered.at(-1) ?? null,
           rowsOf: (turnId) => rows.get(turnId) ?? [],
           listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),

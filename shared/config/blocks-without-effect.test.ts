@@ -51,9 +51,6 @@ describe('what a start lists', () => {
     const steps = [{ kind: 'chat', id: 'a', chat_state: 'Hello' }];
     const talk = routine.parse({ id: 'talk', version: 1, conditions: ['always'], steps });
 
-    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual([
-      'agent_config.context.preamble.examples (no preambles)',
-      'routine triage: policies (no policy is matched)',
-    ]);
+    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual(['routine triage: policies (no policy is matched)']);
   });
 });

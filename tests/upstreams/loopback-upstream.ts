@@ -30,8 +30,8 @@ export interface UpstreamDialect {
   eventName?(data: string): string | null;
   /** Why the vendor refuses a request that breaks its rules; absent: it is not checked. */
   refusalOf?(body: unknown, path: string): NonNullable<UpstreamScenario['refuse']> | null;
-  /** The answer to a question of the agent's engine; null or absent: the body is none, and the scenario answers. */
-  engineAnswerOf?(body: unknown): string | null;
+  /** The answer to a question of the agent's engine, and the question's name; null or absent: the body is none, and the scenario answers. */
+  engineAnswerOf?(body: unknown): { name: string; text: string } | null;
   /** A healthy stream, without the end mark. */
   eventsOf(scenario: UpstreamScenario): UpstreamEvent[];
   /** Null: the end of the body is the mark. */
@@ -50,6 +50,8 @@ export interface RecordingUpstream extends LoopbackUpstream {
   readonly requests: readonly Received[];
   /** Of the agent's engine, which come by themselves. */
   readonly questions: readonly Received[];
+  /** How long the engine waits for an answer, by the question's name; at first not at all. */
+  answerQuestionsAfter(msOf: (name: string) => number): void;
   /** Checks no rule of the vendor from now on. */
   takeAnything(): void;
 }
@@ -62,6 +64,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
   let connections = 0;
   let aborts = 0;
   let takesAnything = false;
+  let questionMsOf: (name: string) => number = () => 0;
 
   const server = createServer((request, response) => {
     // Not counted: connections that the scenario itself ends.
@@ -83,7 +86,7 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
         const engineAnswer = dialect.engineAnswerOf?.(body) ?? null;
         const received = engineAnswer === null ? requests : questions;
         if (received.length < MAX_RETAINED) received.push({ body, headers: request.headers, path: request.url ?? '' });
-        if (engineAnswer !== null) return play(dialect, { text: [engineAnswer] }, response, breakOff);
+        if (engineAnswer !== null) return play(dialect, { text: [engineAnswer.text], headersAfterMs: questionMsOf(engineAnswer.name) }, response, breakOff);
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
         const refuse = scenario.refuse ?? (takesAnything ? null : dialect.refusalOf?.(body, request.url ?? ''));
         return play(dialect, refuse ? { ...scenario, refuse } : scenario, response, breakOff);
@@ -103,6 +106,9 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
     },
     requests,
     questions,
+    answerQuestionsAfter(msOf) {
+      questionMsOf = msOf;
+    },
     takeAnything() {
       takesAnything = true;
     },

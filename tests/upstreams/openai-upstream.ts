@@ -29,13 +29,14 @@ const engineQuestion = z.looseObject({
 });
 
 /** As the scripted model answers it. */
-function engineAnswerOf(body: unknown): string | null {
+function engineAnswerOf(body: unknown): { name: string; text: string } | null {
   const { data } = engineQuestion.safeParse(body);
   if (data === undefined) return null;
   const request = data as unknown as ChatRequest;
   const { earlier, last } = readConversation(request, textsOf(request));
-  const answer = answerBySchema(data.response_format.json_schema.name, earlier, last);
-  return answer === null ? null : JSON.stringify(answer);
+  const { name } = data.response_format.json_schema;
+  const answer = answerBySchema(name, earlier, last);
+  return answer === null ? null : { name, text: JSON.stringify(answer) };
 }
 
 function usageOf({ cachedIn, countsReasoningApart }: OpenAiVendor) {

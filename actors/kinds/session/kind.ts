@@ -9,6 +9,7 @@ import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
 import { turnActor } from '../turn/actor.ts';
 import { checkedTurnOf, takeAppliedCheck } from '../turn/applied-check.ts';
+import { preambleFor } from '../turn/preamble.ts';
 import { joinedOpening, openingOf } from '../turn/turn-memory.ts';
 import { withUnsettled } from '../turn/turn-scope.ts';
 import { sessionActor } from './actor.ts';
@@ -44,7 +45,8 @@ const handlers: Handlers<SessionActions> = {
   runTurn: (plan, { likeliest }) => {
     const { turnId } = contextOf(plan);
     if (turnId === null) throw new TypeError('a turn was started without an id');
-    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs: plan.inputs.turnTimeoutMs, opening: openingOf(plan, likeliest) });
+    const { turnTimeoutMs: timeoutMs } = plan.inputs;
+    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs, opening: openingOf(plan, likeliest), preamble: preambleFor(plan) });
   },
   notifyTurn: (plan, { event }) => {
     const body = event.type === 'message.joined' ? { ...event, opening: joinedOpening(plan) } : event;

@@ -5,6 +5,7 @@ import type { TurnRow } from '../../engine/turn-row.ts';
 import { deadlineKeyOf, effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
+import { beginStage, endPreamble } from './preamble-states.ts';
 import { turnSetup } from './turn-setup.ts';
 import type { EngineContext, Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
 
@@ -48,11 +49,12 @@ export const endBatch = turnSetup.enqueueActions(({ context, event, enqueue }) =
   const engine = engineOf(context);
   const { rows = [], fact = null } = 'unsettled' in event ? (event.unsettled ?? {}) : {};
   for (const [index, row] of rows.entries()) enqueue({ type: 'stage', params: { seq: engine.stepCount + index, row } });
+  const passed = fact === null ? {} : endPreamble(enqueue, context.preamble);
   if (fact !== null) enqueue({ type: 'fact', params: { content: fact, id: null, metadata: {} } });
   for (const key of overdueKeysOf(engine.pending)) enqueue({ type: 'disarm', params: { key } });
   const reported = 'callId' in event ? event.callId : null;
   for (const { callId } of engine.pending) if (callId !== reported) enqueue({ type: 'supersede', params: { id: callId } });
-  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + rows.length, pending: [] } });
+  enqueue.assign({ ...passed, engine: { ...engine, stepCount: engine.stepCount + rows.length, pending: [] } });
 });
 
 /** Of the timers of tool calls. */
@@ -101,8 +103,8 @@ export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
 
 export const beginTyping = turnSetup.enqueueActions(({ context, enqueue }) => {
   const engine = engineOf(context);
-  if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('typing') });
-  enqueue.assign({ engine: { ...engine, status: 'typing' } });
+  const stage = engine.status === 'typing' ? {} : beginStage(enqueue, context, 'typing');
+  enqueue.assign({ ...stage, engine: { ...engine, status: 'typing' } });
 });
 
 /** Opens the calls of a decision. */
@@ -114,7 +116,7 @@ export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   const isOfTools = next.type === 'call';
   const deadlineAtMs = isOfTools ? Math.min(context.deadlineAtMs, atMs + TOOL_CALL_TIMEOUT_MS) : context.deadlineAtMs;
   const isNews = engine.status !== 'typing' && engine.status !== next.status;
-  if (isNews && next.status !== null) enqueue({ type: 'fact', params: statusFact('processing', { stage: next.status }) });
+  const stage = isNews && next.status !== null ? beginStage(enqueue, context, next.status) : {};
   const pending = next.calls.map((call, index): PendingCall => {
     const id = effectIdOf(turnId, context.callNo + index + 1);
     return { callId: id, key: call.key, malformed: 0, openedAtMs: atMs, ...('isRepeatable' in call && { isRepeatable: call.isRepeatable }) };
@@ -126,6 +128,7 @@ export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
     if (isOfTools) enqueue({ type: 'timer', params: overdueTimer(common.id, deadlineAtMs, 'turn-tool-call') });
   }
   enqueue.assign({
+    ...stage,
     callNo: context.callNo + pending.length,
     engine: { ...engine, pending, calls: engine.calls + (isOfTools ? 0 : pending.length), ...(isNews && { status: next.status }) },
   });
@@ -154,6 +157,7 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
   for (const key of overdueKeysOf(engine.pending.filter(({ callId }) => callId === event.callId))) enqueue({ type: 'disarm', params: { key } });
   for (const id of needless) enqueue({ type: 'supersede', params: { id } });
+  const passed = event.fact || event.announcement ? endPreamble(enqueue, context.preamble) : {};
   if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });
   const stage = event.announcement ? stageAfter(engine.status, event.next) : null;
   if (event.announcement) {
@@ -162,6 +166,7 @@ export const settleStep = turnSetup.enqueueActions(({ context, event, enqueue })
     if (engine.status !== 'typing') enqueue({ type: 'fact', params: statusFact('processing', { stage: event.announcement }) });
   }
   enqueue.assign({
+    ...passed,
     engine: {
       ...engine,
       stepCount: engine.stepCount + 1,

@@ -8,6 +8,7 @@ import { sessionActor } from '../session/actor.ts';
 import { turnActor } from './actor.ts';
 import { openAppliedCheck } from './applied-check.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
+import { rememberPreamble } from './preamble.ts';
 import { modeAskedIn, remember } from './turn-memory.ts';
 import type { TurnActions, TurnContext } from './types.ts';
 
@@ -21,6 +22,7 @@ const handlers: Handlers<TurnActions> = {
     plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: row });
     noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
   },
+  rememberPreamble: (plan, { text }) => rememberPreamble(plan, text),
   remember: (plan) => {
     const { turnId } = stateOf(plan).context;
     remember(plan, turnId);
@@ -53,12 +55,12 @@ function unchanged(state: ActorState): ActorState {
   return state;
 }
 
-function afterTransition(plan: Plan, { event, state, isDone, hasActions }: ActorTransition): void {
+function afterTransition(plan: Plan, { before, event, state, isDone, hasActions }: ActorTransition): void {
   const { turnId, deadlineAtMs } = state.context as TurnContext;
   const { traceId, bundleHash, traceparent: parent, startedAtMs = plan.atMs } = stateOf(plan);
   if (event === null) plan.note('a turn began', { turn_id: turnId, trace_id: traceId });
   // A result with actions was the awaited one.
-  else if (isResult(event) && hasActions) plan.closeEffect(event.callId, 'done');
+  else if (isResult(event) && (hasActions || isPreambleOf(before, event))) plan.closeEffect(event.callId, 'done');
   if (!isDone) return;
   const outcome = state.value === 'completed' || state.value === 'cancelled' ? state.value : 'failed';
   // Only the deadline is in the turn's context.
@@ -86,6 +88,11 @@ function noteCheck(plan: Plan, row: TurnRow, ids: Record<string, string>): void 
 
 function isResult(event: object): event is { callId: string } {
   return 'callId' in event;
+}
+
+/** Of the awaited one: it may have come too late for an event. */
+function isPreambleOf(before: ActorState | null, { callId }: { callId: string }): boolean {
+  return before !== null && (before.context as TurnContext).preamble?.callId === callId;
 }
 
 function stateOf(plan: Plan) {

@@ -24,7 +24,8 @@ import {
   restart,
   settleStep,
 } from './engine-states.ts';
-import { awaitsSearch, endSearch, isSearchAwaited, openSearch, retrieving, settleSearch } from './search-states.ts';
+import { beginShortTyping, dropPreamble, isPreamble, openPreamble, passPreamble, preambleAtStart, renewPreamble, takePreamble } from './preamble-states.ts';
+import { awaitsSearch, beginRetrieving, endSearch, isSearchAwaited, openSearch, settleSearch } from './search-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
@@ -64,7 +65,7 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
     ...(engine?.isToCheck && { isWithheld: true }),
   }),
   meaningOf: (reply) => (reply.type === 'message' ? { type: 'end' } : { type: 'unusable', finishReason: 'finishReason' in reply ? reply.finishReason : '' }),
-  onEnd: [{ type: 'fact', params: message }],
+  onEnd: [passPreamble, { type: 'fact', params: message }],
   failed: (_, failure) => ({ failure: errorOf(failure) }),
   interruptions,
   // In the machine: with an engine, all begins anew.
@@ -80,7 +81,7 @@ const stageOpening = turnSetup.enqueueActions(({ event, enqueue }) => {
 });
 
 const remember = turnSetup.enqueueActions(({ context, enqueue }) => {
-  if (context.engine !== undefined) enqueue({ type: 'remember', params: {} });
+  if (context.engine !== undefined || context.preamble !== undefined) enqueue({ type: 'remember', params: {} });
 });
 
 const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
@@ -111,25 +112,29 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
  */
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
-  context: ({ input: { turnId, atMs, timeoutMs, opening } }) => {
-    return { turnId, deadlineAtMs: atMs + timeoutMs, callNo: 0, ...(opening && { engine: engineAtStart(opening) }) };
+  context: ({ input }) => {
+    const { turnId, atMs, timeoutMs, opening } = input;
+    const preamble = preambleAtStart(input);
+    return { turnId, deadlineAtMs: atMs + timeoutMs, callNo: 0, ...(opening && { engine: engineAtStart(opening) }), ...(preamble && { preamble }) };
   },
   initial: 'matching',
+  on: { 'preamble.settled': { guard: isPreamble, actions: takePreamble } },
   states: {
     matching: {
       entry: [
         { type: 'fact', params: statusFact('acknowledged') },
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context.turnId), atMs: context.deadlineAtMs }) },
+        openPreamble,
       ],
       always: [
         { guard: hasEngine, target: 'deciding', actions: [stageOpening, openSearch] },
-        { target: 'composing', actions: { type: 'fact', params: statusFact('typing') } },
+        { target: 'composing', actions: beginShortTyping },
       ],
     },
     /** Left at once. */
     deciding: {
       always: [
-        { guard: and([isComposing, awaitsSearch]), target: 'retrieving', actions: [resolve, retrieving] },
+        { guard: and([isComposing, awaitsSearch]), target: 'retrieving', actions: [resolve, beginRetrieving] },
         { guard: isComposing, target: 'composing', actions: [resolve, beginTyping] },
         { guard: isOverBudget, target: 'failed', actions: failAs('engine_error: the turn used more model calls or tokens than a turn may use') },
         { target: 'awaiting' },
@@ -140,10 +145,10 @@ export const turnMachine = turnSetup.createMachine({
       on: {
         ...interruptedBy(interruptions, endBatch),
         'turn.cancel': [
-          { guard: isCancelledLate, target: 'settling', actions: beginSettling },
+          { guard: isCancelledLate, target: 'settling', actions: [passPreamble, beginSettling] },
           { target: 'cancelled', actions: [endBatch, cancelledFact] },
         ],
-        'message.joined': { target: 'deciding', actions: [endBatch, endSearch, restart, openSearch] },
+        'message.joined': { target: 'deciding', actions: [endBatch, endSearch, renewPreamble, restart, openSearch] },
         'step.settled': [
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
           { guard: isAwaited, actions: settleStep },
@@ -167,7 +172,7 @@ export const turnMachine = turnSetup.createMachine({
     retrieving: {
       on: {
         ...interruptedBy(interruptions, endSearch),
-        'message.joined': { target: 'deciding', actions: [endSearch, restart, openSearch] },
+        'message.joined': { target: 'deciding', actions: [endSearch, renewPreamble, restart, openSearch] },
         'search.settled': { guard: isSearchAwaited, target: 'composing', actions: [settleSearch, beginTyping] },
       },
     },
@@ -202,8 +207,8 @@ export const turnMachine = turnSetup.createMachine({
           ...composing.on['call.replied'],
         ],
         'message.joined': [
-          { guard: hasEngine, target: 'deciding', actions: [supersedeCall, restart, openSearch] },
-          { target: 'composing', reenter: true, actions: supersedeCall },
+          { guard: hasEngine, target: 'deciding', actions: [supersedeCall, renewPreamble, restart, openSearch] },
+          { target: 'composing', reenter: true, actions: [supersedeCall, renewPreamble] },
         ],
       },
     },
@@ -211,21 +216,21 @@ export const turnMachine = turnSetup.createMachine({
     checking: {
       on: {
         ...whileChecking,
-        'message.joined': { target: 'deciding', actions: [endBatch, restart] },
+        'message.joined': { target: 'deciding', actions: [endBatch, renewPreamble, restart] },
         'check.settled': [
-          { guard: isSent, target: 'completed', actions: [settleCheck, sentDraft] },
+          { guard: isSent, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] },
           { guard: isMissed, target: 'composing', actions: settleCheck },
         ],
         'step.malformed': [
-          { guard: isSent, target: 'completed', actions: [settleCheck, sentDraft] },
+          { guard: isSent, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] },
           { guard: isAwaited, actions: askAgain },
         ],
-        'turn.deadline': [{ guard: isDue, target: 'completed', actions: [settleCheck, sentDraft] }, whileChecking['turn.deadline']],
+        'turn.deadline': [{ guard: isDue, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] }, whileChecking['turn.deadline']],
       },
     },
     completed: { type: 'final', entry: [remember, ...settle()] },
-    cancelled: { type: 'final', entry: settle() },
-    failed: { type: 'final', entry: [{ type: 'fact', params: error }, ...settle()] },
+    cancelled: { type: 'final', entry: [dropPreamble, ...settle()] },
+    failed: { type: 'final', entry: [dropPreamble, { type: 'fact', params: error }, ...settle()] },
   },
 });
 

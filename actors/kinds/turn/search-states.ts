@@ -1,8 +1,8 @@
 import { effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
-import { statusFact } from '../../tool-loop/status-fact.ts';
+import { beginStage } from './preamble-states.ts';
 import { turnSetup } from './turn-setup.ts';
-import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
+import type { TurnContext, TurnEvent, TurnInput } from './types.ts';
 
 /** A reply waits for a search, so a lost one is not waited for as long as a lost tool call. */
 const LOST_AFTER_MS = 1_000;
@@ -48,7 +48,8 @@ export const endSearch = turnSetup.enqueueActions(({ context: { engine }, enqueu
   enqueue.assign({ engine: { ...engine, search: null } });
 });
 
-export const retrieving: { type: 'fact'; params: TurnActions['fact'] } = { type: 'fact', params: statusFact('processing', { stage: 'retrieving' }) };
+/** All is decided but what the reply is to use. */
+export const beginRetrieving = turnSetup.enqueueActions(({ context, enqueue }) => enqueue.assign(beginStage(enqueue, context, 'retrieving')));
 
 function timeoutIn(event: TurnEvent | { input: TurnInput }): number | null {
   if ('input' in event) return event.input.opening?.searchTimeoutMs ?? null;

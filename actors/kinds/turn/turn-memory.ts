@@ -3,6 +3,7 @@ import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import { decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
+import { afterReply } from '../../engine/preamble/preamble-due.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
@@ -83,8 +84,9 @@ export function remember(plan: Plan, turnId: string): void {
   const { partition, sessionId, lastOffset: offset } = plan;
   const { state: newest } = agentStateIn(plan);
   const resolved = turnRowsIn(plan, turnId).findLast((row) => row.kind === 'resolved');
-  if (resolved === undefined) return;
-  const state: AgentState = { ...newest, seq: newest.seq + 1, paths: { ...newest.paths, ...resolved.paths } };
+  const turn = plan.stateOf(turnActor);
+  const waited = turn?.context.preamble === undefined ? {} : afterReply(plan.atMs - (turn.startedAtMs ?? plan.atMs), newest);
+  const state: AgentState = { ...newest, ...waited, seq: newest.seq + 1, paths: { ...newest.paths, ...resolved?.paths } };
   plan.agentStates.push({ partition, sessionId, seq: state.seq, offset, state });
 }
 

@@ -11,6 +11,7 @@ import { currentRows, type RowOf, type TurnRow } from '../../engine/turn-row.ts'
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
+import { preambleOf } from './preamble.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
 import { searchOf } from './search-scope.ts';
 import { documentsIn, recordedAnswer, toolsIn, turnRowsIn } from './turn-memory.ts';
@@ -23,6 +24,7 @@ export function turnScopeOf(plan: Plan): TurnScope {
     stepOf: (command) => checkOf(plan, command) ?? stepOf(plan, command),
     replyOf: (command, reply) => replyOf(plan, command, reply),
     failedCheckOf: (callId) => failedCheckOf(plan, callId),
+    preambleOf: (command) => preambleOf(plan, command),
     toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
     overdueOf: (callId) => overdueOf(plan, callId),
     searchOf: (command) => searchOf(plan, command),

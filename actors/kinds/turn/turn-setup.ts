@@ -7,6 +7,7 @@ export const turnSetup = setup({
     // Only named here; kind.ts executes them.
     fact: (_, _params: TurnActions['fact']) => {},
     stage: (_, _params: TurnActions['stage']) => {},
+    rememberPreamble: (_, _params: TurnActions['rememberPreamble']) => {},
     remember: (_, _params: TurnActions['remember']) => {},
     effect: (_, _params: TurnActions['effect']) => {},
     supersede: (_, _params: TurnActions['supersede']) => {},

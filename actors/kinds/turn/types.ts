@@ -15,6 +15,8 @@ export interface TurnInput {
   timeoutMs: number;
   /** Absent: the turn is one model call. */
   opening?: Opening | undefined;
+  /** Of an agent with preambles: whether this turn gets one. */
+  preamble?: { isDue: boolean } | undefined;
 }
 
 /** How a turn with an engine begins, and begins again when a message joins it. */
@@ -32,6 +34,8 @@ export interface TurnContext {
   callNo: number;
   /** Absent: the turn is one model call. */
   engine?: EngineContext;
+  /** Absent: the agent has no preambles. */
+  preamble?: PreambleContext;
   /** Why the turn has failed, safe to show. A turn that goes on has none. */
   failure?: string;
 }
@@ -70,6 +74,20 @@ export interface SearchSettled {
   callId: string;
   row: TurnRow;
 }
+/** Of a turn whose agent has preambles. */
+export interface PreambleContext {
+  /** Later there is none. */
+  untilAtMs: number;
+  /** The call that is made for it; null: none is, or is any more. */
+  callId: string | null;
+  /** Calls so far. */
+  calls: number;
+  /** The status that follows, in the log once the preamble is, or once it can't come any more; null: none waits. */
+  held: HeldStatus | null;
+}
+
+/** The stages of `processing`, and `typing`. */
+export type HeldStatus = 'matching' | 'tools' | 'retrieving' | 'typing';
 
 export interface PendingCall {
   callId: string;
@@ -130,6 +148,14 @@ export interface CheckSettled extends Unchecked {
   draft: RowOf<'reply'> | null;
 }
 
+/** The answer to the call for a preamble. */
+interface PreambleSettled {
+  type: 'preamble.settled';
+  callId: string;
+  /** Null: there is none that may be shown. */
+  text: string | null;
+}
+
 /** What a turn's effects need beside their results. */
 export interface TurnScope {
   /** The answer to an awaited structured call; null for any other. */
@@ -138,6 +164,8 @@ export interface TurnScope {
   replyOf(command: CommandOf<'call.completed'>, reply: ComposedReply): TurnEventBody;
   /** A reply's check that has failed; null for any other call. */
   failedCheckOf(callId: string): CheckSettled | null;
+  /** The answer to the call for a preamble, or its failure; null for any other. */
+  preambleOf(command: CommandOf<'call.completed' | 'call.failed'>): PreambleSettled | null;
   /** The outcome of an awaited tool call; null for any other. */
   toolOf(callId: string, outcome: ToolOutcome): StepSettled | null;
   /** An awaited tool call that brought no result in time, though it may have been made; null for any other. */
@@ -151,6 +179,7 @@ export type TurnEventBody =
   | StepSettled
   | StepMalformed
   | CheckSettled
+  | PreambleSettled
   | SearchSettled
   /** `check`: the reply is not sent before it. */
   | (Replied<ComposedReply> & { check?: { draft: RowOf<'reply'>; request: CallRequest } })
@@ -169,6 +198,8 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
   /** Stores a row of the turn. */
   stage: { seq: number; row: TurnRow };
+  /** Stores that the newest event is a preamble, for later turns. */
+  rememberPreamble: { text: string };
   /** Stores what the agent remembers of the turn. */
   remember: Record<string, never>;
   /** Opens a model call on the log so far. `staged`: so many rows of the turn count. */
@@ -176,6 +207,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number; isWithheld?: boolean }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
     | { kind: 'search'; id: string; deadlineAtMs: number }
+    | { kind: 'preamble'; id: string; deadlineAtMs: number }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */
   timer: { key: string; atMs: number; command?: { type: 'effect.overdue'; callId: string; kind: string } };

@@ -43,7 +43,7 @@ const CALLS: NamedStatement = {
   text: `select e.id, e.kind, e.inputs, e.created_at, u.model, u.provider, u.prompt_tokens::float8 as prompt_tokens, u.completion_tokens::float8 as completion_tokens,
       u.cost_nano::float8 as cost_nano, (u.record ->> 'endedAtMs')::float8 - (u.record ->> 'createdAtMs')::float8 as ms
     from effects e left join usage_ledger u on u.generation_id = e.id
-    where e.id = any($1::text[]) and e.session_id = $2 and e.kind in ('router-call', 'turn-step', 'turn-applied') order by e.created_at, length(e.id), e.id`,
+    where e.id = any($1::text[]) and e.session_id = $2 and e.kind in ('router-call', 'turn-step', 'turn-applied', 'turn-preamble') order by e.created_at, length(e.id), e.id`,
 };
 
 interface Beginning {
@@ -94,13 +94,17 @@ export class TurnRecords {
 
   async #callsOf(sessionId: string, turnId: string | null): Promise<TurnRecord['calls']> {
     if (turnId === null) return [];
-    const ids = [...Array.from({ length: MAX_EFFECTS }, (_, index) => `${turnId}-${index + 1}`), `${turnId}-applied`];
+    const ids = [
+      ...Array.from({ length: MAX_EFFECTS }, (_, index) => `${turnId}-${index + 1}`),
+      `${turnId}-applied`,
+      ...PREAMBLES.map((number) => `${turnId}-preamble-${number}`),
+    ];
     const { rows } = await this.#database.query<StoredCall>(CALLS, [ids, sessionId]);
     return rows.map((row) => {
       const { call = null, template = null } = callInputs.safeParse(row.inputs).data ?? {};
       return {
         id: row.id,
-        kind: row.kind === 'router-call' ? 'compose' : row.kind === 'turn-applied' ? 'applied' : (call ?? row.kind),
+        kind: NAMES[row.kind] ?? call ?? row.kind,
         template,
         opened_at: row.created_at.toISOString(),
         ...{ model: row.model, provider: row.provider, prompt_tokens: row.prompt_tokens, completion_tokens: row.completion_tokens },
@@ -128,6 +132,11 @@ interface StoredCall {
   cost_nano: number | null;
   ms: number | null;
 }
+
+/** Of kinds of effects that are one kind of call. */
+const NAMES: Readonly<Record<string, string>> = { 'router-call': 'compose', 'turn-applied': 'applied', 'turn-preamble': 'preamble' };
+/** One for each message that joins while it is awaited: few in 1.5 s. */
+const PREAMBLES = [1, 2, 3, 4];
 
 const callInputs = z.object({ call: z.string().optional(), template: z.string().optional() });
 /** `evt_<…>-<number>`: the reply of the call with that id. */

@@ -111,6 +111,7 @@ export class SessionInMemory {
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       engine: {
         documentsOf: () => documents,
+        hasPreambles: () => false,
         agentStateOf: () => ({ offset: -1, state: this.agentState }),
         rowsOf: (turnId) => this.rowsOf(turnId),
         listsOf: () => tools.hashes,

@@ -70,7 +70,7 @@ export const turnRecord = turnSummary.extend({
   calls: z.array(
     z.object({
       id: z.string(),
-      /** `compose`, `applied`, or the question. */
+      /** `compose`, `preamble`, `applied`, or the question. */
       kind: z.string(),
       template: z.string().nullable(),
       opened_at: time,

@@ -1,9 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { compose } from '../compose.ts';
+import { answerBySchema } from './answer-by-schema.ts';
 
 const FENCE = '=====trn_1=====';
 
 describe('questions of the agent’s engine', () => {
+  it('write_preamble: the first example that was not used', () => {
+    const examples = ['One moment.', 'Let me see.'].map((example) => JSON.stringify({ example }));
+    const asked = (used: string[]) =>
+      answerBySchema('write_preamble', [], [FENCE, ...examples, ...used.map((one) => JSON.stringify({ used: one })), FENCE].join('\n'));
+
+    expect(asked([])).toEqual({ preamble: 'One moment.' });
+    expect(asked(['One moment.'])).toEqual({ preamble: 'Let me see.' });
+    expect(asked(['Let me see.', 'One moment.'])).toEqual({ preamble: '' });
+  });
+
   it.each(['match_observational', 'match_actionable', 'match_low'])('%s: a condition holds when the latest message shares words with it', (name) => {
     const said = [line('customer', 'Hello, my parcel is late'), line('agent', 'Sorry!'), line('customer', 'Now my machine leaks, and I want a refund')];
     const conditions = ['the machine is leaking', 'the customer asks for a refund or their money back', 'a parcel is late', 'the customer wants something'];

@@ -8,6 +8,7 @@ import {
   matchCustomerDependentByWords,
   matchLowByWords,
 } from './match-by-words.ts';
+import { preambleOfExamples } from './preamble-of-examples.ts';
 import { type Question, readQuestion } from './question.ts';
 import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
 
@@ -21,6 +22,7 @@ const rules = new Map<string, (question: Question) => object>([
   ['disambiguate', disambiguateByWords],
   ['judge_applied', judgeAppliedByWords],
   ['check_reply', checkReplyByWords],
+  ['write_preamble', preambleOfExamples],
   ['next_step', nextStepByWords],
   ['check_backtrack', backtrackByWords],
   ['select_node', nodeByWords],
