@@ -3,6 +3,7 @@ import type { CallResult, Execution } from '../../services/router-worker/call/ex
 import type { CallSignal } from '../../services/router-worker/call-signal.ts';
 import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '../../shared/http/guarded-post.ts';
+import { answerText, toolCallsFor } from './model-answers.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
 /** The tools of the one server: a repeatable one and one that may happen once. */
@@ -67,8 +68,11 @@ export class Environment {
     const usage = { promptTokens: 1, completionTokens: 1 };
     const empty = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
     const failed = { type: 'failed' as const, failure: failureOf(new SwitchyardError('router.provider_unavailable', 'no')) };
-    if (how >= 92) return failed;
-    if (request.response_format?.type === 'json_schema') return { ...empty, text: how >= 85 ? '{}' : verdictsOn(request, chance) };
+    // A turn asks many questions: each fails less often than a turn's one call.
+    const isQuestion = request.response_format?.type === 'json_schema' || (isTurn && (request.tools ?? []).length > 0);
+    if (how >= (isQuestion ? 97 : 92)) return failed;
+    if (request.response_format?.type === 'json_schema') return { ...empty, text: how >= 90 ? '{}' : answerText(request, chance) };
+    if (isTurn && (request.tools ?? []).length > 0) return { ...empty, toolCalls: toolCallsFor(request, callId, chance), finishReason: 'tool_calls' };
     if (isTurn) return how >= 85 ? empty : { ...empty, text: `a reply to ${callId}` };
     const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });
     const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...empty, toolCalls, finishReason: 'tool_calls' });
@@ -113,13 +117,6 @@ export class Environment {
       },
     };
   }
-}
-
-/** Of a matching call: one verdict for each of its items, which are the last message's lines of JSON. */
-function verdictsOn({ messages }: Execution['call']['request'], chance: { oneIn(many: number): boolean }): string {
-  const lines = String(messages.at(-1)?.content).split('\n');
-  const items = lines.filter((line) => line.startsWith('{'));
-  return JSON.stringify({ verdicts: items.map((_, index) => ({ id: index + 1, rationale: 'r', applies: chance.oneIn(2), followed: chance.oneIn(2) })) });
 }
 
 export function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {

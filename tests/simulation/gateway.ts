@@ -16,12 +16,15 @@ import {
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
+import { engineBundle } from './engine-bundle.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
 /** Sessions of one schedule. Few, so that each gets many commands; some share a partition. */
 const SESSIONS = 3;
+/** The one that may talk to the agent with policies, a routine and tools; another one has policies alone. */
+const ENGINE_SESSION = 'ses_2';
 /** Tries of a gateway to store a command, after which it refuses the request. */
 const TRIES = 3;
 const RETRY_MS = 200;
@@ -38,6 +41,8 @@ interface GatewayDeps {
   process: Process;
   bus: Bus;
   database: Queryable;
+  /** One session talks to an agent with policies, a routine and tools. */
+  hasEngine: boolean;
 }
 
 /** The source of commands: a gateway with its callers, some of which repeat requests, and senders of commands that no gateway would send. */
@@ -54,6 +59,10 @@ export class Gateway {
   #favourite = 'ses_1';
   #numbers = 0;
 
+  get hasEngine(): boolean {
+    return this.#deps.hasEngine;
+  }
+
   constructor(deps: GatewayDeps) {
     this.#deps = deps;
     this.webhooks = new WebhookSender({ ...deps, started: (run) => this.runs.push(run) });
@@ -64,6 +73,13 @@ export class Gateway {
   open(): void {
     for (let session = 1; session < SESSIONS; session += 1)
       this.#send({ ...create(`ses_${session}`), commandId: this.#next('create'), ...eventWebhookOf(session) });
+    if (this.#deps.hasEngine) this.#post(ENGINE_SESSION);
+  }
+
+  /** The hash of the configuration of a session's turns. */
+  bundleOf(session: string): string {
+    if (session === 'ses_1') return policyBundle.hash;
+    return session === ENGINE_SESSION && this.#deps.hasEngine ? engineBundle.hash : testBundle.hash;
   }
 
   /** Sends one random request. */
@@ -76,7 +92,7 @@ export class Gateway {
   #sendCommand(): void {
     const { chance } = this.#deps.scheduler;
     // Mostly the session of the last request again.
-    if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;
+    if (chance.oneIn(2)) this.#favourite = this.hasEngine && chance.oneIn(2) ? ENGINE_SESSION : `ses_${chance.below(SESSIONS)}`;
     const session = this.#favourite;
     const what = chance.below(100);
     if (what < 40) this.#post(session);
@@ -92,8 +108,9 @@ export class Gateway {
     else this.#sendPoison(session);
   }
 
-  /** Sends every command that was put off. */
+  /** Sends every command that was put off, and a message for a last turn. */
   finish(): void {
+    if (this.hasEngine) this.#post(ENGINE_SESSION);
     for (const command of this.#starts.splice(0)) this.#send(command);
   }
 
@@ -101,13 +118,13 @@ export class Gateway {
     const commandId = this.#next('post');
     const triggersTurn = !this.#deps.scheduler.chance.oneIn(6);
     const traceId = String(this.#numbers).padStart(32, '0');
-    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn, bundleHash: bundleOf(session) });
+    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn, bundleHash: this.bundleOf(session) });
   }
 
   #inject(session: string): void {
     const key = this.#next('tool');
     const traceId = String(this.#numbers).padStart(32, '0');
-    this.#send(toolEvent(session, key, { traceId, triggersTurn: !this.#deps.scheduler.chance.oneIn(3), bundleHash: bundleOf(session) }));
+    this.#send(toolEvent(session, key, { traceId, triggersTurn: !this.#deps.scheduler.chance.oneIn(3), bundleHash: this.bundleOf(session) }));
   }
 
   #startRun(session: string): void {
@@ -243,9 +260,4 @@ function sessionBeside(session: string): string {
     const other = `${session}_${number}`;
     if (partitionOf(other) !== partitionOf(session)) return other;
   }
-}
-
-/** One session talks to an agent with policies. */
-function bundleOf(session: string): string {
-  return session === 'ses_1' ? policyBundle.hash : testBundle.hash;
 }

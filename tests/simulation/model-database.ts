@@ -19,6 +19,11 @@ export const acceptRun: NamedStatement = {
 };
 export const storeTools: NamedStatement = { name: 'store-tools', text: 'insert into tool_lists (hash, tools, created_at) values ($1, $2, now())' };
 
+export const storeToolServer: NamedStatement = {
+  name: 'store-tool-server',
+  text: `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, $3, 'ready', now())`,
+};
+
 export function acceptedValues(run: AcceptedRow): unknown[] {
   return ACCEPTED_COLUMNS.map((column) => run[column]);
 }
@@ -94,6 +99,10 @@ function ofOthers(tables: ModelTables, nowMs: () => number): Record<string, Exec
     },
     [storeTools.name]: ([hash, tools]) => {
       tables.toolLists.set(hash as string, { hash, tools, created_at: new Date(nowMs()), unused_since: null });
+      return [];
+    },
+    [storeToolServer.name]: ([bundle_hash, server_id, list_hash]) => {
+      tables.toolServers.push({ bundle_hash, server_id, list_hash, state: 'ready', checked_at: new Date(nowMs()) });
       return [];
     },
     [acceptRun.name]: (values) => {

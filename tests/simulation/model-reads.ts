@@ -150,8 +150,14 @@ export function turnsOf(tables: ModelTables): Executed<TurnStore> {
       return new Map(found.filter(([, rows]) => rows.length > 0));
     },
 
-    // No agent of the simulation has policies with tools.
-    toolLists: () => new Map(),
+    toolLists(bundleHashes) {
+      const found = new Map<string, Record<string, string>>();
+      for (const { bundle_hash: bundle, server_id: server, list_hash: list } of tables.toolServers) {
+        const hash = bundle as string;
+        if (bundleHashes.includes(hash)) found.set(hash, { ...found.get(hash), [server as string]: list as string });
+      }
+      return found;
+    },
 
     agentStates(sessionIds) {
       const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));

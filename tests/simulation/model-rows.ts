@@ -32,6 +32,7 @@ export class ModelTables {
   readonly claims = new Map<string, Row>();
   readonly deadLetters: Row[] = [];
   readonly toolLists = new Map<string, Row>();
+  readonly toolServers: Row[] = [];
 
   /** All rows of all tables, by the tables' names in the database. */
   dump(): Record<string, Row[]> {
@@ -57,6 +58,7 @@ export class ModelTables {
       claims: [...this.claims.values()],
       dead_letters: this.deadLetters,
       tool_lists: [...this.toolLists.values()],
+      tool_servers: this.toolServers,
     };
   }
 }

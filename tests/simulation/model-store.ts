@@ -86,7 +86,10 @@ function processed(tables: ModelTables, commands: Parameters<CommitStore['proces
   });
 }
 
-/** No row gets old enough to be swept here, and there are no tool servers. */
+/** No row gets old enough to be swept here. */
 function sweep(tables: ModelTables, nowMs: number): void {
-  for (const row of tables.toolLists.values() as Iterable<Row>) row['unused_since'] ??= new Date(nowMs);
+  for (const row of tables.toolLists.values() as Iterable<Row>) {
+    const isUsed = tables.toolServers.some((server) => server['list_hash'] === row['hash']);
+    row['unused_since'] = isUsed ? null : (row['unused_since'] ?? new Date(nowMs));
+  }
 }

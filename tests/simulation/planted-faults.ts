@@ -12,11 +12,6 @@ export interface Patch {
 
 interface PlantedFault {
   name: string;
-  /**
-   * A seed close before the first one that catches the fault, where that comes late: the search begins at it, and at 1 in the deep tier. A change of
-   * the product moves it, which costs time and no more.
-   */
-  from?: number;
   /** Where the fault is injected: in the model of a store, between a worker and its bus, or in a copy of the runtime's source. */
   options?: Omit<SimulationOptions, 'seed'>;
   patch?: Patch;
@@ -24,8 +19,8 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no check of owner and epoch', from: 60, options: { fence: { owner: false, epoch: false, commitNo: true } } },
-  { name: 'no commit_no check', from: 22, options: { fence: { owner: true, epoch: true, commitNo: false } } },
+  { name: 'no check of owner and epoch', options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no commit_no check', options: { fence: { owner: true, epoch: true, commitNo: false } } },
   { name: 'work acked before its result is stored', options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',
@@ -42,7 +37,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result accepted for a superseded call',
-    from: 93,
+
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -65,7 +60,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', from: 680, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
     patch: {
@@ -101,7 +96,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a prompt from the memory of a host, with what was deleted',
-    from: 570,
+
     patch: {
       file: 'actors/runtime/publish/histories.ts',
       find: 'for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);',
@@ -110,7 +105,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a deletion in one commit with what it deletes',
-    from: 412,
+
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
       find: 'const changesLog = parsed.command !== null && logChangeTypes.has(parsed.command.type);',
@@ -127,7 +122,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    from: 48,
+
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -138,7 +133,31 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'return plan.batches.slice(0, 1).flatMap((batch) => {',
     },
   },
-  { name: 'the message at the cursor not compared', from: 28, options: { comparesPositions: false } },
+  {
+    name: 'a result of a tool counted twice in the log',
+    patch: {
+      file: 'actors/kinds/turn/engine-states.ts',
+      find: "if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
+      replace: "for (const _ of event.fact ? [0, 1] : []) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
+    },
+  },
+  {
+    name: 'a stale pass that resolves',
+    patch: {
+      file: 'actors/engine/decide.ts',
+      find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
+      replace: 'if (forcing.length < 99) return composed(phase);',
+    },
+  },
+  {
+    name: 'a tool step that is skipped',
+    patch: {
+      file: 'actors/engine/routines/plan-routine.ts',
+      find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
+      replace: "graph.nodes.get(node)?.kind === 'tool';",
+    },
+  },
+  { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {

@@ -4,10 +4,11 @@ import { checkEvents } from './event-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 import { checkTurns } from './turn-rules.ts';
+import { checkToolsOfTurns } from './turn-tool-rules.ts';
 
 /** The allowed sequences of a turn's and a run's events, without the messages. Each ends in one `ready`. */
 const TURN =
-  /^acknowledged (typing (assistant_message|error|cancelled)|processing\/matching (typing assistant_message|(typing )?error|(typing )?cancelled)) ready$/;
+  /^acknowledged (typing (assistant_message|error|cancelled)|processing\/matching( processing\/tools( tool)*( processing\/matching)?)*( typing( tool)* assistant_message|( typing( tool)*)? (error|cancelled))) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Compares what is stored, and what had an effect outside, with what was requested, once nothing is in flight any more. */
@@ -22,6 +23,7 @@ export function checkRules(simulation: Simulation): void {
   checkWebhooks(simulation);
   checkTools(simulation);
   checkTurns(simulation);
+  checkToolsOfTurns(simulation, logs);
   checkEvents(simulation);
   simulation.watch.logs.check();
   checkEffects(simulation, logs);

@@ -9,6 +9,8 @@ import { MOST_SKEW_MS } from './watch.ts';
 /** Steps of the part of a schedule with faults; the part without takes as many as it needs. */
 const FEWEST_WILD_STEPS = 40;
 const MORE_WILD_STEPS = 70;
+/** Further ones where turns make many calls. */
+const MORE_WITH_ENGINE = 70;
 /** Percentage of calls that fail. */
 const FAULT_PERCENT = 8;
 const FAULT_PERCENT_OF_COMMITS = 24;
@@ -62,7 +64,7 @@ async function beWild(simulation: Simulation): Promise<void> {
   await scheduler.step(processOf(simulation), 'gateway opens', () => gateway.open());
   // Most schedules begin with running hosts.
   if (!chance.oneIn(4)) await drain(simulation, scheduler.steps + FEWEST_WILD_STEPS);
-  const steps = scheduler.steps + FEWEST_WILD_STEPS + chance.below(MORE_WILD_STEPS);
+  const steps = scheduler.steps + FEWEST_WILD_STEPS + chance.below(MORE_WILD_STEPS) + (gateway.hasEngine ? MORE_WITH_ENGINE : 0);
   // Some schedules have more faults than others, and some have more of one kind.
   const stepsPerFault = chance.pick([10, 20, 40]);
   while (scheduler.steps < steps) {

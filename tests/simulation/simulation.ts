@@ -6,13 +6,14 @@ import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
+import { engineBundle } from './engine-bundle.ts';
 import { Environment, TOOLS } from './environment.ts';
 import { EventWatch } from './event-rules.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
 import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
 import type { Fence } from './model-commit.ts';
-import { ModelDatabase, storeTools } from './model-database.ts';
+import { ModelDatabase, storeToolServer, storeTools } from './model-database.ts';
 import { ModelTables } from './model-rows.ts';
 import { FULL_FENCE, modelStore, type Request, type StoreCall, type StoreModel } from './model-store.ts';
 import { hostOn, workerOn } from './processes.ts';
@@ -57,7 +58,7 @@ export class Simulation {
   readonly gateway: Gateway;
   readonly hosts: Host[] = [];
   readonly workers: Process[] = [];
-  readonly counts = { kills: 0, pauses: 0, noticesLost: 0, cutOffs: 0 };
+  readonly counts = { kills: 0, pauses: 0, noticesLost: 0, cutOffs: 0, turnsWithTools: 0, turnsWithRoutine: 0, withEngine: 0 };
   readonly #options: SimulationOptions;
   #numbers = 0;
   #lastDead: string | null = null;
@@ -71,15 +72,22 @@ export class Simulation {
     this.broker = new ModelBroker(this.scheduler, this.watch);
     this.environment = new Environment(this.scheduler, this.watch, new EventWatch(this.model.tables, this.watch));
     const process = this.scheduler.process('gateway', 'gateway');
-    this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
+    this.gateway = new Gateway({
+      scheduler: this.scheduler,
+      process,
+      bus: this.#busOf(process),
+      database: this.#databaseOf(process),
+      hasEngine: hasEngine(options.seed),
+    });
   }
 
   /** The initial rows: the partitions, a configuration, the tools. */
   async lay(): Promise<void> {
     await initialisePartitions(modelStore(this.model, async (call, execute) => this.#executed(this.#options.shadow?.call(call), execute)).partitions);
     const query = async (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#statement(statement, parameters)();
-    for (const bundle of [testBundle, policyBundle]) await storeBundle({ query } as Queryable, bundle);
+    for (const bundle of [testBundle, policyBundle, engineBundle]) await storeBundle({ query } as Queryable, bundle);
     await query(storeTools, ['h1', JSON.stringify(TOOLS)]);
+    await query(storeToolServer, [engineBundle.hash, 'shop', 'h1']);
   }
 
   async startHost({ mayRepeatId = false } = {}): Promise<void> {
@@ -307,6 +315,11 @@ export class Simulation {
 /** Of some schedules: the events of all sessions are posted. */
 function hasEventWebhook(seed: number): boolean {
   return seed % 4 === 0;
+}
+
+/** Of every second schedule of each half: one of the agents has policies, a routine and tools. */
+function hasEngine(seed: number): boolean {
+  return Math.floor(seed / 2) % 2 === 0;
 }
 
 function databaseLost(): Error {

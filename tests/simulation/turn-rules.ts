@@ -1,38 +1,57 @@
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
+import { engineBundle } from './engine-bundle.ts';
+import { bundlePolicies, checkPaths, checkReevaluation, type TurnRow } from './engine-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
-const POLICIES = policyBundle.body.documents.policies.map(({ id }) => id).sort();
-
-interface TurnRow {
-  kind: string;
-  reference?: { policyIds: string[] };
-}
+const POLICIES = new Map([policyBundle, engineBundle].map((bundle) => [bundle.hash, bundlePolicies(bundle)]));
 
 /**
- * Rows of turns are dense, and a reply is composed only from answers of the turn's last beginning that judge each policy once, and checked once. Agent states of a session have
- * a number each.
+ * Rows of turns are dense, a result is counted once, and a reply is composed only from answers of the turn's last beginning that judge each policy once a pass,
+ * and checked once. Agent states of a session have a number each.
  */
-export function checkTurns({ watch, model: { tables } }: Simulation): void {
-  for (const [turn, rows] of tables.turnSteps) {
+export function checkTurns(simulation: Simulation): void {
+  const { watch, model, gateway, counts } = simulation;
+  for (const [turn, rows] of model.tables.turnSteps) {
     const ordered = [...rows].sort((left, right) => (left['seq'] as number) - (right['seq'] as number));
     if (ordered.some((row, index) => row['seq'] !== index)) watch.breach('turn rows', `of ${turn} are not dense: ${ordered.map((row) => row['seq']).join()}`);
-    let judged: string[] = [];
-    let checked = 0;
-    for (const { kind, reference } of ordered.map(bodyOf)) {
-      if (kind === 'began') {
-        judged = [];
-        checked = 0;
-      }
-      if (kind === 'check-reply' || kind === 'unchecked') checked += 1;
-      if (checked > 1) watch.breach('checked', `a reply of ${turn} has more than one check`);
-      if (kind === 'match') judged.push(...(reference?.policyIds ?? []));
-      if (kind === 'resolved' && judged.sort().join() !== POLICIES.join()) watch.breach('judged', `${turn} replies with ${judged.join()} judged`);
-    }
+    const bodies = ordered.map(bodyOf);
+    const bundle = gateway.bundleOf(String(rows[0]?.['session_id']));
+    checkBeginnings(simulation, turn, bodies, POLICIES.get(bundle) ?? []);
+    if (bundle !== engineBundle.hash) continue;
+    for (const breach of [...checkReevaluation(bodies), ...checkPaths(bodies)]) watch.breach(breach.rule, `${turn}: ${breach.text}`);
+    const has = (kind: string) => bodies.some((row) => row.kind === kind);
+    if (has('tool')) counts.turnsWithTools += 1;
+    if (has('routine')) counts.turnsWithRoutine += 1;
+    if (has('match') && (has('tool') || has('routine'))) counts.withEngine = 1;
   }
-  for (const [session, rows] of tables.agentStates) {
+  for (const [session, rows] of model.tables.agentStates) {
     const numbers = rows.map(({ seq }) => seq);
     if (new Set(numbers).size !== numbers.length) watch.breach('agent state', `of ${session} has numbers ${numbers.join()}`);
+  }
+}
+
+/** What stands behind each beginning. */
+function checkBeginnings({ watch }: Simulation, turn: string, rows: readonly TurnRow[], policies: readonly string[]): void {
+  let judged = new Map<string, string[]>();
+  let keys = new Set<string>();
+  let checked = 0;
+  for (const { kind, key = '', reference } of rows) {
+    if (kind === 'began') {
+      judged = new Map();
+      keys = new Set();
+      checked = 0;
+    }
+    if (kind === 'check-reply' || kind === 'unchecked') checked += 1;
+    if (checked > 1) watch.breach('checked', `a reply of ${turn} has more than one check`);
+    if (key !== '' && keys.has(key)) watch.breach('counted once', `${turn} has two results of ${key}`);
+    keys.add(key);
+    const pass = key.split('/')[0] ?? '';
+    if (kind === 'match') judged.set(pass, [...(judged.get(pass) ?? []), ...(reference?.policyIds ?? [])]);
+    if (kind !== 'resolved') continue;
+    for (const [number, ids] of judged) if (new Set(ids).size !== ids.length) watch.breach('judged', `pass ${number} of ${turn} judges ${ids.join()}`);
+    const first = (judged.get('1') ?? []).filter((id) => !id.startsWith('routine:'));
+    if (first.sort().join() !== policies.join()) watch.breach('judged', `${turn} replies with ${first.join()} judged`);
   }
 }
 
