@@ -41,6 +41,8 @@ import { usageWindow } from './usage-window.mjs';
 const END_TIMEOUT_MS = 60_000;
 const MEMORY_EVERY_MS = 1_000;
 const SETTLE_MS = 1_000;
+/** Its multiples are spread evenly over the length of a stream, and over the time between two tokens: at equal steps many streams would be in phase. */
+const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Holds a number of streams open: each slot begins a new one as soon as its stream has ended, and the slots begin spread over the length of a
@@ -107,7 +109,7 @@ function beginSlots({ address, requestOf, shape, streams }) {
   };
   const connections = Array.from({ length: streams }, () => lastingConnection(address));
   const slots = connections.map(async (lasting, index) => {
-    await delay((index / streams) * length);
+    await delay(((index * GOLDEN_RATIO) % 1) * length);
     while (!isOver) {
       const id = nextId();
       const stream = await lasting.get().then(
