@@ -102,7 +102,7 @@ export const longest = [
 ];
 
 /** Run in the deep tier only. */
-export const deepOnly: string[] = ['tests/chaos/outage.test.ts', 'tests/e2e/many-runs.test.ts'];
+export const deepOnly: string[] = ['tests/chaos/outage.test.ts', 'tests/e2e/many-runs.test.ts', 'tests/e2e/sixty-turns/sixty-turns.test.ts'];
 
 /** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */
 export function firstTierOf(file: string): Tier {
