@@ -2,12 +2,13 @@ import pg from 'pg';
 import { expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { tier } from '../helpers/tier.ts';
 import { type Call, type Customers, customersOf, isTaken, type Talk } from './edge-customers.ts';
 import { type Answered, closedLoop, loadClient, openLoop } from './edge-load.ts';
 import { type Held, watchMemory } from './edge-memory.ts';
 
 /** Duration of the overload. Memory is asserted only when it is a minute: in less, heaps have not reached their size. */
-const OVERLOAD_SECONDS = Number(process.env.OVERLOAD_SECONDS ?? 15);
+const OVERLOAD_SECONDS = Number(process.env.OVERLOAD_SECONDS ?? (tier === 'deep' ? 15 : 8));
 const isMemoryJudged = OVERLOAD_SECONDS >= 60;
 /** Until heaps have reached the size that the admitted load needs. */
 const WARM_UP_SECONDS = isMemoryJudged ? 30 : 3;

@@ -12,7 +12,7 @@ import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { tier } from '../helpers/tier.ts';
 
 /** So many messages that half of them follow when all three changes have begun. */
-const SESSIONS = tier === 'deep' ? 1_000 : 300;
+const SESSIONS = tier === 'deep' ? 1_000 : 200;
 const MESSAGES = 5;
 /** One run per this many conversations. */
 const SESSIONS_PER_RUN = 20;
