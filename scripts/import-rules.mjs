@@ -24,8 +24,9 @@
  * @type {ImportRules}
  */
 export const importRules = {
-  rooms: ['services', 'actors', 'bus', 'shared'],
+  rooms: ['client', 'services', 'actors', 'bus', 'shared'],
   rules: [
+    { files: 'client/', mayImport: ['client/'], packages: [], because: 'the client runs in browsers and depends on no other code' },
     {
       files: 'shared/contracts/',
       mayImport: ['shared/contracts/'],

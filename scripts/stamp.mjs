@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The folders that are compiled. */
-export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
+export const rooms = /** @type {const} */ (['client', 'services', 'actors', 'bus', 'shared']);
 
 /** The folders that are copied as they are. */
 export const dataFolders = /** @type {const} */ (['catalogue', 'schemas']);

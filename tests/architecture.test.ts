@@ -60,6 +60,7 @@ describe('the checker', () => {
     folders.push(folder);
     const deployment: Record<string, string> = {
       'package.json': readFileSync(join(root, 'package.json'), 'utf8'),
+      'client/agent-client.ts': 'export const client = 1;',
       'shared/clock.ts': 'export const clock = 1;',
       'shared/http/client.ts': 'export const client = 1;',
       'shared/contracts/session.ts': `import { z } from 'zod';\nexport const session = z.object({});`,
@@ -94,6 +95,10 @@ describe('the checker', () => {
   });
 
   const oneFile: [string, string, string, RegExp][] = [
+    ['a client that imports the lowest layer', 'client/x.ts', `import { clock } from '#shared/clock.ts';`, /depends on no other code/],
+    ['a client that imports a package', 'client/x.ts', `import { createParser } from 'eventsource-parser';`, /package eventsource-parser/],
+    ['a client that imports a part of Node', 'client/x.ts', `import { join } from 'node:path';`, /package node:path/],
+    ['a gateway that imports the client', 'services/one/x.ts', `import { client } from '#client/agent-client.ts';`, /services meet on the bus/],
     ['a contract that imports the lowest layer', 'shared/contracts/x.ts', `import { clock } from '../clock.ts';`, /depend on no other code/],
     ['a contract that imports another package', 'shared/contracts/x.ts', `import pg from 'pg';`, /package pg: the public shapes/],
     ['a contract that imports a part of Node', 'shared/contracts/x.ts', `import { join } from 'node:path';`, /package node:path/],

@@ -6,7 +6,7 @@ import { addresses } from '../bus/subjects.ts';
 import { workQueues } from '../bus/work-queues.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const ROOMS = ['actors', 'bus', 'services', 'shared', 'tests'];
+const ROOMS = ['actors', 'bus', 'client', 'services', 'shared', 'tests'];
 /** Sections 1 to 14 are cited under these numbers; further ones may follow. */
 const LAST_CITED_SECTION = 14;
 

@@ -33,7 +33,7 @@ function titlesIn(file: string): string[] {
 }
 
 function sources(): string[] {
-  const files = ['actors', 'bus', 'services', 'shared', 'tests'].flatMap((room) =>
+  const files = ['actors', 'bus', 'client', 'services', 'shared', 'tests'].flatMap((room) =>
     readdirSync(join(root, room), { recursive: true, encoding: 'utf8' }).map((path) => `${room}/${path.replaceAll('\\', '/')}`),
   );
   return files.filter((file) => file.endsWith('.ts') && file !== 'tests/guarantees.test.ts').sort();

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { alone, longest, needOwnProcess, needServers, slow, timed } from './test-projects.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const files = ['actors', 'bench', 'bus', 'scripts', 'services', 'shared', 'tests']
+const files = ['actors', 'bench', 'bus', 'client', 'scripts', 'services', 'shared', 'tests']
   .flatMap((room) => readdirSync(join(root, room), { recursive: true, encoding: 'utf8' }).map((path) => `${room}/${path.replaceAll('\\', '/')}`))
   .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules/'));
 const isIn = (file: string, globs: readonly string[]) => globs.some((glob) => matchesGlob(file, glob));

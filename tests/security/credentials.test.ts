@@ -95,7 +95,7 @@ const PLAIN = new RegExp(
 );
 
 it('SECURITY 1.3: credentials are compared in constant time, in these files and in no other way', () => {
-  const sources = ['actors', 'bus', 'services', 'shared']
+  const sources = ['actors', 'bus', 'client', 'services', 'shared']
     .flatMap((room) => readdirSync(join(root, room), { recursive: true, encoding: 'utf8' }).map((path) => `${room}/${path.replaceAll('\\', '/')}`))
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !file.includes('/test-support/'))
     .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
