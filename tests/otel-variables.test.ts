@@ -203,9 +203,32 @@ async function holdsLengthLimit() {
   expect((await sent({ OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '0' })).span?.attributes['first']).toBe('');
 }
 
+/** Names and attributes of the events that a collector receives. */
+async function eventsOf(environment: Environment) {
+  const sink = await sinkOf();
+  const tracing = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: sink.url, ...environment });
+  const events = ['one', 'two'].map((name) => ({ name, atMs: 1_500, attributes: { first: 'abcdefghij', second: 2 } }));
+  tracing.record({ name: 'work', kind: 'internal', parent: null, startMs: 1_000, endMs: 2_000, events });
+  await tracing.stop();
+  return sink.spans[0]?.events ?? [];
+}
+
+async function holdsLimitOfEvents() {
+  const whole = await eventsOf({});
+  expect(whole).toEqual(['one', 'two'].map((name) => ({ name, atNanos: 1_500_000_000n, attributes: { first: 'abcdefghij', second: 2 } })));
+  expect(await eventsOf({ OTEL_SPAN_EVENT_COUNT_LIMIT: '1' })).toEqual(whole.slice(0, 1));
+}
+
+async function holdsLimitOfEventAttributes() {
+  for (const environment of [{ OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1' }, { OTEL_ATTRIBUTE_COUNT_LIMIT: '1' }] as const) {
+    expect((await eventsOf(environment)).map(({ attributes }) => attributes)).toEqual([{ first: 'abcdefghij' }, { first: 'abcdefghij' }]);
+  }
+  expect((await eventsOf({ OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '5' }))[0]?.attributes).toMatchObject({ first: 'abcd…' });
+}
+
 async function holdsLimitsOfNothing() {
-  const { span } = await sent({ OTEL_SPAN_EVENT_COUNT_LIMIT: '0', OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '0', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '0' });
-  expect([span?.events, span?.links.length]).toEqual([0, 2]);
+  const { span } = await sent({ OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '0' });
+  expect(span?.links).toHaveLength(2);
 }
 
 /** The check of each variable of the table. */
@@ -321,8 +344,8 @@ const cases: Record<string, () => Promise<void>> = {
   OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: holdsLengthLimit,
   OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: holdsLengthLimit,
   OTEL_SPAN_LINK_COUNT_LIMIT: async () => expect((await sent({ OTEL_SPAN_LINK_COUNT_LIMIT: '1' })).span?.links).toHaveLength(1),
-  OTEL_SPAN_EVENT_COUNT_LIMIT: holdsLimitsOfNothing,
-  OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: holdsLimitsOfNothing,
+  OTEL_SPAN_EVENT_COUNT_LIMIT: holdsLimitOfEvents,
+  OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: holdsLimitOfEventAttributes,
   OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: holdsLimitsOfNothing,
 };
 

@@ -15,7 +15,7 @@ const effect: EffectRow = {
 /** As it travels. */
 function callUnder(providerOrder: readonly string[]) {
   const deps = { epochOf: () => 1, settings: { ...settings, providerOrder } } as unknown as RenderDeps;
-  const call = actorCall(effect, { republished: false, want: 'none', models: ['a/one', 'b/two'], request: { messages } }, deps);
+  const call = actorCall(effect, { republished: false, step: { name: 'compose' }, want: 'none', models: ['a/one', 'b/two'], request: { messages } }, deps);
   return routerCall.parse(JSON.parse(JSON.stringify(call)));
 }
 

@@ -79,7 +79,7 @@ async function render(effect: EffectRow<z.infer<typeof inputs>>, republished: bo
   });
   const usesFallback = given.useFallbackModel && llms.fallback.length > 0;
   const models = usesFallback ? llms.fallback : [llms.default, ...llms.fallback];
-  return actorCall(effect, { republished, want: 'none', models, request: { messages, tools, tool_choice } }, deps);
+  return actorCall(effect, { republished, step: { name: 'run' }, want: 'none', models, request: { messages, tools, tool_choice } }, deps);
 }
 
 async function readRun(runs: Pick<RunStore, 'load'>, runId: string): Promise<{ routineId: string; input: unknown }> {

@@ -51,7 +51,11 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
     const items = matchItems({ id: 'applied', class: 'actionable', policyIds: [...policyIds] }, documents, documents.policyEvaluations);
     const { llms } = body.manifest.agent_config;
     const request = judgeApplied.render(await stepView(effect, body, await customerOfTurn(effect, body, deps), deps), items);
-    return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
+    return actorCall(
+      effect,
+      { republished, step: { name: 'applied', items: items.length }, want: 'none', models: [llms.default, ...llms.fallback], request },
+      deps,
+    );
   },
   results: {},
   overdue: 'report',

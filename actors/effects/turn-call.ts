@@ -64,7 +64,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
       given.staged === undefined ? null : await guidance(bundle, await turnRowsBelow(given.staged, effect.actorId, deps), customer.values, deps),
     );
     const want = deps.settings.streaming && given.isWithheld !== true ? 'frames' : 'none';
-    return actorCall(effect, { republished, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
+    return actorCall(effect, { republished, step: { name: 'compose' }, want, models: [llms.default, ...llms.fallback], request: { messages } }, deps);
   },
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */

@@ -45,7 +45,7 @@ export const turnPreamble: EffectKind<z.infer<typeof inputs>, Request, null, nev
     if (context.preamble === null) throw new TypeError('a preamble without examples');
     const request = writePreamble.render(await stepView(effect, body, await customerOfTurn(effect, body, deps), deps), context.preamble.examples);
     const models = new Set([llms.default, ...llms.fallback, ...[llms.evaluation, llms.evaluation_fallback].filter((model) => model !== null)]);
-    const call = actorCall(effect, { republished, want: 'none', models: [...models], request }, deps);
+    const call = actorCall(effect, { republished, step: { name: 'preamble' }, want: 'none', models: [...models], request }, deps);
     const maxTokens = Math.min(MAX_TOKENS, call.maxTokens ?? MAX_TOKENS);
     // The router knows the prices; the order of providers is for replies.
     return { ...call, maxTokens, request: { ...call.request, provider: { sort: { by: 'price', partition: 'none' } } } };

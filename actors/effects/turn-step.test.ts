@@ -44,10 +44,11 @@ it.each([
     ...{ call: 'check-reply', template: 'check-reply@1', reference, staged },
   });
   const effect = { partition: 1, id: 'trn_1-4', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'turn-step', inputs };
-  const { request, want } = (await turnStep.render(effect, false, deps as RenderDeps)) as RouterCall;
+  const { request, want, step } = (await turnStep.render(effect, false, deps as RenderDeps)) as RouterCall;
   const [, data, items] = (request.messages ?? []).map(({ content }) => String(content));
 
   expect(want).toBe('none');
+  expect(step).toEqual({ name: 'check-reply', items: 1 });
   expect(items).toContain('{"id":1,"condition":"it leaks","action":"say: unplug it"}');
   expect(data?.includes('{"reply":')).toBe(draft !== null);
   if (draft !== null) expect(data).toContain(`{"reply":"${draft}"}`);

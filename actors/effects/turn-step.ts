@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import type { RouterCall } from '#bus/messages/router.ts';
+import type { CallStep, RouterCall } from '#bus/messages/router.ts';
 import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import { documentsFor } from '../engine/engine-documents.ts';
+import { routineCall } from '../engine/routines/routine-calls.ts';
 import { inferReference } from '../engine/tools/tool-rounds.ts';
 import { type TurnCallName, turnCalls } from '../engine/turn-calls.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
@@ -27,6 +28,9 @@ const inputs = z.object({
   /** The prompt is rendered from so many rows of the turn. */
   staged: z.number(),
 });
+
+/** What references of questions are about. */
+const namedItems = z.object({ class: z.string().optional(), policyIds: z.array(z.string()).optional(), tools: z.array(z.unknown()).optional() });
 
 type Request = Extract<TurnActions['effect'], { kind: 'turn-step' }>;
 
@@ -62,11 +66,20 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     if (question.template !== given.template) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
     const request = question.render(await stepView(effect, body, customer, deps));
     const { llms } = body.manifest.agent_config;
-    return actorCall(effect, { republished, want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
+    return actorCall(effect, { republished, step: stepOf(given), want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
   },
   results: {},
   overdue: 'report',
 };
+
+/** The items by their number alone. */
+function stepOf({ call: name, reference }: z.infer<typeof inputs>): CallStep {
+  const batch = namedItems.safeParse(reference).data ?? {};
+  const routine = routineCall.safeParse(reference).data;
+  if (routine !== undefined) return { name: routine.kind, routineId: routine.routineId };
+  const items = batch.policyIds ?? batch.tools;
+  return { name, ...(items && { items: items.length }), ...(batch.class && { batchClass: batch.class }) };
+}
 
 function listsNamedBy(reference: unknown): string[] {
   const { success, data } = inferReference.safeParse(reference);

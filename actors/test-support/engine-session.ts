@@ -8,6 +8,7 @@ import type { EngineDocuments } from '../engine/engine-documents.ts';
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import type { ActorInputs } from '../inputs/actor-inputs.ts';
 import { CommitPlan } from '../runtime/apply/commit-plan.ts';
+import type { EndedWork } from '../runtime/apply/commit-rows.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
 import { applyTo, failIn } from './apply.ts';
 import { cutOf } from './cut-of.ts';
@@ -20,6 +21,8 @@ export class EngineSession {
   readonly aborted: string[] = [];
   /** The configuration can't be read: nothing is known of its turns. */
   isUnreadable = false;
+  /** Of turns and their parts. */
+  readonly ended: EndedWork[] = [];
   /** Of the log lines after commits: `what (outcome)`. */
   readonly notes: string[] = [];
   /** Of its agent. */
@@ -238,6 +241,7 @@ export class EngineSession {
       else this.timers.set(timer.key, timer);
     }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
+    this.ended.push(...plan.after.ended);
     for (const { what, end } of plan.after.milestones) this.notes.push(`${what} (${end?.outcome ?? ''})`);
   }
 }

@@ -97,7 +97,7 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
         expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
         expect(request).toEqual(call.request);
         expect(Object.keys({ reserved: true, countedTokens: 7, admittedUnder: '', routerMetadata: true, embedding, ...rest, request }).sort()).toEqual(
-          Object.keys(routerCall.shape).sort(),
+          Object.keys(routerCall.omit({ step: true }).shape).sort(),
         );
       },
     ),

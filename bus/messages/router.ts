@@ -11,6 +11,18 @@ export const ROUTER_CALL_VERSION = 2;
 /** Begins the ids of calls by which a host evaluates documents after its start: many at a time. */
 export const EVALUATION_CALL_PREFIX = 'evl';
 
+/** What an actor's call is for, for traces: ids and counts. */
+const callStep = z.object({
+  /** `compose`, `preamble`, `applied`, `run`, or the name of a question. */
+  name: z.string(),
+  /** Of a question: how many items it is about. */
+  items: z.number().optional(),
+  /** Of policies. */
+  batchClass: z.string().optional(),
+  routineId: z.string().optional(),
+});
+export type CallStep = z.infer<typeof callStep>;
+
 const replyAddress = z.object({
   sessionId: z.string(),
   /** The turn or run that waits. */
@@ -57,6 +69,8 @@ export const routerCall = z.object({
   countedTokens: z.number().int().min(0).optional(),
   /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
   maxTokens: z.number().int().min(1).nullable(),
+  /** Absent from clients' calls, and from older releases. */
+  step: callStep.optional(),
   request: chatRequest,
   /** Of a call for vectors, on the surface `embeddings`; its inputs are the request's messages. Absent: the call is a chat. */
   embedding: embeddingCall.optional(),
@@ -65,8 +79,8 @@ export const routerCall = z.object({
 });
 export type RouterCall = z.infer<typeof routerCall>;
 
-/** Without its request; `reply` is always null. */
-export type ClientCall = Omit<RouterCall, 'request' | 'reply'>;
+/** Without its request; `reply` is always null, and `step` absent. */
+export type ClientCall = Omit<RouterCall, 'request' | 'reply' | 'step'>;
 
 /** Whether a message is a client's call of a chat. Agrees with the schema, and takes a part of its time; false leaves the message to the schema. */
 export function isClientCall(value: unknown): value is RouterCall {

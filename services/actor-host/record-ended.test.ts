@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
-import { spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { recordEnded } from './record-ended.ts';
 import { testBundle } from './test-support/commands.ts';
@@ -35,6 +35,20 @@ it('records a run that failed with its code, also when its configuration can not
 
   expect(tracing.spans[0]).toMatchObject({ name: 'invoke_agent', spanId: spanIdOf('run_1'), errorType: 'timeout' });
   expect(tracing.spans[0]?.attributes).toMatchObject({ 'switchyard.run.id': 'run_1', 'switchyard.routine.id': 'triage' });
+});
+
+it('records a planning below its turn, with what there is to say of it', async () => {
+  const tracing = recordingTracing('redacted');
+  const details = (content: string) => ({ attributes: { 'switchyard.iteration': 1, content }, events: [{ name: 'policy.matched', atMs: 2_000 }] });
+  const planning = { ...turn, kind: 'plan', id: 'trn_1#plan-1', partOf: 'trn_1', outcome: 'cancelled', details };
+  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(planning);
+  await expect.poll(() => tracing.spans.length).toBe(1);
+
+  const [span] = tracing.spans;
+  expect(span).toMatchObject({ name: `plan ${testBundle.body.manifest.name}`, parent: contextBelow(PARENT, 'trn_1'), spanId: spanIdOf('trn_1#plan-1') });
+  expect(span).toMatchObject({ errorType: null, events: [{ name: 'policy.matched', atMs: 2_000 }] });
+  const attributes = { 'gen_ai.operation.name': 'plan', 'switchyard.turn.id': 'trn_1', 'switchyard.outcome': 'cancelled', 'switchyard.iteration': 1 };
+  expect(span?.attributes).toMatchObject({ ...attributes, content: 'redacted' });
 });
 
 it('reads nothing when there is no collector', () => {

@@ -2,7 +2,7 @@ import type { EndedWork } from '#actors/runtime/apply/commit-rows.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 
 interface RecordDeps {
@@ -14,8 +14,11 @@ interface RecordDeps {
 /** Outcomes that are not errors. */
 const SUCCESSFUL = ['completed', 'succeeded', 'cancelled'];
 
+/** Of kinds that are parts of turns; turns and runs invoke the agent. */
+const PARTS: Readonly<Record<string, string>> = { plan: 'plan' };
+
 /**
- * Records an ended turn or run as one span after its last commit. Turns outlive processes, so the host that commits the end makes the span
+ * Records an ended turn or run, and each ended part of one, as a span after its last commit. Turns outlive processes, so the host that commits the end makes the span
  * from the commit. Its id is derived from the turn's, and the spans of its effects name it as parent already.
  */
 export function recordEnded({ tracing, bundleOf, log }: RecordDeps): (ended: EndedWork) => void {
@@ -32,28 +35,32 @@ export function recordEnded({ tracing, bundleOf, log }: RecordDeps): (ended: End
 }
 
 function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void {
-  const { kind, id, sessionId, routineId, parent, startedAtMs, endedAtMs, outcome } = ended;
+  const { kind, id, partOf, sessionId, routineId, parent, startedAtMs, endedAtMs, outcome } = ended;
   const manifest = bundle?.body.manifest;
+  const operation = PARTS[kind] ?? 'invoke_agent';
+  const { attributes = {}, events = [] } = ended.details?.(tracing.content) ?? {};
   tracing.record({
-    name: manifest === undefined ? 'invoke_agent' : `invoke_agent ${manifest.name}`,
+    name: manifest === undefined ? operation : `${operation} ${manifest.name}`,
     kind: 'internal',
     scope: 'switchyard.gen_ai',
-    parent,
+    parent: partOf === undefined ? parent : contextBelow(parent, partOf),
     spanId: spanIdOf(id),
     startMs: startedAtMs,
     endMs: endedAtMs,
     errorType: SUCCESSFUL.includes(outcome) ? null : outcome,
+    events,
     attributes: {
-      [genAi.operation]: 'invoke_agent',
+      [genAi.operation]: operation,
       [genAi.provider]: 'switchyard',
       [genAi.agentId]: manifest?.id,
       [genAi.agentName]: manifest?.name,
       [genAi.requestModel]: manifest?.agent_config.llms.default,
       [genAi.conversation]: sessionId,
       'switchyard.session.id': sessionId,
-      [`switchyard.${kind}.id`]: id,
+      [`switchyard.${partOf === undefined ? kind : 'turn'}.id`]: partOf ?? id,
       'switchyard.routine.id': routineId ?? undefined,
       'switchyard.outcome': outcome,
+      ...attributes,
     },
   });
 }

@@ -101,7 +101,7 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     ids: ({ call }) => idsOf(call),
     remainingMs: ({ call }) => call.deadlineAtMs - (call.reply === null ? clock : actorClock).nowMs(),
     watch: ({ call }, running, publishedAtMs) => watch.follow(call, running, publishedAtMs),
-    trace: { of: ({ call }, { delivery }) => callTrace(call, delivery, tracing.content) },
+    trace: { of: ({ call }, { delivery }) => callTrace(call, { delivery, nowMs: actorClock.nowMs() }, tracing.content) },
     execute: (addressed, running) => settleUnderSetup(addressed, running, deps),
     refuse: (addressed, refusal, running) => settleUnderKey(addressed, running, refusal, { ...deps, ...enterSetup(addressed.call, running, deps).setup }),
     commandOf: ({ call }, result) => (call.reply === null ? null : commandOf(call.reply.actorId, result)),

@@ -17,6 +17,7 @@ import { callTrace } from './call-span.ts';
 import { startRouterWorker } from './service.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const FIRST = { delivery: 1, nowMs: 0 };
 const WAIT = { timeout: 30_000 };
 const config = routerConfig.parse({
   providers: [
@@ -106,14 +107,23 @@ describe('the spans of a call', () => {
       metadata,
       trace: { trace_id: 't', big: 'x'.repeat(9_000) },
     };
-    const { attributes } = callTrace(callOf('', { request }), 1, 'off');
+    const { attributes } = callTrace(callOf('', { request }), FIRST, 'off');
 
     expect(attributes).toMatchObject({ 'session.id': 's-1', 'user.id': 'u-1', 'switchyard.metadata.k0': 'v'.repeat(512) });
     expect(attributes['switchyard.trace']).toMatch(/^\{"trace_id":"t",/);
     expect(String(attributes['switchyard.trace'])).toHaveLength(4_096);
     expect(Object.keys(attributes).filter((name) => name.startsWith('switchyard.metadata.'))).toHaveLength(16);
-    const plain = callTrace(callOf(''), 1, 'off').attributes;
+    const plain = callTrace(callOf(''), FIRST, 'off').attributes;
     expect([plain['session.id'], plain['user.id'], plain['switchyard.trace']]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('say what an actor’s call is for, and how long it has waited for a worker', () => {
+    const step = { name: 'match', items: 5, batchClass: 'actionable' };
+    const { attributes } = callTrace({ ...callOf('', { step }), createdAtMs: 1_000 }, { delivery: 1, nowMs: 1_250 }, 'off');
+
+    const about = { 'switchyard.call.kind': 'match', 'switchyard.batch.class': 'actionable', 'switchyard.batch.size': 5, 'switchyard.queue.wait_ms': 250 };
+    expect(attributes).toMatchObject(about);
+    expect(callTrace(callOf(''), FIRST, 'off').attributes['switchyard.call.kind']).toBeUndefined();
   });
 
   it('fail with the code of the failure', async () => {
@@ -142,7 +152,7 @@ describe('a later delivery of a call', () => {
   const link = (delivery: number, mayBeSecond: boolean) => {
     const tracing = recordingTracing();
     const call = callOf('x', { callId: 'gen-1' });
-    itemSpan(tracing, callTrace(call, delivery, 'off'), { id: call.callId, number: delivery, mayBeSecond, parent: PARENT })?.end();
+    itemSpan(tracing, callTrace(call, { delivery, nowMs: 0 }, 'off'), { id: call.callId, number: delivery, mayBeSecond, parent: PARENT })?.end();
     return tracing.spans[0];
   };
 

@@ -17,7 +17,11 @@ export function upstreamsOf(providers: ConfiguredProviders): Upstreams {
 }
 
 /** `chat {model}` or `embeddings {model}`, the span of one delivery. */
-export function callTrace({ callId, request, embedding, reply }: RouterCall, delivery: number, content: ContentCapture): ItemTrace {
+export function callTrace(
+  { callId, request, embedding, reply, step, createdAtMs }: RouterCall,
+  { delivery, nowMs }: { delivery: number; nowMs: number },
+  content: ContentCapture,
+): ItemTrace {
   const requestedModel = request.model ?? request.models?.[0];
   const operation = embedding === undefined ? 'chat' : 'embeddings';
   return {
@@ -34,6 +38,11 @@ export function callTrace({ callId, request, embedding, reply }: RouterCall, del
       [genAi.responseId]: callId,
       [genAi.inputMessages]: inputOf(request, content),
       'switchyard.delivery': delivery,
+      'switchyard.queue.wait_ms': Math.max(0, nowMs - createdAtMs),
+      'switchyard.call.kind': step?.name,
+      'switchyard.batch.class': step?.batchClass,
+      'switchyard.batch.size': step?.items,
+      'switchyard.routine.id': step?.routineId,
       ...callerAttributes(request),
     },
   };

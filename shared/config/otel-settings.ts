@@ -107,9 +107,9 @@ export const otelSettings = {
   OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: limit,
   OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit,
   OTEL_SPAN_LINK_COUNT_LIMIT: limit,
-  // No effect: spans have no events, and links have no attributes.
   OTEL_SPAN_EVENT_COUNT_LIMIT: limit,
   OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: limit,
+  // No effect: links have no attributes.
   OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: limit,
 };
 
@@ -129,7 +129,7 @@ export interface OtelConfig {
   /** Paths of PEM files. */
   tls: { certificate: string | null; clientCertificate: string | null; clientKey: string | null };
   batch: { delayMs: number | null; timeoutMs: number | null; queueSpans: number | null; batchSpans: number | null };
-  limits: { attributes: number | null; valueChars: number | null; links: number | null };
+  limits: { attributes: number | null; valueChars: number | null; links: number | null; events: number | null; eventAttributes: number | null };
   resource: Readonly<Record<string, string>>;
   /** Level of the OpenTelemetry library's own messages; null: none. */
   diagnostics: 'error' | 'warn' | 'info' | 'debug' | 'verbose' | 'all' | null;
@@ -161,6 +161,8 @@ export function otelConfigOf(data: z.infer<typeof shape>): OtelConfig {
       attributes: data.OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT ?? data.OTEL_ATTRIBUTE_COUNT_LIMIT ?? null,
       valueChars: data.OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT ?? data.OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT ?? null,
       links: data.OTEL_SPAN_LINK_COUNT_LIMIT ?? null,
+      events: data.OTEL_SPAN_EVENT_COUNT_LIMIT ?? null,
+      eventAttributes: data.OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT ?? data.OTEL_ATTRIBUTE_COUNT_LIMIT ?? null,
     },
     resource: data.OTEL_RESOURCE_ATTRIBUTES ?? {},
     diagnostics: diagnostics === 'none' ? null : diagnostics,

@@ -16,7 +16,7 @@ export function logExporter(log: Log): SpanExporter {
   };
 }
 
-function fieldsOf({ kind, spanContext, parentSpanContext, startTime, duration, status, attributes, resource }: ReadableSpan) {
+function fieldsOf({ kind, spanContext, parentSpanContext, startTime, duration, status, attributes, events, resource }: ReadableSpan) {
   const { traceId, spanId } = spanContext();
   return {
     trace_id: traceId,
@@ -27,6 +27,7 @@ function fieldsOf({ kind, spanContext, parentSpanContext, startTime, duration, s
     duration_ms: duration[0] * MS_PER_SECOND + duration[1] / NANOS_PER_MS,
     status: status.code,
     attributes,
+    ...(events.length > 0 && { events: events.map(({ name, attributes: of }) => ({ name, attributes: of })) }),
     service: resource.attributes['service.name'],
   };
 }

@@ -3,12 +3,12 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { OtelConfig } from '../config/otel-settings.ts';
 import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
 import { type SpanReference, spanReferenceIn } from './trace-context.ts';
-import type { Attributes, FinishedSpan, SpanKind, SpanScope } from './tracing.ts';
+import type { Attributes, FinishedSpan, SpanEvent, SpanKind, SpanScope } from './tracing.ts';
 
 /** Names and ids are shorter; text that callers choose freely is cut. */
 const MAX_TEXT_CHARS = 256;
 const MAX_CONTENT_CHARS = 32 * 1_024;
-/** Attributes and links per span; OpenTelemetry's default. */
+/** Attributes, links and events per span, attributes per event; OpenTelemetry's default. */
 const DEFAULT_COUNT_LIMIT = 128;
 const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
 const NANOS_PER_MS = 1_000_000;
@@ -24,12 +24,14 @@ const STATUS = { unset: 0, error: 2 } as const;
 
 /** Converts a finished span to the exporters' `ReadableSpan`. */
 export function readableSpan(span: FinishedSpan, index: SpanReference, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
-  const { name, kind, parent, links = [], attributes = {}, startMs, endMs, errorType = null, scope = 'switchyard' } = span;
+  const { name, kind, parent, links = [], attributes = {}, startMs, endMs, errorType = null, scope = 'switchyard', events = [] } = span;
   const above = spanReferenceIn(parent);
   const context = contextOf(index);
-  const { kept, droppedCount } = keptOf(errorType === null ? attributes : { ...attributes, 'error.type': errorType }, limits);
+  const { attributes: mostAttributes, valueChars, links: mostLinks, events: mostEvents, eventAttributes: mostOfEvent } = limits;
+  const { kept, droppedCount } = keptOf(errorType === null ? attributes : { ...attributes, 'error.type': errorType }, mostAttributes, valueChars);
   const linked = links.flatMap((link) => spanReferenceIn(link) ?? []);
-  const keptLinks = linked.slice(0, limits.links ?? DEFAULT_COUNT_LIMIT);
+  const keptLinks = linked.slice(0, mostLinks ?? DEFAULT_COUNT_LIMIT);
+  const keptEvents = events.slice(0, mostEvents ?? DEFAULT_COUNT_LIMIT);
   return {
     name: cut(name, MAX_TEXT_CHARS),
     kind: KINDS[kind],
@@ -41,29 +43,35 @@ export function readableSpan(span: FinishedSpan, index: SpanReference, resource:
     status: { code: errorType === null ? STATUS.unset : STATUS.error },
     attributes: kept,
     links: keptLinks.map((link) => ({ context: contextOf(link) })),
-    events: [],
+    events: keptEvents.map((event) => eventOf(event, mostOfEvent, valueChars)),
     ended: true,
     resource,
     instrumentationScope: SCOPES[scope],
     droppedAttributesCount: droppedCount,
-    droppedEventsCount: 0,
+    droppedEventsCount: events.length - keptEvents.length,
     droppedLinksCount: linked.length - keptLinks.length,
   };
+}
+
+function eventOf({ name, atMs, attributes = {} }: SpanEvent, most: number | null, valueChars: number | null): ReadableSpan['events'][number] {
+  const { kept, droppedCount } = keptOf(attributes, most, valueChars);
+  return { name: cut(name, MAX_TEXT_CHARS), time: hrTime(atMs), attributes: kept, droppedAttributesCount: droppedCount };
 }
 
 function contextOf({ traceId, spanId, isSampled }: SpanReference): SpanContext {
   return { traceId, spanId, traceFlags: isSampled ? 1 : 0 };
 }
 
-function keptOf(attributes: Attributes, limits: OtelConfig['limits']): { kept: OtelAttributes; droppedCount: number } {
+/** @param mostGiven attributes, null: the default @param valueChars of a value, null: the limits of their kinds */
+function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: number | null): { kept: OtelAttributes; droppedCount: number } {
   const kept: OtelAttributes = {};
-  const most = limits.attributes ?? DEFAULT_COUNT_LIMIT;
+  const most = mostGiven ?? DEFAULT_COUNT_LIMIT;
   let count = 0;
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined) continue;
     count += 1;
     if (count > most) continue;
-    const mostChars = Math.min(CONTENT.test(name) ? MAX_CONTENT_CHARS : MAX_TEXT_CHARS, limits.valueChars ?? Number.POSITIVE_INFINITY);
+    const mostChars = Math.min(CONTENT.test(name) ? MAX_CONTENT_CHARS : MAX_TEXT_CHARS, valueChars ?? Number.POSITIVE_INFINITY);
     if (typeof value === 'string') kept[name] = cut(value, mostChars);
     else if (typeof value === 'object') kept[name] = value.map((text) => cut(text, mostChars));
     else kept[name] = value;

@@ -24,6 +24,14 @@ export interface SpanOptions {
   scope?: SpanScope;
 }
 
+/** A fact with its time, within a span. */
+export interface SpanEvent {
+  name: string;
+  /** Epoch milliseconds. */
+  atMs: number;
+  attributes?: Attributes;
+}
+
 /** Recorded only when it is ended. */
 export interface Span {
   /** Carried by its messages and requests. */
@@ -40,6 +48,7 @@ export interface FinishedSpan extends Omit<SpanOptions, 'startMs' | 'parent'> {
   startMs: number;
   endMs: number;
   errorType?: string | null;
+  events?: readonly SpanEvent[];
 }
 
 /** Captured customer and model text: none, its structure, or the text. */

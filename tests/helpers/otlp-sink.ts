@@ -17,8 +17,9 @@ export interface ReceivedSpan {
   attributes: Record<string, string | number | boolean | string[]>;
   /** Span ids. */
   links: string[];
-  /** Dropped links and events, and attributes dropped by a limit. */
-  events: number;
+  /** With their times in nanoseconds. */
+  events: { name: string; atNanos: bigint; attributes: ReceivedSpan['attributes'] }[];
+  /** Dropped by a limit. */
   droppedAttributes: number;
   /** 0 unset, 2 error. */
   status: number;
@@ -136,7 +137,7 @@ function spanIn(span: Buffer): Omit<ReceivedSpan, 'scope' | 'schemaUrl' | 'resou
     startNanos: first(span, 7)?.value ?? 0n,
     endNanos: first(span, 8)?.value ?? 0n,
     attributes: attributesIn(span, 9),
-    events: all(span, 11).length,
+    events: all(span, 11).map(({ bytes }) => ({ name: text(bytes, 2), atNanos: first(bytes, 1)?.value ?? 0n, attributes: attributesIn(bytes, 3) })),
     droppedAttributes: Number(first(span, 10)?.value ?? 0n),
     links: all(span, 13).map(({ bytes }) => hex(bytes, 2)),
     status: Number(first(first(span, 15)?.bytes ?? Buffer.alloc(0), 3)?.value ?? 0n),

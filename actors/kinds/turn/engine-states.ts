@@ -39,7 +39,7 @@ export function engineAtStart({ decision }: Opening): NonNullable<TurnContext['e
 export const restart = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   const opening = event.type === 'message.joined' ? event.opening : undefined;
   if (opening === undefined) throw new TypeError('a message joins a turn with an engine, without a new beginning');
-  const engine = engineOf(context);
+  const { planning: _, ...engine } = engineOf(context);
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: opening.row } });
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, pending: [], next: opening.decision } });
 });
@@ -90,7 +90,7 @@ export const isOverBudget = ({ context }: { context: TurnContext }) => {
 
 /** Stores the decision. */
 export const resolve = turnSetup.enqueueActions(({ context, enqueue }) => {
-  const { next, isToCheck: _, ...engine } = engineOf(context);
+  const { next, isToCheck: _, planning: __, ...engine } = engineOf(context);
   if (next?.type !== 'compose') throw new TypeError('a reply is composed without a decision');
   const { critical = [] } = next.resolved;
   const hasBudget = mayCall(engine, 1);
@@ -109,7 +109,7 @@ export const beginTyping = turnSetup.enqueueActions(({ context, enqueue }) => {
 
 /** Opens the calls of a decision. */
 export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
-  const { next, ...engine } = engineOf(context);
+  const { next, planning, ...engine } = engineOf(context);
   if (next?.type !== 'ask' && next?.type !== 'call') throw new TypeError('calls are made without a decision');
   const { turnId } = context;
   const atMs = atMsOf(event);
@@ -127,10 +127,11 @@ export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
     else enqueue({ type: 'effect', params: { kind: 'turn-step', ...common, request: call } });
     if (isOfTools) enqueue({ type: 'timer', params: overdueTimer(common.id, deadlineAtMs, 'turn-tool-call') });
   }
+  const asks = isOfTools ? {} : { planning: planning ?? { from: engine.stepCount, atMs } };
   enqueue.assign({
     ...stage,
     callNo: context.callNo + pending.length,
-    engine: { ...engine, pending, calls: engine.calls + (isOfTools ? 0 : pending.length), ...(isNews && { status: next.status }) },
+    engine: { ...engine, ...asks, pending, calls: engine.calls + (isOfTools ? 0 : pending.length), ...(isNews && { status: next.status }) },
   });
 });
 

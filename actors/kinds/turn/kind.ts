@@ -1,6 +1,5 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
 import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
@@ -10,6 +9,7 @@ import { openAppliedCheck } from './applied-check.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
 import { rememberPreamble } from './preamble.ts';
 import { modeAskedIn, remember } from './turn-memory.ts';
+import { contextFor, detailsOf, endPlanning } from './turn-trace.ts';
 import type { TurnActions, TurnContext } from './types.ts';
 
 const handlers: Handlers<TurnActions> = {
@@ -31,7 +31,7 @@ const handlers: Handlers<TurnActions> = {
   effect: (plan, request) => {
     const { bundleHash, traceparent, context } = stateOf(plan);
     const { turnId: actorId } = context;
-    openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: contextBelow(traceparent, actorId) });
+    openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: contextFor(request.kind, context, traceparent) });
   },
   supersede: (plan, { id }) => plan.closeEffect(id, 'superseded'),
   timer: (plan, { key, atMs, command }) => {
@@ -50,6 +50,10 @@ export const turnKind: ActorKind<Plan> = {
   afterTransition,
 };
 
+function outcomeOf({ value }: ActorState): 'completed' | 'cancelled' | 'failed' {
+  return value === 'completed' || value === 'cancelled' ? value : 'failed';
+}
+
 /** Version 1 had no engine, and its states fit: its hosts must not own turns that have one. */
 function unchanged(state: ActorState): ActorState {
   return state;
@@ -58,11 +62,12 @@ function unchanged(state: ActorState): ActorState {
 function afterTransition(plan: Plan, { before, event, state, isDone, hasActions }: ActorTransition): void {
   const { turnId, deadlineAtMs } = state.context as TurnContext;
   const { traceId, bundleHash, traceparent: parent, startedAtMs = plan.atMs } = stateOf(plan);
+  endPlanning(plan, before, { context: state.context as TurnContext, isDone, outcome: outcomeOf(state) });
   if (event === null) plan.note('a turn began', { turn_id: turnId, trace_id: traceId });
   // A result with actions was the awaited one.
   else if (isResult(event) && (hasActions || isPreambleOf(before, event))) plan.closeEffect(event.callId, 'done');
   if (!isDone) return;
-  const outcome = state.value === 'completed' || state.value === 'cancelled' ? state.value : 'failed';
+  const outcome = outcomeOf(state);
   // Only the deadline is in the turn's context.
   const durationMs = plan.atMs - (deadlineAtMs - plan.inputs.turnTimeoutMs);
   const count = (metrics: Metrics) => {
@@ -70,7 +75,7 @@ function afterTransition(plan: Plan, { before, event, state, isDone, hasActions 
     metrics.observe('turnSeconds', {}, durationMs / 1_000);
   };
   plan.note('a turn ended', { turn_id: turnId, trace_id: traceId }, { outcome, durationMs, count });
-  plan.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
+  plan.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome, ...detailsOf(plan, state.context as TurnContext) });
   const mode = outcome === 'completed' ? modeAskedIn(plan, turnId) : null;
   plan.end(turnActor);
   if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });

@@ -70,12 +70,13 @@ export const renewPreamble = turnSetup.enqueueActions(({ context: { turnId, prea
 /** By the owner's clock, whatever the worker's says. */
 export const takePreamble = turnSetup.enqueueActions(({ context: { preamble }, event, enqueue }) => {
   if (event.type !== 'preamble.settled' || !isAwaited(preamble)) return;
-  if (event.text !== null && event.atMs <= preamble.untilAtMs) {
+  const isShown = event.text !== null && event.atMs <= preamble.untilAtMs;
+  if (event.text !== null && isShown) {
     enqueue({ type: 'fact', params: { content: { kind: 'preamble', text: event.text }, id: null, metadata: {} } });
     enqueue({ type: 'rememberPreamble', params: { text: event.text } });
   }
   if (preamble.held !== null) enqueue({ type: 'fact', params: factOf(preamble.held) });
-  enqueue.assign({ preamble: { ...preamble, callId: null, held: null } });
+  enqueue.assign({ preamble: { ...preamble, callId: null, held: null, ...(isShown && { shownAtMs: event.atMs }) } });
 });
 
 export function isPreamble({ context: { preamble }, event }: { context: TurnContext; event: TurnEvent }): boolean {

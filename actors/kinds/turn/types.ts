@@ -54,6 +54,8 @@ export interface EngineContext {
   status: 'matching' | 'tools' | 'typing' | null;
   /** The reply that is composed will be checked before it is sent. */
   isToCheck?: boolean;
+  /** Of the questions that are asked now, for traces: number of the first row of theirs, and when they began. Absent: none are asked. */
+  planning?: { from: number; atMs: number };
   /** The awaited search; null and absent: none. */
   search?: PendingSearch | null;
   /** Within a transition only. */
@@ -82,6 +84,8 @@ export interface PreambleContext {
   callId: string | null;
   /** Calls so far. */
   calls: number;
+  /** When it was appended; absent: it was not. */
+  shownAtMs?: number;
   /** The status that follows, in the log once the preamble is, or once it can't come any more; null: none waits. */
   held: HeldStatus | null;
 }

@@ -244,7 +244,7 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     this.milestones.push({ partition: this.partition, what, fields: { session_id: this.sessionId, ...ids }, end });
   }
 
-  /** Adds a turn's or run's end for traces, after the commit. */
+  /** Adds the end of a turn, a run, or a part of one, for traces, after the commit. */
   noteEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
     this.ended.push({ partition, sessionId, endedAtMs, ...work });

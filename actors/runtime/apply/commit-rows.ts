@@ -2,6 +2,7 @@ import type { CommandReply } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Attributes, ContentCapture, SpanEvent } from '#shared/telemetry/tracing.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 import type { SessionState } from './session-state.ts';
 
@@ -25,7 +26,7 @@ export interface Milestone {
   end: Ending | null;
 }
 
-/** An ended turn or run, for traces. */
+/** An ended turn or run, or an ended part of one, for traces. */
 export interface EndedWork {
   partition: number;
   /** Name of its kind. */
@@ -35,11 +36,15 @@ export interface EndedWork {
   /** Null for a turn. */
   routineId: string | null;
   bundleHash: string;
-  /** `traceparent` of the request behind it. */
+  /** `traceparent` of the request behind the turn or run. */
   parent: string | null;
+  /** Of a part: id of the turn or run. Absent: it is one. */
+  partOf?: string;
   startedAtMs: number;
   endedAtMs: number;
   outcome: string;
+  /** What there is to say of it; called only if it is recorded. Absent: nothing. */
+  details?(content: ContentCapture): { attributes: Attributes; events: readonly SpanEvent[] };
 }
 
 export interface Ending {

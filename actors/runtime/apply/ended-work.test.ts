@@ -63,7 +63,12 @@ describe('a turn in a trace', () => {
   it('is reported by the commit that ends it', () => {
     const ended = applyAll([create, post, reply]).map((plan) => plan.after.ended);
     const expected = { partition: 1, kind: 'turn', id: 'trn_new', sessionId: 'ses_1', routineId: null, bundleHash: 'bundle', parent: PARENT };
-    expect(ended).toEqual([[], [], [{ ...expected, startedAtMs: START_MS + 1_000, endedAtMs: START_MS + 2_000, outcome: 'completed' }]]);
+    expect(ended).toEqual([
+      [],
+      [],
+      [{ ...expected, startedAtMs: START_MS + 1_000, endedAtMs: START_MS + 2_000, outcome: 'completed', details: expect.any(Function) }],
+    ]);
+    expect(ended[2]?.[0]?.details?.('off')).toEqual({ attributes: {}, events: [{ name: 'ttfm', atMs: START_MS + 2_000 }] });
   });
 
   it('that an older release began is reported from its end', () => {

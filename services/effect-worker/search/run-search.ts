@@ -6,6 +6,7 @@ import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
+import { genAi } from '#shared/telemetry/gen-ai.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { effectIds } from '../effect-ids.ts';
@@ -48,6 +49,7 @@ export async function runSearch(work: SearchWork, running: RunningItem, deps: Ru
 async function found(work: SearchWork, running: RunningItem, deps: RunSearchDeps): Promise<FoundDocument[]> {
   const { body } = await retryWhileTransient(() => deps.bundles.read(work.bundleHash), running.signal);
   const { search } = body.manifest.agent_config;
+  running.span?.set({ [genAi.dataSource]: search?.type });
   if (search?.type !== 'external') throw new SearchFailure('refused', 'the configuration has no such search');
   return boundedDocuments(await fromService(search, work, running, deps), search.top_k);
 }

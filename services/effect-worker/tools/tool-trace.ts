@@ -2,6 +2,7 @@ import type { ToolWork } from '#bus/messages/tool.ts';
 import type { ResultCommand } from '#services/work/item-kind.ts';
 import type { ItemTrace } from '#services/work/item-span.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
+import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import type { Attributes, ContentCapture } from '#shared/telemetry/tracing.ts';
@@ -9,10 +10,10 @@ import type { Attributes, ContentCapture } from '#shared/telemetry/tracing.ts';
 /** What the owner gets. */
 export type ToolReport = Extract<ResultCommand, { type: 'tool.completed' | 'tools.listed' }>;
 
-/** `execute_tool {tool}`, `tools/list` or `search`. The same span carries the attributes of an MCP client span. */
+/** `execute_tool {tool}`, `tools/list` or `retrieval`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | null {
   if (work.traceparent === null || work.type === 'variable') return null;
-  const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.actorId, 'switchyard.effect.id': work.effectId };
+  const ids = { [genAi.conversation]: work.sessionId, [actorAttribute(work.actorId)]: work.actorId, 'switchyard.effect.id': work.effectId };
   if (work.type === 'list') {
     return {
       name: 'tools/list',
@@ -22,7 +23,8 @@ export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | 
     };
   }
   if (work.type === 'search') {
-    return { name: 'search', kind: 'client', scope: 'switchyard.gen_ai', attributes: { ...ids, 'switchyard.search.query': shown(work.query, content) } };
+    const attributes = { ...ids, [genAi.operation]: 'retrieval', 'switchyard.search.query': shown(work.query, content) };
+    return { name: 'retrieval', kind: 'client', scope: 'switchyard.gen_ai', attributes };
   }
   return {
     name: `execute_tool ${work.toolId}`,
@@ -38,6 +40,10 @@ export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace | 
       'mcp.method.name': 'tools/call',
     },
   };
+}
+
+function actorAttribute(actorId: string): string {
+  return `switchyard.${'run_id' in actorIds(actorId) ? 'run' : 'turn'}.id`;
 }
 
 export function endToolSpan(report: ToolReport | null, running: RunningItem, content: ContentCapture): void {

@@ -33,8 +33,15 @@ export function traceCases(shared: () => SharedDeployment): void {
 
     /** Names from a span up to its last recorded ancestor. */
     function chainTo(spans: readonly ReceivedSpan[], name: RegExp): string[] {
+      return chainFrom(
+        spans,
+        spans.find((one) => name.test(one.name)),
+      );
+    }
+
+    function chainFrom(spans: readonly ReceivedSpan[], last: ReceivedSpan | undefined): string[] {
       const chain: string[] = [];
-      for (let span = spans.find((one) => name.test(one.name)); span !== undefined; span = spans.find((one) => one.spanId === span?.parentSpanId)) {
+      for (let span = last; span !== undefined; span = spans.find((one) => one.spanId === span?.parentSpanId)) {
         chain.unshift(isCluster ? `${span.resource['service.name']}: ${span.name}` : span.name);
       }
       return chain;
@@ -49,21 +56,35 @@ export function traceCases(shared: () => SharedDeployment): void {
       const body = JSON.stringify({ kind: 'user_message', text: 'Is my xylophone covered?' });
       const response = await fetch(`${deployment.nextAgentUrl()}/sessions/${id}/events`, { method: 'POST', headers, body });
       expect(response.status).toBe(201);
-      const spans = await spansNamed(traceId, [/^invoke_agent/, /^upstream/, /^POST \/sessions/]);
+      const callOf = (all: readonly ReceivedSpan[], kind: string) => all.find(({ attributes }) => attributes['switchyard.call.kind'] === kind);
+      const below = (all: readonly ReceivedSpan[], parent: ReceivedSpan | undefined) => all.find(({ parentSpanId }) => parentSpanId === parent?.spanId);
+      const spans = await eventually(() => {
+        const all = ofTrace(traceId);
+        const upstreams = ['match', 'compose'].map((kind) => callOf(all, kind) && below(all, callOf(all, kind)));
+        return (
+          upstreams.every((one) => one !== undefined) && [/^invoke_agent/, /^plan/, /^POST \/sessions/].every((name) => chainTo(all, name).length > 0) && all
+        );
+      }, TIMEOUT);
 
-      const [agent] = spans.filter(({ name }) => name.startsWith('invoke_agent'));
-      expect(chainTo(spans, /^upstream/)).toEqual([
+      const agent = spans.find(({ name }) => name.startsWith('invoke_agent'));
+      const above = [
         named('agent-gateway', 'POST /sessions/:session_id/events'),
         named('agent-gateway', 'publish cmd'),
         named('actor-host', agent?.name ?? ''),
-        named('router-worker', 'chat switchyard/assistant'),
-        named('router-worker', 'upstream scripted'),
-      ]);
+      ];
+      const call = [named('router-worker', 'chat switchyard/assistant'), named('router-worker', 'upstream scripted')];
+      const planning = spans.find(({ name }) => name.startsWith('plan '));
+      expect(chainFrom(spans, below(spans, callOf(spans, 'compose')))).toEqual([...above, ...call]);
+      // The questions before the reply are below their planning.
+      expect(chainFrom(spans, below(spans, callOf(spans, 'match')))).toEqual([...above, named('actor-host', planning?.name ?? ''), ...call]);
+      expect(planning).toMatchObject({ scope: 'switchyard.gen_ai', attributes: { 'gen_ai.operation.name': 'plan', 'switchyard.iteration': 1 } });
+      expect(callOf(spans, 'match')?.attributes).toMatchObject({ 'switchyard.batch.class': expect.any(String), 'switchyard.batch.size': expect.any(Number) });
+      expect(agent?.events.map(({ name }) => name)).toContain('ttfm');
       expect(spans.find(({ kind }) => kind === 2)).toMatchObject({ parentSpanId: CALLER_SPAN, attributes: { 'http.response.status_code': 201 } });
       expect(spans.map(({ status }) => status)).toEqual(spans.map(() => 0));
       expect(agent).toMatchObject({ scope: 'switchyard.gen_ai', schemaUrl: expect.stringContaining('schemas'), attributes: { 'gen_ai.conversation.id': id } });
       expect(agent?.attributes).toMatchObject({ 'gen_ai.operation.name': 'invoke_agent', 'switchyard.outcome': 'completed' });
-      const [chat] = spans.filter(({ name }) => name.startsWith('chat'));
+      const chat = callOf(spans, 'compose');
       expect(chat?.attributes).toMatchObject({
         'gen_ai.operation.name': 'chat',
         'gen_ai.provider.name': 'scripted',
