@@ -3,11 +3,18 @@ import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ScriptError } from '../run-script.mjs';
 
-/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string }} Programs paths; PostgreSQL's is the folder of its programs */
+/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string, prometheus: string, promtool: string }} Programs paths; PostgreSQL's is the folder of its programs */
 /** @typedef {{ [Program in keyof Programs]: string | null }} Found */
 
 /** Debian packages. */
-const packages = { nats: 'nats-server', redis: 'redis-server', postgresBin: 'postgresql', chromium: 'chromium' };
+const packages = {
+  nats: 'nats-server',
+  redis: 'redis-server',
+  postgresBin: 'postgresql',
+  chromium: 'chromium',
+  prometheus: 'prometheus',
+  promtool: 'prometheus',
+};
 
 /** A user's PATH often lacks the first two. */
 const FOLDERS_OF_SERVERS = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'];
@@ -26,7 +33,7 @@ const VERSION_TIMEOUT_MS = 30_000;
  */
 export async function ensurePrograms(names, { purpose, print = console.log }) {
   const found = findPrograms(names);
-  const missing = missingFrom(found).map((program) => packages[program]);
+  const missing = [...new Set(missingFrom(found).map((program) => packages[program]))];
   if (missing.length === 0) return complete(found, names);
   if (process.getuid?.() !== 0 || !canRun('apt-get')) throw new ScriptError(howToInstall(missing, purpose));
   print(`Installing ${missing.join(', ')} (first run only) …`);
@@ -41,6 +48,8 @@ function findPrograms(names) {
     redis: () => findProgram(['redis-server']),
     chromium: () => findProgram(['chromium', 'chromium-browser', 'google-chrome']),
     postgresBin: findPostgres,
+    prometheus: () => findProgram(['prometheus']),
+    promtool: () => findProgram(['promtool']),
   };
   return Object.fromEntries(names.map((name) => [name, finders[name]()]));
 }

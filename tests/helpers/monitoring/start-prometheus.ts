@@ -1,0 +1,57 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import { testProgram } from '../../../scripts/servers/test-programs.mjs';
+import { freePort } from '../../../scripts/servers/test-tcp.mjs';
+import { root } from '../deployment.ts';
+import { eventually } from '../eventually.ts';
+import { freeFolder } from '../free-folder.ts';
+import { runProgram } from '../run-program.ts';
+
+const rulesSchema = z.object({ groups: z.array(z.object({ name: z.string(), rules: z.array(z.record(z.string(), z.unknown())) })) });
+const answerSchema = z.object({
+  data: z.object({ result: z.array(z.object({ metric: z.record(z.string(), z.string()), value: z.tuple([z.number(), z.string()]) })) }),
+});
+
+export interface Prometheus {
+  /** @returns the series of an expression now, by their labels and value */
+  query(expression: string): Promise<{ metric: Record<string, string>; value: string }[]>;
+  stop(): Promise<void>;
+}
+
+/** A Prometheus that scrapes management listeners each second, with the alert rules of `deploy/`, whose alerts do not wait. @param targets as host:port */
+export async function startPrometheus(targets: readonly string[]): Promise<Prometheus> {
+  const folder = await freeFolder('prometheus');
+  const { groups } = rulesSchema.parse(parse(await readFile(join(root, 'deploy/prometheus/alerts.yaml'), 'utf8')));
+  const rules = groups.map(({ name, rules: all }) => ({ name, rules: all.map(({ for: _, ...rule }) => rule) }));
+  await writeFile(join(folder, 'alerts.yaml'), stringify({ groups: rules }));
+  await writeFile(
+    join(folder, 'prometheus.yaml'),
+    stringify({
+      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      rule_files: ['alerts.yaml'],
+      scrape_configs: [{ job_name: 'switchyard', static_configs: [{ targets }] }],
+    }),
+  );
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const program = runProgram([
+    await testProgram('prometheus'),
+    `--config.file=${join(folder, 'prometheus.yaml')}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    `--web.listen-address=${new URL(url).host}`,
+  ]);
+  await eventually(async () => program.hasExited() || (await fetch(`${url}/-/ready`)).ok, { timeoutMs: 60_000 });
+  if (program.hasExited()) throw new Error(`Prometheus has ended:\n${program.output()}`);
+  return {
+    async query(expression) {
+      const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`);
+      if (!answer.ok) throw new Error(`${expression}: ${await answer.text()}`);
+      return answerSchema.parse(await answer.json()).data.result.map(({ metric, value: [, value] }) => ({ metric, value }));
+    },
+    async stop() {
+      program.signal('SIGTERM');
+      await program.exited;
+    },
+  };
+}
