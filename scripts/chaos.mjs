@@ -14,6 +14,9 @@ import { ensureTestPrograms } from './servers/test-programs.mjs';
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
 const MINUTE_MS = 60_000;
+const PROJECTS = ['--project', 'timed', '--project', 'servers'];
+/** The faults under load, and those in the middle of each part of a turn. */
+const FILES = ['tests/chaos/chaos.test.ts', 'tests/chaos/engine/engine.test.ts'];
 /** Seeds are integers below this. */
 const SEEDS = 2 ** 31;
 
@@ -25,8 +28,9 @@ const usage = `Usage: npm run chaos                                  one pass wi
 A pass starts a cluster on this machine and sends it requests: conversations, runs with
 tool calls and callbacks, streams. Meanwhile it kills, stops, restarts and rolls back
 processes and servers; the seed decides the order and the moments. At the end it checks
-that the stores contain the outcome of every accepted request. A pass takes some four
-minutes.
+that the stores contain the outcome of every accepted request. Before that it kills each
+kind of process in the middle of each part of turns that have policies, tools, a routine
+and a search. A pass takes some five minutes.
 
 It prints one line per pass, then a summary of all passes. The exit code is 0 if every
 check succeeded. The report of a failed pass is printed with its seed.`;
@@ -71,7 +75,7 @@ async function pass(seed, signal) {
   const vitest = join(CLONE, 'node_modules', 'vitest', 'vitest.mjs');
   const startedAtMs = Date.now();
   try {
-    const { code, output } = await runChild(process.execPath, [vitest, 'run', '--project', 'timed', 'tests/chaos/chaos.test.ts', '--reporter', 'verbose'], {
+    const { code, output } = await runChild(process.execPath, [vitest, 'run', ...PROJECTS, ...FILES, '--reporter', 'verbose'], {
       cwd: CLONE,
       env: { ...process.env, CHAOS_SEED: String(seed), CHAOS_FIGURES: path, NO_COLOR: '1' },
       signal,

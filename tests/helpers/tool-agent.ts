@@ -12,18 +12,14 @@ export interface ShopTools {
   close(): Promise<void>;
 }
 
-/**
- * A real MCP server with a tool that may be called again and one that may not.
- * @param untilAnswered what each call waits for before it is answered
- */
-export async function openShopTools(untilAnswered: () => Promise<void> = async () => {}): Promise<ShopTools> {
+/** A real MCP server with a tool that may be called again and one that may not. */
+export async function openShopTools(): Promise<ShopTools> {
   const [stated, refunded]: [string[], string[]] = [[], []];
   const inputSchema = { order_number: z.string() };
   const recording =
     (calls: string[], word: string) =>
     async ({ order_number: number }: { order_number: string }) => {
       calls.push(number);
-      await untilAnswered();
       return { content: [{ type: 'text' as const, text: `${number} was ${word}` }] };
     };
   const server = await openSdkToolServer((mcp) => {

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Role } from '../../../scripts/servers/start-cluster.mjs';
+import { eventually } from '../../helpers/eventually.ts';
+import { inParallel } from '../../helpers/in-parallel.ts';
+import { tier } from '../../helpers/tier.ts';
+import { seededRandom } from '../seeded-random.ts';
+import { type EngineEnvironment, openEngineEnvironment, type StoredTurn } from './engine-environment.ts';
+import { type Phase, phases } from './phases.ts';
+
+/** The death of a worker is noticed after 15 s, that of a host after 5 s; each turn then goes on. */
+const TIMEOUT_MS = 120_000;
+const CASE_MS = 400_000;
+const AT_ONCE = 8;
+const NO_PHASE = 'none';
+/** Sessions in each phase. */
+const SESSIONS = tier === 'deep' || process.env.CHAOS_SEED !== undefined ? 4 : 1;
+const random = seededRandom(Number(process.env.CHAOS_SEED ?? 1));
+
+interface Victim {
+  role: Role;
+  /** What such a process executes itself: a call of these that is in flight may be made once more. */
+  repeats: readonly Phase[];
+}
+
+const ofModels: readonly Phase[] = ['matching', 'routine', 'inferring', 'composing', 'streaming', 'checking', 'tracking'];
+const victims: readonly Victim[] = [
+  { role: 'actor-host', repeats: [] },
+  { role: 'router-worker', repeats: ofModels },
+  { role: 'effect-worker', repeats: ['looking', 'retrieving'] },
+];
+
+let environment: EngineEnvironment;
+/** A turn without a fault. */
+let plain: StoredTurn;
+let numbers = 0;
+
+beforeAll(async () => {
+  environment = await openEngineEnvironment();
+  // The tool lists are read in the background: a turn before them has no tools.
+  plain = await eventually(
+    async () => {
+      const turn = await played(await begin(newKey(NO_PHASE)));
+      return turn.results.length > 0 && turn;
+    },
+    { timeoutMs: TIMEOUT_MS },
+  );
+}, CASE_MS);
+afterAll(() => environment?.close(), 120_000);
+
+function newKey(phase: Phase | typeof NO_PHASE): string {
+  numbers += 1;
+  return `K-${numbers}-${phase}`;
+}
+
+/** @returns the session's id */
+async function begin(key: string): Promise<string> {
+  const { id } = await environment.agent.createSession({ allow_greeting: false });
+  await environment.agent.postMessage(id, `I want a visit for ${key}`);
+  return id;
+}
+
+function played(sessionId: string): Promise<StoredTurn> {
+  return eventually(() => environment.turnOf(sessionId), { timeoutMs: TIMEOUT_MS });
+}
+
+async function kill(role: Role): Promise<void> {
+  const { cluster } = environment;
+  for (const one of cluster.running(role)) {
+    one.signal('SIGKILL');
+    await one.exited;
+  }
+  await cluster.add(role);
+}
+
+/** Phases of calls that were made more than once. */
+function repeatedFor(key: string): Phase[] {
+  const { model, looked, searched } = environment;
+  const calls = [...model.asked(key).values()];
+  expect(Math.max(...calls.map(({ times }) => times)), key).toBeLessThanOrEqual(2);
+  expect(Math.max(looked.get(key) ?? 0, searched.get(key) ?? 0), key).toBeLessThanOrEqual(2);
+  const ofModel = calls.flatMap(({ phase, times }) => (times > 1 ? [phase] : []));
+  return [...ofModel, ...((looked.get(key) ?? 0) > 1 ? ['looking' as const] : []), ...((searched.get(key) ?? 0) > 1 ? ['retrieving' as const] : [])];
+}
+
+/** The call that is in flight in a phase. */
+function callOf(phase: Phase): Phase {
+  return phase === 'streaming' ? 'composing' : phase;
+}
+
+describe('an agent with a policy, a tool, a routine and a search', () => {
+  it('uses all of them in a turn', () => {
+    expect(plain.log).toEqual([...['user_message', 'acknowledged', 'processing matching', 'processing tools', 'tool', 'typing', 'assistant_message', 'ready']]);
+    expect(plain.rows).toEqual(['began', 'check-reply', 'infer-tools', 'match', 'match', 'reply', 'resolved', 'routine', 'search', 'tool', 'tool']);
+  });
+
+  it.each(victims.toSorted(() => random() - 0.5))(
+    'rule 69: a process that is killed in the middle of each part of a turn repeats no recorded call and no effect, and the turn ends as without a fault: $role',
+    async ({ role, repeats }) => {
+      const { gates, booked } = environment;
+      gates.close();
+      const keys = phases.flatMap((phase) => Array.from({ length: SESSIONS }, () => ({ phase, key: newKey(phase) })));
+      const sessions = new Map<string, string>();
+      await inParallel(keys, AT_ONCE, async ({ key }) => {
+        sessions.set(key, await begin(key));
+      });
+      await eventually(() => keys.every(({ key }) => gates.hasEntered(key)), { timeoutMs: TIMEOUT_MS });
+      await kill(role);
+      gates.open();
+
+      const tolerated = new Set(repeats);
+      for (const { phase, key } of keys) {
+        const turn = await played(sessions.get(key) ?? '');
+        const isUnknown = role === 'effect-worker' && phase === 'booking';
+        const results = turn.results.map((result) => (isUnknown && JSON.stringify(result).includes('outcome_unknown') ? `booked ${key}` : result));
+        expect({ ...turn, results }, key).toEqual({ ...plain, results: [`booked ${key}`, `looked ${key}`], replies: [`It is done: ${key}.`] });
+        expect(booked.get(key), key).toBe(1);
+        // Only what was in flight at the process itself.
+        expect(repeatedFor(key), key).toEqual(tolerated.has(phase) ? [callOf(phase)] : []);
+      }
+      console.info(`${role}: ${keys.length} turns, each in the middle of one of ${phases.join(', ')}`);
+    },
+    CASE_MS,
+  );
+});

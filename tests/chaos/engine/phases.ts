@@ -1,0 +1,49 @@
+/** Where a turn can be held: in a question to the model, a call of a tool, the search, or the reply. */
+export const phases = ['matching', 'routine', 'inferring', 'booking', 'looking', 'retrieving', 'composing', 'streaming', 'checking', 'tracking'] as const;
+export type Phase = (typeof phases)[number];
+
+/** A customer's key: its number, and the phase in which its turn is held. */
+const KEY = /K-\d+-([a-z]+)/;
+
+/** The newest key in a text; empty: there is none. */
+export function keyIn(text: string): string {
+  return [...text.matchAll(new RegExp(KEY, 'g'))].at(-1)?.[0] ?? '';
+}
+
+/** Holds requests of upstreams until the test goes on. */
+export class Gates {
+  readonly #entered = new Set<string>();
+  readonly #opened: Promise<void>[] = [];
+  #open = () => {};
+
+  constructor() {
+    this.close();
+  }
+
+  /** Waits if the turn of this key is to be held here. */
+  async pass(phase: Phase, key: string): Promise<void> {
+    if (KEY.exec(key)?.[1] !== phase) return;
+    const opened = this.#opened.at(-1);
+    this.#entered.add(key);
+    await opened;
+  }
+
+  /** Whether its turn is held now, or was. */
+  hasEntered(key: string): boolean {
+    return this.#entered.has(key);
+  }
+
+  /** Lets all go on that are held, and those that come. */
+  open(): void {
+    this.#open();
+  }
+
+  /** Holds those that come from now on. */
+  close(): void {
+    this.#opened.push(
+      new Promise((resolve) => {
+        this.#open = resolve;
+      }),
+    );
+  }
+}
