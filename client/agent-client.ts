@@ -129,7 +129,6 @@ async function whileTransient<Value>(timings: Timings, signal: AbortSignal | und
     } catch (error) {
       if (failures >= MAX_TRIES || !(error instanceof AgentError && error.isTransient)) throw error;
       await pause(retryDelay(failures, timings, error.retryAfterMs), signal);
-      signal?.throwIfAborted();
     }
   }
 }
