@@ -3091,6 +3091,13 @@ export interface paths {
                                     rationale: string | null;
                                 }[];
                             } | null;
+                            faults: {
+                                kind: string;
+                                batch: string;
+                                reason: string;
+                                model: string;
+                                ms: number | null;
+                            }[];
                             calls: {
                                 id: string;
                                 kind: string;

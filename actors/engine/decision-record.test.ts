@@ -32,6 +32,17 @@ it('rows of before a message joined do not count, but the tools that ran then', 
   expect(JSON.stringify(record)).not.toContain('secret result');
 });
 
+it('answers that could not be read are named, also of before a message joined', () => {
+  const fault = (asked: string): TurnRow => ({ kind: 'malformed', asked, key: '1/actionable-1', reason: 'the answer lacks item 1 of 2', ...call });
+  const { faults } = recordOf([status('acknowledged', 1)], [began, fault('match'), began, { ...fault('applied'), ms: null } as TurnRow], []);
+
+  const named = { batch: '1/actionable-1', reason: 'the answer lacks item 1 of 2', model: 'a/b' };
+  expect(faults).toEqual([
+    { kind: 'match', ...named, ms: 12 },
+    { kind: 'applied', ...named, ms: null },
+  ]);
+});
+
 it('what was decided is in force with the decision alone', () => {
   expect(recordOf([status('acknowledged', 1)], [began, match('leak', true)], [])).toMatchObject({ policies: [], evidence: [{ id: 'leak' }], check: null });
   const resolved: TurnRow = { kind: 'resolved', ...none, policies: [{ id: 'leak', rationale: 'so' }], steps: [{ routineId: 'refund', stepId: 'ask' }] };

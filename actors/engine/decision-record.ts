@@ -40,6 +40,7 @@ export function recordOf(events: readonly ConversationEvent[], rows: readonly Tu
     tools: toolsIn(current).map(({ call, ms }) => ({ tool_id: call.toolId, failed: call.hasFailed, arguments: call.arguments, ms })),
     retrieval: search?.kind === 'search' ? { documents: search.documents.length, failure: search.failure, ms: search.ms } : null,
     check: checkIn(current),
+    faults: rows.flatMap(faultsIn),
     calls,
   };
 }
@@ -72,6 +73,13 @@ function routineIn(row: TurnRow): TurnRecord['routines'] {
 function inferencesIn(row: TurnRow): TurnRecord['inferences'] {
   if (row.kind !== 'infer-tools') return [];
   return row.answer.tools.map((tool) => ({ tool_id: tool.toolId, outcome: tool.outcome, rationale: 'rationale' in tool ? tool.rationale : null }));
+}
+
+/** Also of before a message joined. */
+function faultsIn(row: TurnRow): TurnRecord['faults'] {
+  if (row.kind !== 'malformed') return [];
+  const { asked: kind, key: batch, reason, model, ms } = row;
+  return [{ kind, batch, reason, model, ms }];
 }
 
 function checkIn(rows: readonly TurnRow[]): TurnRecord['check'] {

@@ -24,6 +24,7 @@ export function planDetails(rows: readonly TurnRow[], from: number, atMs: number
     attributes: {
       'switchyard.iteration': iterationAt(rows, from),
       'switchyard.calls': own.filter(isCall).length,
+      'switchyard.faults': faultsIn(own),
       'switchyard.policies.matched': idsOf(matches.flatMap(({ answer }) => answer.verdicts.flatMap(({ id, applies }) => (applies ? [id] : [])))),
       'switchyard.tools.inferred': idsOf(own.flatMap((row) => (row.kind === 'infer-tools' ? row.answer.tools.map(({ toolId }) => toolId) : []))),
       ...(resolved === undefined ? {} : attributesOf(resolved)),
@@ -41,6 +42,7 @@ export function turnDetails(rows: readonly TurnRow[]): Attributes {
   const check = current.findLast((row) => row.kind === 'check-reply' || row.kind === 'unchecked');
   return {
     'switchyard.calls': rows.filter(isCall).length,
+    'switchyard.faults': faultsIn(rows),
     'switchyard.tools.called': rows.filter(({ kind }) => kind === 'tool').length,
     'switchyard.documents': search?.documents.length,
     'switchyard.reply_check': check === undefined ? undefined : checkOf(check),
@@ -60,8 +62,13 @@ function iterationAt(rows: readonly TurnRow[], from: number): number {
   return Math.max(0, ...before.flatMap((row) => (row.kind === 'tool' ? [iterationOf(row.key)] : []))) + 1;
 }
 
+/** Absent when there are none. */
+function faultsIn(rows: readonly TurnRow[]): number | undefined {
+  return rows.filter(({ kind }) => kind === 'malformed').length || undefined;
+}
+
 function isCall({ kind }: TurnRow): boolean {
-  return kind === 'match' || kind === 'routine' || kind === 'infer-tools' || kind === 'check-reply';
+  return kind === 'match' || kind === 'routine' || kind === 'infer-tools' || kind === 'check-reply' || kind === 'malformed';
 }
 
 function attributesOf({ policies, steps, resolutions }: RowOf<'resolved'>): Attributes {

@@ -70,6 +70,10 @@ const turnRow = z.discriminatedUnion('kind', [
     /** Policies for which the reply is checked before it is sent; absent: none. */
     critical: z.array(z.string()).optional(),
   }),
+  /** An answer that can't be read. `asked`: what for, `applied` or the kind of a call; the key is that of the request. */
+  z.object({ kind: z.literal('malformed'), ...call, ms: z.number().nullable(), asked: z.string(), reason: z.string() }),
+  /** After the reply the policies that it has applied are looked for: what a repeated question needs. */
+  z.object({ kind: z.literal('applied-check'), bundleHash: z.string(), traceparent: z.string().nullable(), upToOffset: z.number() }),
   /** A reply that is checked before it is sent. */
   z.object({ kind: z.literal('reply'), callId: z.string(), text: z.string(), model: z.string(), provider: z.string(), tokens: z.number() }),
   z.object({ kind: z.literal('check-reply'), ...call, reference: checkReference, answer: checkAnswer }),

@@ -15,6 +15,8 @@ interface Opened {
   /** Empty for a delivery, whose row names it. */
   bundleHash: string;
   traceparent: string | null;
+  /** The newest event that it knows; absent: that of the log. */
+  lastOffset?: number;
 }
 
 /**
@@ -22,10 +24,15 @@ interface Opened {
  * @param actor name of the kind
  * @param request parameters of the machine's action
  */
-export function openEffect(plan: Plan, actor: string, request: { kind: string }, { id, actorId, bundleHash, traceparent }: Opened): void {
+export function openEffect(
+  plan: Plan,
+  actor: string,
+  request: { kind: string },
+  { id, actorId, bundleHash, traceparent, lastOffset = plan.lastOffset }: Opened,
+): void {
   const opened = effects.opened(actor, request, {
     ...{ actorId, bundleHash, traceparent },
-    lastOffset: plan.lastOffset,
+    lastOffset,
     customerId: plan.record?.customer_id ?? null,
   });
   plan.openEffect({ id, actorId, ...opened });

@@ -62,8 +62,9 @@ export class EngineSession {
     return [...this.#rows.keys()];
   }
 
+  /** Of the way to the reply, without that of the check behind it. */
   rows(turnId = this.turnId): TurnRow[] {
-    return readTurnRows(this.#rows.get(turnId) ?? []);
+    return readTurnRows(this.#rows.get(turnId) ?? []).filter(({ kind }) => kind !== 'applied-check');
   }
 
   /** Open structured calls by what they are about: `trn_1-2 [a b]`, `trn_1-3 next-step`. */

@@ -47,13 +47,29 @@ describe('the check which policies a reply has applied', () => {
     expect(session.agentStates).toHaveLength(length);
   });
 
-  it('rule 16: a failed check and an answer that can not be read leave the policies as not applied', () => {
+  it('rule 16: an answer that can not be read is asked for once more, about the same conversation', () => {
+    const { session, turnId } = replied();
+    const [first] = session.open.values();
+    session.say('It still leaks');
+    session.reply(`${turnId}-applied`, 'no JSON');
+    const second = session.open.get(`${turnId}-applied-2`);
+    expect(second).toMatchObject({ actorId: turnId, kind: 'turn-applied', inputs: { ...first?.inputs, deadlineAtMs: expect.any(Number) } });
+    // Delivered twice.
+    session.reply(`${turnId}-applied`, 'no JSON');
+    session.judgeApplied(`${turnId}-applied-2`, ['leak']);
+    session.finish();
+
+    expect(session.agentStates.at(-1)).toMatchObject({ appliedPolicyIds: ['leak'] });
+    expect(session.rows(turnId).filter(({ kind }) => kind === 'malformed')[0]).toMatchObject({ asked: 'applied', reason: expect.stringContaining('JSON') });
+  });
+
+  it('rule 16: a failed check and two answers that can not be read leave the policies as not applied', () => {
     for (const isFailed of [true, false]) {
       const { session, turnId } = replied();
       const callId = `${turnId}-applied`;
       const failure = { code: 'router.timeout', message: '', details: {} };
       if (isFailed) session.apply({ ...header, type: 'call.failed', commandId: callId, ...actorFields(turnId), callId, failure });
-      else session.reply(callId, 'no JSON');
+      else for (const id of [callId, `${callId}-2`]) session.reply(id, 'no JSON');
 
       expect(session.open.size).toBe(0);
       expect(session.agentStates).toMatchObject([{ seq: 1, appliedPolicyIds: [] }]);

@@ -51,7 +51,8 @@ export const settleCheck = turnSetup.enqueueActions(({ context, event, enqueue }
   const outcome = outcomeOf(event);
   if (outcome === null) return;
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: outcome.row } });
-  const tokens = 'tokens' in event ? event.tokens : 0;
+  // Those of an answer that can't be read are counted with its row.
+  const tokens = event.type === 'check.settled' ? event.tokens : 0;
   if (event.type === 'turn.deadline') for (const { callId } of engine.pending) enqueue({ type: 'supersede', params: { id: callId } });
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, tokens: engine.tokens + tokens, pending: [] } });
 });

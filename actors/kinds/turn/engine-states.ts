@@ -190,9 +190,19 @@ export const askAgain = turnSetup.enqueueActions(({ context, event, enqueue }) =
   const { turnId, deadlineAtMs, callNo } = context;
   const engine = engineOf(context);
   const id = effectIdOf(turnId, callNo + 1);
-  enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: engine.stepCount, request: event.request } });
+  const stepCount = engine.stepCount + 1;
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: stepCount, request: event.request } });
   const pending = engine.pending.map((call) => (call.callId === event.callId ? { ...call, callId: id, malformed: call.malformed + 1 } : call));
-  enqueue.assign({ callNo: callNo + 1, engine: { ...engine, pending, calls: engine.calls + 1, tokens: engine.tokens + event.tokens } });
+  enqueue.assign({ callNo: callNo + 1, engine: { ...engine, stepCount, pending, calls: engine.calls + 1, tokens: engine.tokens + event.tokens } });
+});
+
+/** Stores the second answer that can't be read. */
+export const stageMalformed = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  if (event.type !== 'step.malformed') return;
+  const engine = engineOf(context);
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, tokens: engine.tokens + event.tokens } });
 });
 
 /** XState's first event has the machine's input. */

@@ -64,6 +64,11 @@ describe('a turn of an agent with policies', () => {
     expect(session.open.size).toBe(0);
     expect(session.aborted).toEqual([`${turnId}-2`]);
     expect(session.lines.slice(-2)).toEqual(['error (engine_error: the model gave no answer that can be read)', 'ready']);
+    const about = { kind: 'malformed', asked: 'match', key: '1/actionable-1', model: 'scripted/assistant', tokens: 12 };
+    expect(session.rows(turnId).slice(1)).toEqual([
+      { ...about, ms: 0, reason: expect.stringContaining('lacks item 1 of 2') },
+      { ...about, ms: 0, reason: expect.stringContaining('JSON') },
+    ]);
   });
 
   it('rule 102: goes on after one malformed answer', () => {

@@ -23,6 +23,7 @@ import {
   resolve,
   restart,
   settleStep,
+  stageMalformed,
 } from './engine-states.ts';
 import { beginShortTyping, dropPreamble, isPreamble, openPreamble, passPreamble, preambleAtStart, renewPreamble, takePreamble } from './preamble-states.ts';
 import { awaitsSearch, beginRetrieving, endSearch, isSearchAwaited, openSearch, settleSearch } from './search-states.ts';
@@ -155,7 +156,7 @@ export const turnMachine = turnSetup.createMachine({
         ],
         'search.settled': { guard: isSearchAwaited, actions: settleSearch },
         'step.malformed': [
-          { guard: isMalformedAgain, target: 'failed', actions: [endBatch, failAs('engine_error: the model gave no answer that can be read')] },
+          { guard: isMalformedAgain, target: 'failed', actions: [stageMalformed, endBatch, failAs('engine_error: the model gave no answer that can be read')] },
           { guard: isAwaited, actions: askAgain },
         ],
         'call.failed': {
@@ -222,7 +223,7 @@ export const turnMachine = turnSetup.createMachine({
           { guard: isMissed, target: 'composing', actions: settleCheck },
         ],
         'step.malformed': [
-          { guard: isSent, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] },
+          { guard: isSent, target: 'completed', actions: [stageMalformed, settleCheck, passPreamble, sentDraft] },
           { guard: isAwaited, actions: askAgain },
         ],
         'turn.deadline': [{ guard: isDue, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] }, whileChecking['turn.deadline']],

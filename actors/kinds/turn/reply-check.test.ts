@@ -88,7 +88,8 @@ describe('the check of a reply', () => {
     session.reply(id('second'), 'none');
 
     expect(session.lines.slice(-2)).toEqual(['assistant_message the first', 'ready']);
-    expect(session.rows(session.turnIds[0]).at(-1)).toEqual({ kind: 'unchecked', reason: 'malformed' });
+    const fault = { kind: 'malformed', asked: 'check-reply', reason: expect.any(String) };
+    expect(session.rows(session.turnIds[0]).slice(-3)).toMatchObject([fault, fault, { kind: 'unchecked', reason: 'malformed' }]);
   });
 
   it('rule 86: a failed check costs the finding, not the reply', () => {

@@ -5,6 +5,7 @@ import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
 import { effectIdOf } from '../../tool-loop/effect-ids.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
+import { malformedRow } from './malformed-row.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { documentsIn, recordedAnswer, turnRowsIn } from './turn-memory.ts';
 import type { CheckSettled, StepMalformed, TurnEventBody, Unchecked } from './types.ts';
@@ -30,8 +31,12 @@ export function checkOf(plan: Plan, command: CommandOf<'call.completed'>): Check
   const { kind, key, reference } = request;
   const tokens = tokensOf(usage);
   const read = recordedAnswer(plan, callId, kind) ?? turnCalls['check-reply'].questionOf(reference, documents).read(command);
-  if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens, unchecked: uncheckedIn(rows, 'malformed') };
-  const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - openedAtMs), tokens } as RowOf<'check-reply'>;
+  const ms = Math.max(0, plan.atMs - openedAtMs);
+  if (read.type === 'malformed') {
+    const malformed = malformedRow(kind, read.reason, { key, model, ms, tokens });
+    return { type: 'step.malformed', callId, request, row: malformed, tokens, unchecked: uncheckedIn(rows, 'malformed') };
+  }
+  const row = { kind, key, reference, answer: read.answer, model, ms, tokens } as RowOf<'check-reply'>;
   const isFollowed = row.answer.verdicts.every(({ applies }) => applies);
   return { type: 'check.settled', callId, row, tokens, draft: isFollowed ? draftIn(rows) : null };
 }

@@ -11,6 +11,7 @@ import { currentRows, type RowOf, type TurnRow } from '../../engine/turn-row.ts'
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
+import { malformedRow } from './malformed-row.ts';
 import { preambleOf } from './preamble.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
 import { searchOf } from './search-scope.ts';
@@ -89,8 +90,9 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const tokens = usage === null ? 0 : usage.promptTokens + usage.completionTokens;
   const { kind, key, reference } = request;
   const read = recordedAnswer(plan, callId, kind) ?? turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
-  if (read.type === 'malformed') return { type: 'step.malformed', callId, request, tokens };
-  const row = { kind, key, reference, answer: read.answer, model, ms: Math.max(0, plan.atMs - call.openedAtMs), tokens } as TurnRow;
+  const ms = Math.max(0, plan.atMs - call.openedAtMs);
+  if (read.type === 'malformed') return { type: 'step.malformed', callId, request, row: malformedRow(kind, read.reason, { key, model, ms, tokens }), tokens };
+  const row = { kind, key, reference, answer: read.answer, model, ms, tokens } as TurnRow;
   const others = pending.filter((one) => one.callId !== callId);
   // Of calls that are made side by side only those of routines can end each other: where a routine goes back, no next step is needed.
   const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf, usedIn(turn.context, tokens)) : null;

@@ -43,12 +43,17 @@ describe('the trace of a turn with an engine', () => {
     const [planning, turn] = session.ended;
     expect([planning?.startedAtMs, planning?.endedAtMs, turn?.endedAtMs].map((atMs) => (atMs ?? 0) - START_MS)).toEqual([0, 300, 500]);
     const { attributes, events = [] } = planning?.details?.('off') ?? {};
-    expect(attributes).toMatchObject({ 'switchyard.iteration': 1, 'switchyard.calls': 2, 'switchyard.policies.applied': ['leak', 'greet'] });
+    expect(attributes).toMatchObject({
+      'switchyard.iteration': 1,
+      'switchyard.calls': 3,
+      'switchyard.faults': 1,
+      'switchyard.policies.applied': ['leak', 'greet'],
+    });
     expect(events.map(({ name, attributes: of }) => [name, of?.['switchyard.policy.id'], of?.['switchyard.batch.class']])).toEqual([
       ['policy.matched', 'leak', 'actionable'],
       ['policy.matched', 'greet', 'actionable'],
     ]);
-    expect(turn?.details?.('off')).toMatchObject({ attributes: { 'switchyard.calls': 2 }, events: [{ name: 'ttfm', atMs: START_MS + 500 }] });
+    expect(turn?.details?.('off')).toMatchObject({ attributes: { 'switchyard.calls': 3 }, events: [{ name: 'ttfm', atMs: START_MS + 500 }] });
   });
 
   it('has the reasons only as TRACE_CONTENT allows', () => {

@@ -132,6 +132,7 @@ export interface StepMalformed {
   callId: string;
   /** To be made once more. */
   request: CallRequest;
+  row: RowOf<'malformed'>;
   tokens: number;
   /** Of a reply's check: what follows if it has been made once more already. */
   unchecked?: Unchecked;

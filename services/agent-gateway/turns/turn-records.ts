@@ -96,7 +96,7 @@ export class TurnRecords {
     if (turnId === null) return [];
     const ids = [
       ...Array.from({ length: MAX_EFFECTS }, (_, index) => `${turnId}-${index + 1}`),
-      `${turnId}-applied`,
+      ...['', '-2'].map((again) => `${turnId}-applied${again}`),
       ...PREAMBLES.map((number) => `${turnId}-preamble-${number}`),
     ];
     const { rows } = await this.#database.query<StoredCall>(CALLS, [ids, sessionId]);

@@ -66,6 +66,19 @@ export const turnRecord = turnSummary.extend({
       policies: z.array(z.object({ id: z.string(), followed: z.boolean(), rationale })),
     })
     .nullable(),
+  /** Answers of models that could not be read, with the reason. Each is asked for once more. */
+  faults: z.array(
+    z.object({
+      /** Of the call: `applied`, or the question. */
+      kind: z.string(),
+      /** Of the question within its turn. */
+      batch: z.string(),
+      reason: z.string(),
+      model: z.string(),
+      /** Null: it is not known. */
+      ms: z.number().nullable(),
+    }),
+  ),
   /** Model calls, in the order of their opening; empty: they are no longer stored. */
   calls: z.array(
     z.object({
