@@ -35,15 +35,22 @@ export function checkTurns(simulation: Simulation): void {
 function checkBeginnings({ watch }: Simulation, turn: string, rows: readonly TurnRow[], policies: readonly string[]): void {
   let judged = new Map<string, string[]>();
   let keys = new Set<string>();
+  let unread: string[] = [];
   let checked = 0;
   for (const { kind, key = '', reference } of rows) {
     if (kind === 'began') {
       judged = new Map();
       keys = new Set();
+      unread = [];
       checked = 0;
     }
     if (kind === 'check-reply' || kind === 'unchecked') checked += 1;
     if (checked > 1) watch.breach('checked', `a reply of ${turn} has more than one check`);
+    if (kind === 'malformed') {
+      unread.push(key);
+      if (unread.filter((one) => one === key).length > 2) watch.breach('counted once', `${turn} has more than two answers to ${key} that could not be read`);
+      continue;
+    }
     if (key !== '' && keys.has(key)) watch.breach('counted once', `${turn} has two results of ${key}`);
     keys.add(key);
     const pass = key.split('/')[0] ?? '';

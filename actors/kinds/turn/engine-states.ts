@@ -7,7 +7,7 @@ import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import { beginStage, endPreamble } from './preamble-states.ts';
 import { turnSetup } from './turn-setup.ts';
-import type { EngineContext, Opening, PendingCall, TurnContext, TurnEvent } from './types.ts';
+import type { EngineContext, Opening, PendingCall, StepMalformed, TurnContext, TurnEvent } from './types.ts';
 
 /** Answers of one call that can't be read. */
 const MAX_MALFORMED = 2;
@@ -191,17 +191,21 @@ export const askAgain = turnSetup.enqueueActions(({ context, event, enqueue }) =
   const engine = engineOf(context);
   const id = effectIdOf(turnId, callNo + 1);
   const stepCount = engine.stepCount + 1;
-  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  enqueue(stagedFault(engine, event));
   enqueue({ type: 'effect', params: { kind: 'turn-step', id, deadlineAtMs, staged: stepCount, request: event.request } });
   const pending = engine.pending.map((call) => (call.callId === event.callId ? { ...call, callId: id, malformed: call.malformed + 1 } : call));
   enqueue.assign({ callNo: callNo + 1, engine: { ...engine, stepCount, pending, calls: engine.calls + 1, tokens: engine.tokens + event.tokens } });
 });
 
+function stagedFault({ stepCount: seq }: EngineContext, { row }: StepMalformed) {
+  return { type: 'stage' as const, params: { seq, row } };
+}
+
 /** Stores the second answer that can't be read. */
 export const stageMalformed = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   if (event.type !== 'step.malformed') return;
   const engine = engineOf(context);
-  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+  enqueue(stagedFault(engine, event));
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, tokens: engine.tokens + event.tokens } });
 });
 
