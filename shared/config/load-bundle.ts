@@ -9,6 +9,7 @@ import { checkEngineLimits } from './check-engine-limits.ts';
 import { checkReferences } from './check-references.ts';
 import { checkRelationships } from './check-relationships.ts';
 import { checkSchemas } from './check-schemas.ts';
+import { checkTextLimits } from './check-text-limits.ts';
 import type { DocumentSource } from './document-source.ts';
 import { outlineOf } from './manifest-outline.ts';
 import { type Named, type NamedDocuments, namedDocuments, type Report } from './named-documents.ts';
@@ -63,6 +64,7 @@ export async function loadBundle({ manifestPath, documents: source, environment,
     checkReferences(outline, named, manifestPath, report);
     checkRelationships(outline, named, manifestPath, report);
     checkEngineLimits(outline, named, manifestPath, report);
+    checkTextLimits(outline, named, manifestPath, report);
     checkSchemas(named, report);
   }
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
