@@ -1,8 +1,8 @@
 import { cleanJson } from '#shared/clean-text.ts';
 import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { fenced } from '#shared/fenced.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
 import type { CallableTools } from './callable-tools.ts';
-import { fenced } from './fenced.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 import { EMIT_OUTPUT } from './run-tools.ts';
 

@@ -1,5 +1,5 @@
 import { cleanJson, cleanText } from '#shared/clean-text.ts';
-import { fenced } from './fenced.ts';
+import { fenced } from '#shared/fenced.ts';
 import type { StepView } from './step.ts';
 
 /** Of one value, as JSON; more is cut off. */

@@ -1,7 +1,7 @@
 import { cleanJson, cleanText } from '#shared/clean-text.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
-import { fenced } from './fenced.ts';
+import { fenced } from '#shared/fenced.ts';
 import { fillPlaceholders } from './fill-placeholders.ts';
 import { flagOf } from './flagged.ts';
 import { glossaryText } from './glossary-text.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cleanJson, cleanText } from '#shared/clean-text.ts';
-import { fenced } from '../fenced.ts';
+import { fenced } from '#shared/fenced.ts';
 import { answerFormat, byOrdinal, readAnswer } from '../read-answer.ts';
 import type { NodeEvaluation } from '../routines/routine-evaluation.ts';
 import type { EvaluationStep } from './evaluation-step.ts';

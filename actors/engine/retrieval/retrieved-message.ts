@@ -1,7 +1,7 @@
 import type { FoundDocument } from '#bus/messages/found-document.ts';
 import { cleanJson } from '#shared/clean-text.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
-import { fenced } from '../fenced.ts';
+import { fenced } from '#shared/fenced.ts';
 
 /** Documents for this reply alone, as data (rule 72). */
 export function retrievedMessage(documents: readonly FoundDocument[], callId: string): ChatMessage[] {

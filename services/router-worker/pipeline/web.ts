@@ -3,10 +3,13 @@ import { limitBeyond } from '#shared/contracts/router/search-limits.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { type AskedSearch, askedSearch } from '#shared/credit/web-searches.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { randomHex } from '#shared/ids.ts';
 import type { PluginStage, StageContext, StagedCall } from './stage.ts';
 import { citationsOf } from './web/citations.ts';
 import type { SearchEngine } from './web/search-engine.ts';
 import { queryOf, withResults } from './web/search-message.ts';
+
+const BOUNDARY_BYTES = 8;
 
 /**
  * Lets an answer use the web. The endpoint that would be tried first decides: one that searches by itself does, and those that can't are left out; else the
@@ -72,7 +75,7 @@ async function searched(staged: StagedCall, asked: AskedSearch, engine: SearchEn
   });
   return {
     ...staged,
-    request: withResults(staged.request, results, { prompt: asked.prompt, nowMs }),
+    request: withResults(staged.request, results, { prompt: asked.prompt, nowMs, boundaryId: randomHex(BOUNDARY_BYTES) }),
     annotations: [...staged.annotations, ...citationsOf(results)],
     search: { engine: engine.name, results: results.length },
     costNano: staged.costNano + engine.priceNano,

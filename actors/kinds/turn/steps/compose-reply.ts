@@ -1,7 +1,7 @@
 import { cleanJson } from '#shared/clean-text.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
-import { fenced } from '../../../engine/fenced.ts';
+import { fenced } from '#shared/fenced.ts';
 import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
 import { flagOf } from '../../../engine/flagged.ts';
 import { glossaryText } from '../../../engine/glossary-text.ts';
