@@ -1,4 +1,5 @@
 import { completionsOf } from './completions.mjs';
+import { engineLoads } from './engine-loads.mjs';
 import { addressOf, requestBytes } from './http/request.mjs';
 import { admissions } from './load/admissions.mjs';
 import { deliveries } from './load/deliveries.mjs';
@@ -51,6 +52,7 @@ export const loads = {
   steady,
   admission64: (setting) => admitted(setting, { inFlight: 64, times: setting.settings.whole }),
   admission1: (setting) => admitted(setting, { inFlight: 1, times: setting.settings.single }),
+  ...engineLoads,
 };
 
 /**

@@ -1,3 +1,4 @@
+import { commitsOf } from './load/commits.mjs';
 import { durableTurns, whole } from './loads.mjs';
 import { alignedTable } from './report.mjs';
 import { open } from './rounds.mjs';
@@ -10,8 +11,6 @@ const KB = 1_000;
 const PROMPTS = [100 * KB, 1_000 * KB];
 /** Large prompts fill the generator's core first if there are more. */
 const PROMPTS_IN_FLIGHT = 8;
-/** A host's histogram of the commands per commit. */
-const BATCHES = 'switchyard_commit_batch_commands';
 
 /**
  * Figures without a bar: large prompts and long answers, two of each process on all cores, and commands per commit.
@@ -73,17 +72,17 @@ async function batchTable(bench) {
   const lines = [];
   await using(bench, 'switchyard', { core }, async (target) => {
     for (const inFlight of [1, 16, 128]) {
-      let before = await batches(target);
+      let before = await commitsOf(target);
       let after = before;
       const onBegin = async () => {
-        before = await batches(target);
+        before = await commitsOf(target);
       };
       const onEnd = async () => {
-        after = await batches(target);
+        after = await commitsOf(target);
       };
       const { count } = await durableTurns({ target, upstream, settings, hooks: { onBegin, onEnd } }, { inFlight, ...settings.turns });
-      const commits = after.count - before.count;
-      const commands = after.sum - before.sum;
+      const commits = after.commits - before.commits;
+      const commands = after.commands - before.commands;
       lines.push([String(inFlight), String(count), String(commits), (commands / commits).toFixed(2), (commits / count).toFixed(2)]);
     }
     say('more: commands in one commit');
@@ -104,25 +103,6 @@ async function using({ upstream, settings }, name, how, measure) {
   } finally {
     await target.stop();
   }
-}
-
-/** Sums over the hosts so far. @param {Target} target */
-async function batches({ facts: { management = [] } }) {
-  const sums = { sum: 0, count: 0 };
-  for (const { role, managementUrl } of management) {
-    if (role !== 'actor-host') continue;
-    const text = await (await fetch(`${managementUrl}/metrics`)).text();
-    sums.sum += metric(text, `${BATCHES}_sum`);
-    sums.count += metric(text, `${BATCHES}_count`);
-  }
-  return sums;
-}
-
-/** @param {string} text in the format of Prometheus @param {string} name @throws when it is not there */
-function metric(text, name) {
-  const [, value] = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text) ?? [];
-  if (value === undefined) throw new Error(`there is no metric ${name}`);
-  return Number(value);
 }
 
 /** @param {Result} result */

@@ -36,6 +36,7 @@ const stages = [
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
   { target: 'switchyard', loads: ['events'], options: { allowHosts: EVENT_RECEIVER } },
+  { target: 'switchyard', loads: ['engineTurns16', 'engineTurn1', 'engineSnapshot', 'enginePrompt'], options: { hasEngine: true } },
   { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
 ];
 

@@ -1,5 +1,6 @@
 import { billedRows } from './billed-rows.mjs';
 import { minus, plain } from './comparison.mjs';
+import { engineRows } from './engine-rows.mjs';
 import { median } from './figures.mjs';
 import { EVENTS_PER_SECOND, TURN_DELAY_MS } from './settings.mjs';
 
@@ -203,6 +204,7 @@ export const rows = [
       plain('memory growth of the worker', 'MB', figures.median('switchyard', 'events', 'workerGrownMb'), { bar: 32, aim: null }),
     ],
   },
+  ...engineRows,
   ...billedRows,
 ];
 

@@ -3,6 +3,7 @@ import { MessageReader } from '../http/message-reader.mjs';
 import { monotonicMs } from '../monotonic.mjs';
 import { shapeName, shapeOf } from '../shape.mjs';
 import { answersIn, markedId } from './answers.mjs';
+import { engineAnswer, engineDelayOf } from './engine-answers.mjs';
 import { SharedTimer } from './shared-timer.mjs';
 
 /** @typedef {{ requests: number, openConnections: number, streamedTokens: number, aborts: { id: number, atMs: number }[] }} UpstreamCounts since the last time they were asked for */
@@ -41,7 +42,9 @@ const server = createServer({ noDelay: true }, (socket) => {
       const done = () => {
         answering = null;
       };
-      if (shape === null) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+      const engineDelayMs = engineDelayOf(request.path);
+      if (engineDelayMs !== null) answering = { id, abort: answerQuestion(socket, { delayMs: engineDelayMs, body: request.body, done }) };
+      else if (shape === null) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
       else answering = { id, abort: answer(socket, { shape, id, body: request.body, done }) };
     },
   });
@@ -77,6 +80,15 @@ function answer(socket, { shape, id, body, done }) {
     return () => {};
   }
   const timer = setTimeout(send, shape.delayMs);
+  return () => clearTimeout(timer);
+}
+
+/** @param {import('node:net').Socket} socket @param {{ delayMs: number, body: string, done: () => void }} request @returns {() => void} stops it */
+function answerQuestion(socket, { delayMs, body, done }) {
+  const timer = setTimeout(() => {
+    done();
+    socket.write(engineAnswer(body));
+  }, delayMs);
   return () => clearTimeout(timer);
 }
 

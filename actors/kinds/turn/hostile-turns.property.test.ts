@@ -7,14 +7,14 @@ import { engineDocumentsOf } from '../../engine/engine-documents.ts';
 import { END, ROOT } from '../../engine/routines/graph.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 
-const STEPS = ['ask', 'fork', 'look', 'tell', 'again'];
+const STEPS = ['ask', 'fork', 'look', 'advise', 'again'];
 const transitions = [
   { from: 'ask', to: 'fork' },
   { from: 'fork', to: 'look', when: 'the number is known' },
   { from: 'fork', to: 'again', when: 'it is not known' },
   { from: 'again', to: 'ask' },
-  { from: 'look', to: 'tell' },
-  { from: 'tell', to: 'end' },
+  { from: 'look', to: 'advise' },
+  { from: 'advise', to: 'end' },
 ];
 const policies = [
   { id: 'refund', version: 1, condition: 'the customer wants a refund', action: 'say what became of it', tools: ['shop:refund'] },
@@ -30,7 +30,7 @@ const TOOLS = ['shop:refund', 'shop:find'];
 const MILLION = 1_000_000;
 const UNREADABLE = 'engine_error: the model gave no answer that can be read';
 
-/** What models answer that are broken, talk in other languages, or do what a tool's result told them. */
+/** What models answer that are broken, talk in other languages, or do what stands in a tool's result. */
 const texts = [
   ...['', ' \n', 'null', '[]', '{}', 'yes', '好的，适用。', 'نعم، تنطبق', '🤷', '\u0000', '{"verdicts":', '```json\n{}\n```', 'x'.repeat(MILLION)],
   ...[[], [0], [1], [2], [99], [-1], [1.5], [1, 1], [1, 2], [2, 1], [1, 2, 3], [1, 2, 3, 4, 5, 6], ['1'], [null]].map((ids) => JSON.stringify(verdicts(ids))),
