@@ -12,3 +12,10 @@ export type StreamUpgrade = { name: string } & (
   | { outcome: 'changed'; differences: StreamDifference[] }
   | { outcome: 'refused'; reason: string }
 );
+
+/** A stream of the broker beside its declaration. `fields`: those that differ, or that copy messages past the users' permissions. */
+export interface StreamState {
+  name: string;
+  state: 'declared' | 'missing' | 'different' | 'copying';
+  fields: string[];
+}

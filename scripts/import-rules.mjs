@@ -86,8 +86,9 @@ export const importRules = {
     })),
     {
       files: 'services/operator/',
-      mayImport: ['services/operator/', 'services/router-worker/', 'services/standalone/', 'actors/', 'bus/', 'shared/'],
-      because: 'it plays conversations in its own process, with the model calls of a router worker and the models of `npm start`',
+      mayImport: ['services/operator/', 'services/router-worker/', 'services/standalone/', 'client/', 'actors/', 'bus/', 'shared/'],
+      because:
+        'it plays conversations in its own process, with the model calls of a router worker and the models of `npm start`; it talks to servers as a client',
     },
     { files: 'services/*/', mayImport: ['services/*/', 'actors/', 'bus/', 'shared/'], because: 'services meet on the bus, not in memory' },
   ],

@@ -1,69 +1,152 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CommandTags } from '#bus/command-tags.ts';
-import { openNatsBus } from '#bus/nats/nats-bus.ts';
-import { upgradeStreams } from '#bus/nats/upgrade-streams.ts';
+import { createInterface } from 'node:readline';
+import { CommanderError } from 'commander';
 import { systemClock } from '#shared/clock.ts';
-import { natsConfigOf } from '#shared/config/nats-settings.ts';
-import { settingsOf } from '#shared/config/setting-table.ts';
-import { readSettings } from '#shared/config/settings.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Releasers } from '#shared/lifecycle/releasers.ts';
-import { lockDataFolder } from '#shared/storage/data-folder.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
-import { createLog } from '#shared/telemetry/log.ts';
-import { maskUrl } from '#shared/telemetry/redact.ts';
-import { operatorProgram } from './service.ts';
+import { exitCodes, failureJson, failureToPrint } from './failures.ts';
+import { switchyardProgram } from './service.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
-const { NATS_URL, NATS_PASSWORD, DATABASE_URL, DATA_DIR, HOUSE_SECRET } = settingsOf('operator');
+type Release = () => Promise<void>;
 
-const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', format: process.env['LOG_FORMAT'] || null, service: 'operator' });
-const releasers = new Releasers(log);
+/** Last in, first out. Loaded lazily like all else: `--help` needs nothing. */
+const releases: { name: string; release: Release }[] = [];
 
-/** The operator's command line as a process: connects only to what the given command needs. */
-const program = operatorProgram({
-  async openDatabase() {
-    const { DATA_DIR: folder } = readSettings({ DATA_DIR }, process.env);
-    if (folder !== undefined && !process.env['DATABASE_URL']) return openEmbedded(resolve(folder));
-    const { DATABASE_URL: url } = readSettings({ DATABASE_URL }, process.env);
-    const database = await openPostgres({ url, applicationName: 'operator', maxConnections: 1, log });
-    releasers.add('database', () => database.close());
-    return database;
-  },
+const isJson = process.argv.includes('--json');
+
+/** The command line as a process: loads and connects to only what the given command needs. */
+const program = switchyardProgram({
+  openDatabase,
   async openBus() {
-    const bus = await openNatsBus({ ...natsConfigOf('operator', readSettings({ NATS_URL, NATS_PASSWORD }, process.env)), log });
-    releasers.add('bus', () => bus.close());
+    const [{ openNatsBus }, account, log] = await Promise.all([import('#bus/nats/nats-bus.ts'), brokerAccount(), openLog()]);
+    const bus = await openNatsBus({ ...account, log });
+    releases.push({ name: 'bus', release: () => bus.close() });
     return bus;
   },
-  tags: () => new CommandTags(readSettings({ HOUSE_SECRET }, process.env).HOUSE_SECRET),
-  upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings({ NATS_URL, NATS_PASSWORD }, process.env))),
+  async openTags() {
+    const [{ CommandTags }, { HOUSE_SECRET }] = await Promise.all([import('#bus/command-tags.ts'), settings('HOUSE_SECRET')]);
+    return new CommandTags(HOUSE_SECRET);
+  },
+  async upgradeStreams() {
+    const { upgradeStreams } = await import('#bus/nats/upgrade-streams.ts');
+    return upgradeStreams(await brokerAccount());
+  },
+  async inspectStreams() {
+    const { inspectStreams } = await import('#bus/nats/inspect-streams.ts');
+    return inspectStreams(await brokerAccount());
+  },
+  async pingCache() {
+    const [{ openRedis }, { REDIS_URL }, log] = await Promise.all([import('#shared/storage/redis/open-redis.ts'), settings('REDIS_URL'), openLog()]);
+    if (REDIS_URL === undefined) return;
+    const cache = await openRedis({ url: REDIS_URL, log });
+    releases.push({ name: 'cache', release: () => cache.close() });
+    await cache.get('doctor');
+  },
+  openLog,
   environment: process.env,
   print: (line) => console.log(line),
+  write: (text) => process.stdout.write(text),
+  writeError: (text) => isJson || process.stderr.write(text),
+  readLines,
   clock: systemClock,
-  log,
 });
 
-/** That of `npm start`, which must not run meanwhile. */
-async function openEmbedded(dataFolder: string) {
-  const folder = join(dataFolder, 'database');
-  if (!existsSync(folder)) throw new SwitchyardError('config.invalid', `DATA_DIR: there is no database in ${dataFolder}`);
-  const lock = await lockDataFolder(dataFolder);
-  releasers.add('data folder', () => lock.release());
-  const database = await openPglite({ folder });
-  releasers.add('database', () => database.close());
+async function openDatabase() {
+  const dataFolder = process.env['DATA_DIR'];
+  if (dataFolder && !process.env['DATABASE_URL']) return openEmbedded(resolve(dataFolder));
+  const [{ openPostgres }, { DATABASE_URL: url }, log] = await Promise.all([
+    import('#shared/storage/postgres/open-postgres.ts'),
+    settings('DATABASE_URL'),
+    openLog(),
+  ]);
+  const database = await openPostgres({ url, applicationName: 'operator', maxConnections: 1, log });
+  releases.push({ name: 'database', release: () => database.close() });
   return database;
 }
 
-let exitCode = 0;
+/** That of `npm start`, which must not run meanwhile. */
+async function openEmbedded(dataFolder: string) {
+  const [{ lockDataFolder }, { openPglite }, { SwitchyardError }] = await Promise.all([
+    import('#shared/storage/data-folder.ts'),
+    import('#shared/storage/pglite/open-pglite.ts'),
+    import('#shared/errors/switchyard-error.ts'),
+  ]);
+  const folder = join(dataFolder, 'database');
+  if (!existsSync(folder)) throw new SwitchyardError('config.invalid', `DATA_DIR: there is no database in ${dataFolder}`);
+  const lock = await lockDataFolder(dataFolder);
+  releases.push({ name: 'data folder', release: async () => lock.release() });
+  const database = await openPglite({ folder });
+  releases.push({ name: 'database', release: () => database.close() });
+  return database;
+}
+
+async function openLog() {
+  const { createLog } = await import('#shared/telemetry/log.ts');
+  return createLog({ level: process.env['LOG_LEVEL'] || 'warn', format: process.env['LOG_FORMAT'] || null, service: 'operator' });
+}
+
+async function brokerAccount() {
+  const [{ natsConfigOf }, given] = await Promise.all([import('#shared/config/nats-settings.ts'), settings('NATS_URL', 'NATS_PASSWORD')]);
+  return natsConfigOf('operator', given);
+}
+
+/** @throws `config.invalid` naming each setting that is missing or invalid */
+async function settings<Name extends keyof Settings>(...names: Name[]) {
+  const [{ settingsOf }, { readSettings }] = await Promise.all([import('#shared/config/setting-table.ts'), import('#shared/config/settings.ts')]);
+  const all = settingsOf('operator');
+  const shape = Object.fromEntries(names.map((name) => [name, all[name]])) as Pick<Settings, Name>;
+  return readSettings(shape, process.env);
+}
+type Settings = import('#shared/config/setting-table.ts').SettingsOf<'operator'>;
+
+async function* readLines(prompt: string): AsyncGenerator<string> {
+  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const lines = createInterface({ input: process.stdin, ...(isTerminal && { output: process.stdout }), prompt });
+  // Ctrl-D ends the conversation; Ctrl-C ends the process.
+  lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  try {
+    if (isTerminal) lines.prompt();
+    for await (const line of lines) {
+      yield line;
+      if (isTerminal) lines.prompt();
+    }
+  } finally {
+    lines.close();
+  }
+}
+
+// `| head` closes it early.
+process.stdout.on('error', () => process.exit());
+
+let exitCode: number = exitCodes.done;
 try {
   await program.parseAsync();
 } catch (error) {
-  // A known error's message is for people; any other error is a bug and shows its stack.
-  console.error(error instanceof SwitchyardError ? maskUrl(error.message) : error);
-  exitCode = 1;
+  exitCode = report(error);
 }
-await releasers.releaseAll({ timeoutMs: CLOSE_TIMEOUT_MS });
+await releaseAll();
 process.exit(exitCode);
+
+/** Prints a failure to stderr. @returns the exit code */
+function report(error: unknown): number {
+  if (error instanceof CommanderError) {
+    // Help is no failure, unless it is printed because nothing was asked for.
+    if (error.exitCode === 0) return exitCodes.done;
+    if (isJson) console.error(failureJson({ code: 'request.invalid', message: error.message.replace(/^error: /, '') }));
+    return exitCodes.usage;
+  }
+  const failure = failureToPrint(error);
+  // A known error's message is for people; any other error is a bug and shows its stack.
+  if (isJson) console.error(failureJson(failure ?? { code: 'internal', message: String(error) }));
+  else console.error(failure === null ? error : failure.message);
+  return failure?.exitCode ?? exitCodes.failed;
+}
+
+async function releaseAll(): Promise<void> {
+  if (releases.length === 0) return;
+  const [{ Releasers }, log] = await Promise.all([import('#shared/lifecycle/releasers.ts'), openLog()]);
+  const releasers = new Releasers(log);
+  for (const { name, release } of releases) releasers.add(name, release);
+  await releasers.releaseAll({ timeoutMs: CLOSE_TIMEOUT_MS });
+}

@@ -19,7 +19,7 @@ export interface ReplayDeps {
   database: Database;
   bus: Pick<Bus, 'work' | 'commands' | 'usage'>;
   /** For commands, which owners refuse without a tag. */
-  tags(): Pick<CommandTags, 'tagged'>;
+  openTags(): Promise<Pick<CommandTags, 'tagged'>>;
   clock: Clock;
 }
 
@@ -129,13 +129,13 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
  * Order: command, dead letter; after a crash the replay is repeated. The new id derives from the dead letter, so a repeat is deduplicated. It differs from the
  * original id, which is a processed command already.
  */
-async function replayCommand(letter: DeadLetter, { database, bus, tags }: ReplayDeps): Promise<Replayed> {
+async function replayCommand(letter: DeadLetter, { database, bus, openTags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));
   if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command is not valid, so no owner could apply it');
   const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
   // No request waits for its reply any more.
   const { tag: _, ...content } = command.data;
-  const body = tags().tagged(JSON.stringify({ ...content, commandId, answerTo: null }));
+  const body = (await openTags()).tagged(JSON.stringify({ ...content, commandId, answerTo: null }));
   await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);
   await removeDeadLetter(database, letter);
   return { type: 'command', commandId };

@@ -30,8 +30,8 @@ function replay() {
     published.push({ kind, messageId, body });
   };
   const bus = { work: { publish } } as unknown as ReplayDeps['bus'];
-  const tags = () => expect.fail('no command is sent');
-  return replayDeadLetter(LETTER, null, { database, bus, tags, clock: systemClock });
+  const openTags = () => expect.fail('no command is sent');
+  return replayDeadLetter(LETTER, null, { database, bus, openTags, clock: systemClock });
 }
 
 async function storeLetter(url = URL): Promise<void> {

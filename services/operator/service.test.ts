@@ -11,7 +11,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { operatorProgram } from './service.ts';
+import { switchyardProgram } from './service.ts';
 
 const SESSION = 'ses_1';
 const PARTITION = partitionOf(SESSION);
@@ -41,7 +41,7 @@ afterEach(async () => {
 
 async function run(...args: string[]): Promise<string> {
   const lines: string[] = [];
-  const program = operatorProgram({
+  const program = switchyardProgram({
     openDatabase: async () => database,
     openBus: async () => ({
       commands: { ...bus.commands, append: (...given) => fault?.() ?? bus.commands.append(...given) },
@@ -60,12 +60,17 @@ async function run(...args: string[]): Promise<string> {
       },
       usage: { append: (...given) => fault?.() ?? bus.usage.append(...given), backlog: () => bus.usage.backlog(), consume: notUsed },
     }),
-    tags: () => tags,
+    openTags: async () => tags,
     upgradeStreams: async () => upgrades,
     environment: {},
     print: (line) => lines.push(line),
+    write: (text) => lines.push(text),
+    writeError: () => {},
+    readLines: notUsed,
+    inspectStreams: notUsed,
+    pingCache: notUsed,
     clock: systemClock,
-    log: silentLog,
+    openLog: async () => silentLog,
   });
   program.exitOverride();
   for (const command of program.commands.flatMap((group) => [group, ...group.commands])) command.exitOverride().configureOutput({ writeErr: () => {} });

@@ -36,9 +36,12 @@ async function folderWith(files: Record<string, unknown>): Promise<string> {
   return folder;
 }
 
-async function validate(manifest: string, { documents = null as string | null, dump = false, given = environment as Record<string, string> } = {}) {
+async function validate(
+  manifest: string,
+  { documents = null as string | null, dump = false, json = false, given = environment as Record<string, string> } = {},
+) {
   const lines: string[] = [];
-  const failure = await validateManifest({ manifest, documents, dump }, { environment: given, print: (line) => lines.push(line) }).then(
+  const failure = await validateManifest({ manifest, documents, dump, json }, { environment: given, print: (line) => lines.push(line) }).then(
     () => null,
     (error: unknown) => error,
   );

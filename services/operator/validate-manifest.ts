@@ -20,6 +20,7 @@ interface ValidateOptions {
   /** Null: `documents` beside the manifest. */
   documents: string | null;
   dump: boolean;
+  json: boolean;
 }
 
 interface ValidateDeps {
@@ -31,7 +32,7 @@ interface ValidateDeps {
  * Checks an agent's configuration as the agent gateway's start does, and prints every problem, or the start's warnings, or the dump.
  * @throws `config.invalid` with the number of problems
  */
-export async function validateManifest({ manifest, documents, dump }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
+export async function validateManifest({ manifest, documents, dump, json }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
   const settings = readSettings({ SECRETS_DIR, PUBLIC_BASE_URL }, environment);
   const config = agentConfigOf({
     ...settings,
@@ -50,7 +51,8 @@ export async function validateManifest({ manifest, documents, dump }: ValidateOp
   const source = agentDocuments({ ...config, environment: ofAgent, database: null });
   const bundle = await loadBundle({ manifestPath, documents: source, environment: ofAgent }).catch(collect);
   if (bundle === null || problems.length > 0) {
-    for (const line of problems) print(line);
+    if (json) print(JSON.stringify({ manifest: manifestPath, problems }, null, 2));
+    else for (const line of problems) print(line);
     throw new SwitchyardError(
       'config.invalid',
       `${manifestPath}: ${problems.length === 1 ? '1 problem' : `${problems.length} problems`}; no agent starts with it`,
@@ -58,6 +60,10 @@ export async function validateManifest({ manifest, documents, dump }: ValidateOp
   }
   const { hash, body, warnings, withoutEffect } = bundle;
   if (dump) return print(JSON.stringify({ hash, ...Object(redactSecrets(body, DUMP_LIMITS)), warnings, without_effect: withoutEffect }, null, 2));
+  if (json) {
+    const agent = { manifest: manifestPath, agent: body.manifest.name, hash };
+    return print(JSON.stringify({ ...agent, problems: [], warnings, without_effect: withoutEffect }, null, 2));
+  }
   for (const line of warnings) print(`warning: ${line}`);
   for (const line of withoutEffect) print(`no effect yet: ${line}`);
   print(`${manifestPath} is valid: the agent ${quotedName(body.manifest.name)}, configuration ${hash.slice(0, 12)}`);

@@ -80,7 +80,7 @@ const settingTable = {
   NATS_PASSWORD: read([...services, 'operator'], text),
   /** Absent in the router gateway: only the keys of its file; in processes of an agent: the manifest's `database`. */
   DATABASE_URL: { ...read(['router-worker', 'operator'], databaseUrl), ...read([...ofAgent, 'router-gateway'], databaseUrl.optional()) },
-  REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read(withRouterConfig, redisUrl.optional()) },
+  REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read([...withRouterConfig, 'operator'], redisUrl.optional()) },
   /** Folder of the embedded database. */
   DATA_DIR: { ...read(['standalone'], z.string().default('data')), ...read(['operator'], text) },
 
@@ -98,6 +98,9 @@ const settingTable = {
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: read(everywhere, drain),
   /** File written with the process's addresses once it is ready, for programs that start it. */
   SWITCHYARD_READY_FILE: read(everywhere, text),
+  /** The servers that the command line talks to; absent: those that `npm start` runs on DATA_DIR. */
+  SWITCHYARD_AGENT_URL: read(['operator'], httpUrl.optional()),
+  SWITCHYARD_ROUTER_URL: read(['operator'], httpUrl.optional()),
   /** For programs that start it: the settings file that was read before. */
   SWITCHYARD_ENV_FILE: read(['standalone'], text),
 

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import type { TargetOptions } from '../targets.ts';
+import { type CommandDeps, wholeNumber } from './dependencies.ts';
+import { withTarget } from './target-options.ts';
+
+type ChatOptions = TargetOptions & { session?: string; message?: string; json?: boolean };
+type TailOptions = TargetOptions & { after: number; once?: boolean; json?: boolean };
+
+/** Conversations with a running agent server, through its client. */
+export function addSessionCommands(program: Command, { environment, print, write, readLines }: CommandDeps): void {
+  const agent = async (options: TargetOptions) => {
+    const [{ findTarget }, { createAgentClient }] = await Promise.all([import('../targets.ts'), import('#client/agent-client.ts')]);
+    const { url, key } = await findTarget('agent', options, environment);
+    return createAgentClient({ baseUrl: url, apiKey: key });
+  };
+
+  withTarget(program.command('chat'))
+    .description('talks to the agent: a message per line, the replies as they are written')
+    .option('--session <id>', 'takes a session up again; default: a new one')
+    .option('--message <text>', 'sends this, prints the reply and ends')
+    .option('--json', 'what is received as lines of JSON')
+    .action(async ({ session = '', message, json = false, ...options }: ChatOptions) => {
+      const { chat } = await import('../chat/chat.ts');
+      const lines = message === undefined ? readLines(json ? '' : '> ') : [message];
+      await chat({ sessionId: session === '' ? null : session, lines, json }, { client: await agent(options), print, write });
+    });
+
+  const events = program.command('events').description("a session's log");
+  withTarget(events.command('tail'))
+    .description("prints a session's events, and further ones as they come")
+    .argument('<session>', 'its id')
+    .option('--after <offset>', 'from the event behind this one', wholeNumber(-1, Number.MAX_SAFE_INTEGER), -1)
+    .option('--once', 'ends behind what is in the log now')
+    .option('--json', 'each event as a line of JSON')
+    .action(async (sessionId: string, { after, once = false, json = false, ...options }: TailOptions) => {
+      const { tailEvents } = await import('../chat/tail-events.ts');
+      await tailEvents({ sessionId, after, once, json }, { client: await agent(options), print });
+    });
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { examine, ok } from './finding.ts';
+import { satisfies } from './machine-checks.ts';
+import { certificateFinding, providerFinding } from './network-checks.ts';
+import { clockFinding, streamFindings } from './store-checks.ts';
+
+describe('doctor', () => {
+  it('turns a check that throws into a finding with the fix of the check, without credentials', async () => {
+    const broken = { name: 'database', fix: 'start it', run: () => Promise.reject(new Error('no answer from postgres://user:word@host/db')) };
+
+    expect(await examine([broken, { name: 'node', fix: '', run: async () => [ok('fine')] }])).toEqual([
+      { check: 'database', status: 'failed', detail: 'no answer from postgres://[redacted]@host/db', fix: 'start it' },
+      { check: 'node', status: 'ok', detail: 'fine', fix: null },
+    ]);
+  });
+
+  it.each([
+    ['20.19.0', true],
+    ['20.18.9', false],
+    ['21.7.0', false],
+    ['22.12.1', true],
+    ['23.0.0', false],
+    ['24.0.0', true],
+    ['30.1.2', true],
+  ])('knows whether Node %s will do: %s', (version, will) => {
+    expect(satisfies(version, '^20.19.0 || ^22.12.0 || >=24.0.0')).toBe(will);
+  });
+
+  it.each([
+    [999, 'ok'],
+    [-5_000, 'warning'],
+    [31_000, 'failed'],
+  ])('a clock that differs by %i ms is %s', (differenceMs, status) => {
+    expect(clockFinding(differenceMs)).toMatchObject({ status });
+  });
+
+  it('names streams that are missing, different, or copy messages', () => {
+    const findings = streamFindings([
+      { name: 'CMD', state: 'declared', fields: [] },
+      { name: 'WORK', state: 'missing', fields: [] },
+      { name: 'TOK', state: 'different', fields: ['max_age'] },
+      { name: 'USAGE', state: 'copying', fields: ['mirror'] },
+    ]);
+
+    expect(findings.map(({ status }) => status)).toEqual(['ok', 'warning', 'warning', 'failed']);
+    expect(findings[2]).toMatchObject({ detail: expect.stringContaining('max_age'), fix: expect.stringContaining('switchyard streams') });
+  });
+
+  it.each([
+    [200, 'ok'],
+    [401, 'failed'],
+    [403, 'failed'],
+    [429, 'warning'],
+    [503, 'warning'],
+    [null, 'failed'],
+  ])('a provider that answers %s is %s', (answer, status) => {
+    expect(providerFinding({ name: 'openai', key: 'OPENAI_API_KEY' }, answer)).toMatchObject({ status });
+  });
+
+  it.each([
+    [{ reason: null, days: 60 }, 'ok'],
+    [{ reason: null, days: 13 }, 'warning'],
+    [{ reason: 'CERT_HAS_EXPIRED', days: -2 }, 'failed'],
+    [{ reason: 'self-signed', days: 60 }, 'failed'],
+  ])('a certificate with %o is %s', (found, status) => {
+    expect(certificateFinding('agent.example', found)).toMatchObject({ status });
+  });
+});

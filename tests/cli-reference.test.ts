@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { exitCodes } from '../services/operator/failures.ts';
+import { switchyardProgram } from '../services/operator/service.ts';
+import { scanImports } from './helpers/scan-imports.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const notUsed = () => expect.fail('help needs nothing');
+const program = switchyardProgram({
+  openDatabase: notUsed,
+  openBus: notUsed,
+  openTags: notUsed,
+  upgradeStreams: notUsed,
+  inspectStreams: notUsed,
+  pingCache: notUsed,
+  openLog: notUsed,
+  environment: {},
+  print: notUsed,
+  write: notUsed,
+  writeError: notUsed,
+  readLines: notUsed,
+  clock: { nowMs: notUsed },
+});
+const HEAD = `# Command line
+
+\`switchyard\` is the program of the package: \`npx switchyard …\`, or in a clone \`npm run -s operator -- …\` and \`node scripts/switchyard.mjs …\`. This page is made from the help texts.
+
+**Settings** are environment variables ([README](../README.md#settings)); \`--help\` of \`start\` lists those of \`npm start\`. Commands of stores read \`DATABASE_URL\`, \`NATS_URL\`, \`NATS_PASSWORD\` (of the user \`operator\`), \`REDIS_URL\` and \`HOUSE_SECRET\`, as far as they need them.
+
+**Servers and keys.** \`chat\`, \`events\` and \`keys\` talk to a running server: that of \`--url\`, else of \`SWITCHYARD_AGENT_URL\` or \`SWITCHYARD_ROUTER_URL\`, else the one that \`start\` runs on \`DATA_DIR\` (default: \`data\`). The key is that of \`AGENT_API_KEY\` or \`ROUTER_MANAGEMENT_KEY\`, of the file of \`--key-file\` (one line, or fields like those of keys.json), or of keys.json in \`DATA_DIR\`. No key is an argument, since all users of a machine see those.
+
+**\`--json\`** prints results as JSON to stdout, lines of JSON where they do not end, and errors as one line to stderr: \`{"error":{"code":"…","message":"…"}}\`. The codes are those of [errors.md](errors.md), of the agent server's answers, or begin with \`client.\`.
+
+| Exit code | When |
+|---|---|
+| 0 | done |
+| 1 | failed, or found what it looks for: an invalid configuration, a failed scenario, a failed check of \`doctor\` |
+| 2 | the command line is wrong |
+| 3 | a server or a store can not be reached, or is not ready: repeating may help |
+| 4 | a key is missing, wrong, or may not do this |
+| 130, 143 | ended by Ctrl-C, by SIGTERM |
+
+**Completion**: \`source <(switchyard completion bash)\`, or \`zsh\`, in the shell's start file.
+`;
+/** Commands that are scripts have a help of their own. */
+const SCRIPTS = ['start', 'cluster'];
+
+function commandsBelow(command: Command, names: readonly string[]): { name: string; command: Command }[] {
+  return command.commands
+    .filter((one) => !SCRIPTS.includes(one.name()) && one.name() !== 'help')
+    .flatMap((one) => [{ name: [...names, one.name()].join(' '), command: one }, ...commandsBelow(one, [...names, one.name()])]);
+}
+
+function reference(): string {
+  const sections = [{ name: '', command: program }, ...commandsBelow(program, [])].map(({ name, command }) => {
+    const help = command.configureHelp({ helpWidth: 100 }).helpInformation().trimEnd();
+    return `## ${name === '' ? 'switchyard' : `switchyard ${name}`}\n\n\`\`\`\n${help}\n\`\`\`\n`;
+  });
+  return `${HEAD}\n${sections.join('\n')}`;
+}
+
+describe('docs/cli.md', () => {
+  it('is made from the help texts: npx vitest run cli-reference --update writes it', async () => {
+    await expect(reference()).toMatchFileSnapshot('../docs/cli.md');
+  });
+
+  it('lists every exit code', () => {
+    const rows = [...readFileSync(join(root, 'docs/cli.md'), 'utf8').matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
+
+    expect(rows).toEqual(expect.arrayContaining(Object.values(exitCodes)));
+  });
+});
+
+describe('the command line', () => {
+  it('loads commander and few files of its own until a command needs more: help takes a tenth of a second', () => {
+    const { imports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const fileOf = (from: string, specifier: string) => {
+      const room = /^#(\w+)\//.exec(specifier)?.[1];
+      if (room !== undefined && `#${room}/*.ts` in imports) return specifier.slice(1);
+      return specifier.startsWith('.') ? posix.join(dirname(from), specifier) : null;
+    };
+    const files = new Set<string>();
+    const packages = new Set<string>();
+    const visit = (file: string) => {
+      if (files.has(file)) return;
+      files.add(file);
+      const text = readFileSync(join(root, file), 'utf8');
+      const atStart = new Set([...text.matchAll(/^(?:import|export)\s+(?!type\s)[^;]*?from\s+'([^']+)';/gms)].map(([, specifier]) => specifier));
+      for (const { specifier } of scanImports(text).imports) {
+        if (specifier === null || !atStart.has(specifier)) continue;
+        const next = fileOf(file, specifier);
+        if (next === null) packages.add(specifier);
+        else visit(next);
+      }
+    };
+    visit('services/operator/main.ts');
+
+    expect([...packages].filter((name) => !name.startsWith('node:'))).toEqual(['commander']);
+    expect(files.size).toBeGreaterThan(12);
+    expect(files.size).toBeLessThan(40);
+  });
+
+  it('takes no key as an argument', () => {
+    const options = commandsBelow(program, []).flatMap(({ name, command }) => command.options.map(({ long }) => `${name} ${long}`));
+
+    expect(options.filter((option) => /--.*(key|secret|password|token)/.test(option) && !option.endsWith(' --key-file'))).toEqual([]);
+    expect(options).toContain('chat --key-file');
+  });
+
+  it('has --json for every command that prints a result', () => {
+    const leaves = commandsBelow(program, []).filter(({ command }) => command.commands.length === 0);
+    const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json')).map(({ name }) => name);
+
+    expect(without).toEqual(['completion']);
+    expect(leaves.length).toBeGreaterThan(12);
+  });
+});
