@@ -34,6 +34,8 @@ export interface StoredTurn {
   effects: string[];
 }
 
+/** A check that has no result in 20 s is given up, which a busy machine may take to notice a dead worker (rule 86). */
+const CHECK = 'check-reply';
 const RETRIEVING = 'processing retrieving';
 const wordOf = (event: ConversationEvent) => (event.kind === 'status' ? `${event.status} ${event.stage ?? ''}`.trim() : event.kind);
 
@@ -80,8 +82,8 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
         log: log.map(wordOf).filter((word) => word !== RETRIEVING),
         results: log.flatMap((event) => (event.kind === 'tool' ? event.tool_calls.map(({ result }) => result.data) : [])),
         replies: log.flatMap((event) => (event.kind === 'assistant_message' ? [event.text] : [])),
-        rows: rows.rows.map(({ word }) => word).sort(),
-        effects: effects.rows.map(({ word }) => word).sort(),
+        rows: rows.rows.map(({ word }) => (word === 'unchecked' ? CHECK : word)).sort(),
+        effects: effects.rows.map(({ word }) => (word.includes(CHECK) ? CHECK : word)).sort(),
       };
     },
     async close() {

@@ -90,7 +90,20 @@ function callOf(phase: Phase): Phase {
 describe('an agent with a policy, a tool, a routine and a search', () => {
   it('uses all of them in a turn', () => {
     expect(plain.log).toEqual([...['user_message', 'acknowledged', 'processing matching', 'processing tools', 'tool', 'typing', 'assistant_message', 'ready']]);
-    expect(plain.rows).toEqual(['began', 'check-reply', 'infer-tools', 'match', 'match', 'reply', 'resolved', 'routine', 'search', 'tool', 'tool']);
+    expect(plain.rows).toEqual([
+      'applied-check',
+      'began',
+      'check-reply',
+      'infer-tools',
+      'match',
+      'match',
+      'reply',
+      'resolved',
+      'routine',
+      'search',
+      'tool',
+      'tool',
+    ]);
   });
 
   it.each(victims.toSorted(() => random() - 0.5))(
