@@ -33,7 +33,7 @@ export class EngineSession {
   readonly open = new Map<string, EffectRow>();
   /** Armed, by key. */
   readonly timers = new Map<string, { dueAtMs: number; command: string }>();
-  readonly #rows = new Map<string, object[]>();
+  readonly #rows = new Map<string, { offset: number; body: object }[]>();
   readonly #documents: EngineDocuments | null;
   readonly #tools: Readonly<Record<string, readonly ListedTool[]>>;
   #nowMs = START_MS;
@@ -64,7 +64,7 @@ export class EngineSession {
 
   /** Of the way to the reply, without that of the check behind it. */
   rows(turnId = this.turnId): TurnRow[] {
-    return readTurnRows(this.#rows.get(turnId) ?? []).filter(({ kind }) => kind !== 'applied-check');
+    return readTurnRows((this.#rows.get(turnId) ?? []).map(({ body }) => body)).filter(({ kind }) => kind !== 'applied-check');
   }
 
   /** Open structured calls by what they are about: `trn_1-2 [a b]`, `trn_1-3 next-step`. */
@@ -196,7 +196,7 @@ export class EngineSession {
       this.#ids += 1;
       return String(this.#ids);
     };
-    const rows = new Map([...this.#rows].map(([id, bodies]) => [id, readTurnRows(bodies)]));
+    const rows = new Map([...this.#rows].map(([id, bodies]) => [id, readTurnRows(bodies.map(({ body }) => body))]));
     return {
       ...{ atMs: this.#nowMs, coalesceMs: COALESCE_MS, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: () => newId().padStart(32, 'f') },
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
@@ -223,13 +223,18 @@ export class EngineSession {
       const kept = this.log.filter(({ offset }) => offset < fromOffset || offset >= toOffset);
       this.log.splice(0, this.log.length, ...kept);
       this.#remembered = this.#remembered.filter(({ offset }) => offset < fromOffset);
+      for (const [id, rows] of this.#rows)
+        this.#rows.set(
+          id,
+          rows.filter(({ offset }) => offset < fromOffset),
+        );
     }
     const state = plan.sessions.get('ses_1');
     if (state !== undefined) this.state = stored(state);
-    for (const { turnId, seq, body } of plan.turnSteps) {
+    for (const { turnId, seq, offset, body } of plan.turnSteps) {
       const rows = this.#rows.get(turnId) ?? [];
       if (seq !== rows.length) throw new Error(`row ${seq} of ${turnId} after ${rows.length} rows`);
-      this.#rows.set(turnId, [...rows, stored(body)]);
+      this.#rows.set(turnId, [...rows, { offset, body: stored(body) }]);
     }
     for (const { offset, state: remembered } of plan.agentStates) {
       this.agentStates.push(stored(remembered));

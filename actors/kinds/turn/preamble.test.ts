@@ -178,7 +178,8 @@ describe('when a turn gets a preamble', () => {
     const session = sessionOf();
     session.say('It leaks');
     session.preamble(preambleIn(session), 'One moment.');
-    session.apply(post('Stop'), deleteEvents(0, true));
+    session.apply(post('Stop'));
+    session.apply(deleteEvents(0, true));
     session.finish();
     session.say('It leaks');
     expect(preambleIn(session)).not.toBe('');

@@ -74,8 +74,8 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   readonly changedEvents: ChangedEvent[] = [];
   readonly deletedEvents: DeletedEvents[] = [];
   readonly steps: StepRow[] = [];
-  readonly turnSteps: TurnStepRow[] = [];
-  readonly agentStates: AgentStateRow[] = [];
+  turnSteps: TurnStepRow[] = [];
+  agentStates: AgentStateRow[] = [];
   readonly effects: OpenedEffect[] = [];
   readonly closedEffects: ClosedEffect[] = [];
   readonly timers: TimerRow[] = [];
@@ -228,9 +228,13 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     this.#touch();
   }
 
-  /** Deletes stored events of earlier commits. @param to exclusive */
+  /** Deletes stored events of earlier commits, with what stands at their offsets. @param to exclusive */
   deleteEvents(fromOffset: number, toOffset: number): void {
     const { partition, sessionId, atMs } = this;
+    const isKept = ({ offset }: { offset: number }) => offset < fromOffset || offset >= toOffset;
+    // The end of a turn stages some, which the statement would store behind its deletion.
+    this.turnSteps = this.turnSteps.filter(isKept);
+    this.agentStates = this.agentStates.filter(isKept);
     this.deletedEvents.push({ partition, sessionId, fromOffset, toOffset, atMs });
     this.#touch();
   }
