@@ -10,7 +10,7 @@ export async function policyPromptMs() {
   const { matchSteps } = await import(new URL('../../dist/actors/engine/policies/match-steps.js', import.meta.url).href);
   const items = Array.from({ length: POLICIES }, (_, number) => ({
     id: `p${number}`,
-    condition: `The customer asks about topic ${number}, and has not been told of the terms of this year yet`,
+    condition: `The customer asks about topic ${number}, and does not know the terms of this year yet`,
     action: `Say what the terms say about topic ${number}, in at most three sentences, and name the article of the terms`,
     options: [],
   }));
@@ -19,7 +19,7 @@ export async function policyPromptMs() {
     ...{
       metadata: {},
       kind: offset % 2 === 0 ? 'user_message' : 'assistant_message',
-      text: 'How long is the warranty of my machine, and who pays for the parcel?',
+      text: 'How long is the warranty of my machine, and is the parcel free?',
     },
   }));
   const view = {
