@@ -1,5 +1,5 @@
 import { minus, plain } from './comparison.mjs';
-import { TURN_DELAY_MS } from './settings.mjs';
+import { PREAMBLE_DELAY_MS, TURN_DELAY_MS } from './settings.mjs';
 
 /** @typedef {import('./rounds.mjs').Need} Need */
 
@@ -27,5 +27,14 @@ export const engineRows = [
         plain('snapshot in turn 60', 'B', figures.most('switchyard', 'engineSnapshot', 'bytes'), { bar: 4_096, aim: null }),
       ];
     },
+  },
+  {
+    name: 'preamble',
+    title: `preamble of a turn, with a model of ${PREAMBLE_DELAY_MS} ms`,
+    needs: [{ target: 'switchyard', load: 'preambles' }],
+    compare: (figures) => [
+      plain('p50 from the message', 'ms', figures.median('switchyard', 'preambles', 'p50Ms'), { bar: 700, aim: null }),
+      plain('p99 from the message', 'ms', figures.median('switchyard', 'preambles', 'p99Ms'), NO_BAR),
+    ],
   },
 ];

@@ -1,6 +1,6 @@
 import { EVENT_RECEIVER } from './load/event-webhooks.mjs';
 import { loads } from './loads.mjs';
-import { shapesOf } from './settings.mjs';
+import { PREAMBLE_DELAY_MS, shapesOf, TURN_DELAY_MS } from './settings.mjs';
 import { startTarget } from './targets/start-target.mjs';
 
 /** @typedef {import('./loads.mjs').Result} Result */
@@ -36,7 +36,8 @@ const stages = [
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
   { target: 'switchyard', loads: ['events'], options: { allowHosts: EVENT_RECEIVER } },
-  { target: 'switchyard', loads: ['engineTurns16', 'engineTurn1', 'engineSnapshot', 'enginePrompt'], options: { hasEngine: true } },
+  { target: 'switchyard', loads: ['engineTurns16', 'engineTurn1', 'engineSnapshot', 'enginePrompt'], options: { engine: { delayMs: TURN_DELAY_MS } } },
+  { target: 'switchyard', loads: ['preambles'], options: { engine: { delayMs: PREAMBLE_DELAY_MS, hasPreamble: true } } },
   { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
 ];
 

@@ -21,6 +21,9 @@
 /** The model call of a durable turn takes so long. */
 export const TURN_DELAY_MS = 20;
 
+/** The same of an agent that writes preambles. */
+export const PREAMBLE_DELAY_MS = 500;
+
 /** Of event webhooks, by one worker. */
 export const EVENTS_PER_SECOND = 500;
 

@@ -62,6 +62,20 @@ export function agentClient({ address, key }) {
         }
       }
     },
+    /** Posts a message and waits for the preamble of its turn. @param {string} sessionId @throws when the turn ends without one */
+    awaitPreamble: async (sessionId) => {
+      const path = `/sessions/${sessionId}/events`;
+      const body = JSON.stringify({ kind: 'user_message', text: 'How long is the warranty of my machine?' });
+      const { offset } = JSON.parse((await request({ path, body }, [201])).text);
+      for (let next = offset + 1; ; ) {
+        const { text } = await request({ method: 'GET', path: `${path}?min_offset=${next}` }, [200]);
+        for (const event of JSON.parse(text)) {
+          next = event.offset + 1;
+          if (event.kind === 'preamble') return;
+          if (event.status === 'ready') throw new Error(`a turn ended without a preamble: ${text}`);
+        }
+      }
+    },
     /** Long-polls a session without new events. @param {string} sessionId @param {number} seconds at most */
     pollIdle: async (sessionId, seconds) => {
       const path = `/sessions/${sessionId}/events?min_offset=0&wait_for_data=${seconds}`;

@@ -1,6 +1,6 @@
 import { WEBHOOK, writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, hasEngine?: boolean, collectorUrl?: string, allowHosts?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 

@@ -4,6 +4,7 @@ import { shapeName } from '../shape.mjs';
 import { engineDocuments, engineManifest, engineModelPath } from './engine-files.mjs';
 
 /** @typedef {import('../shape.mjs').Shape} Shape */
+/** @typedef {import('./engine-files.mjs').EngineOptions} EngineOptions */
 
 /** The model that answers in a shape. @param {Shape} shape */
 export function modelOf(shape) {
@@ -22,17 +23,17 @@ export const WEBHOOK = { path: '/webhooks/bench-hook', secret: 'bench-webhook-se
  * model call. It has a routine with a webhook.
  *
  * @param {string} folder
- * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean, hasEngine?: boolean }} options `hasEngine`: the agent has policies and a conversational routine
+ * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean, engine?: EngineOptions }} options `engine`: the agent has policies and a conversational routine
  * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
  */
-export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, isBilled = false, hasEngine = false }) {
+export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, isBilled = false, engine }) {
   const write = (/** @type {string} */ path, /** @type {object} */ value) => {
     mkdirSync(join(folder, path, '..'), { recursive: true });
     writeFileSync(join(folder, path), JSON.stringify(value));
     return join(folder, path);
   };
-  const engine = hasEngine ? engineManifest() : { context: { routines: [] }, runtime: {} };
-  const names = [...new Set([...shapes, turnShape].map(shapeName)), ...(hasEngine ? [engineModelPath(turnShape.delayMs)] : [])];
+  const more = engine === undefined ? { context: { routines: [] }, runtime: {} } : engineManifest(engine);
+  const names = [...new Set([...shapes, turnShape].map(shapeName)), ...(engine === undefined ? [] : [engineModelPath(engine.delayMs)])];
   const router = {
     providers: names.map((slug) => ({ slug, kind: 'openai-compatible', base_url: `${upstreamUrl}/${slug}/v1` })),
     models: names.map((slug) => ({ id: `bench/${slug}`, endpoints: [{ provider: slug, upstream_model: 'bench', ...(isBilled ? { prices: PRICES } : {}) }] })),
@@ -43,13 +44,13 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, i
     name: 'Bench',
     version: '1',
     agent_config: {
-      runtime: { api_key: '${AGENT_API_KEY}', ...engine.runtime },
+      runtime: { api_key: '${AGENT_API_KEY}', ...more.runtime },
       platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
-      llms: { default: hasEngine ? `bench/${engineModelPath(turnShape.delayMs)}` : modelOf(turnShape), api_key: '${ROUTER_API_KEY}' },
+      llms: { default: engine === undefined ? modelOf(turnShape) : `bench/${engineModelPath(engine.delayMs)}`, api_key: '${ROUTER_API_KEY}' },
       context: {
         ...{ system_prompt: { id: 'bench', version: 1 }, language: 'match_user' },
-        ...engine.context,
-        routines: [{ id: 'bench-hook', version: 1 }, ...engine.context.routines],
+        ...more.context,
+        routines: [{ id: 'bench-hook', version: 1 }, ...more.context.routines],
       },
     },
   };
@@ -61,7 +62,7 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, i
     input_schema: { type: 'object', required: ['never'] },
     autonomous: { webhook: { secret_env: `\${${WEBHOOK.variable}}`, header: 'x-signature' } },
   });
-  for (const [path, document] of Object.entries(hasEngine ? engineDocuments() : {})) write(`documents/${path}.yaml`, document);
+  for (const [path, document] of Object.entries(engine === undefined ? {} : engineDocuments())) write(`documents/${path}.yaml`, document);
   write('documents/prompts/bench.yaml', { id: 'bench', version: 1, title: 'Role of the agent', type: 'text', text: 'You answer briefly.' });
   return { MANIFEST: write('manifest.yaml', manifest), ROUTER_CONFIG: write('router.json', router) };
 }

@@ -1,3 +1,5 @@
+/** @typedef {{ delayMs: number, hasPreamble?: boolean }} EngineOptions `delayMs`: of each model call */
+
 /** Of an agent with policies; none has tools. */
 const POLICIES = 12;
 /** Policies per matching call. */
@@ -31,9 +33,10 @@ export function engineDocuments() {
   return files;
 }
 
-/** What the manifest says of them. */
-export function engineManifest() {
-  return { context: { policies: policyIds().map(v1), routines: [v1('repair')] }, runtime: { policy_batch_size: BATCH } };
+/** What the manifest says of them. @param {EngineOptions} options */
+export function engineManifest({ hasPreamble = false }) {
+  const preamble = hasPreamble ? { preamble: { examples: ['One moment, please.', 'I am looking it up.'] } } : {};
+  return { context: { ...preamble, policies: policyIds().map(v1), routines: [v1('repair')] }, runtime: { policy_batch_size: BATCH } };
 }
 
 function policyIds() {

@@ -14,6 +14,7 @@ const answers = {
   // It waits for the customer.
   next_step: () => ({ rationale: RATIONALE, step_completed: false, choice: '0' }),
   check_backtrack: () => ({ rationale: RATIONALE, requires_backtracking: false, same_process: true }),
+  write_preamble: () => ({ preamble: 'One moment, please.' }),
   judge_applied: (items) => verdictsOn(items, () => true),
   evaluate_node: ([step, ...followUps]) => ({
     ...{ instruction: step?.instruction ?? '', customer_dependent: false, customer_action: '', agent_action: '', only_runs_tools: false },
