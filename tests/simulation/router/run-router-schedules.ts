@@ -3,7 +3,7 @@ import type { Tier } from '../../helpers/tier.ts';
 import { scheduleRun } from '../run-schedules.ts';
 import { loadRouterSimulation } from './load-router-simulation.ts';
 
-const SCHEDULES_OF: Record<Tier, number> = { fast: 300, normal: 1_200, deep: 20_000 };
+const SCHEDULES_OF: Record<Tier, number> = { fast: 300, normal: 1_000, deep: 20_000 };
 /** Per schedule. */
 const FEWEST_STEPS = 60;
 /** What happens in any 500 of them. */
