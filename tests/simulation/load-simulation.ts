@@ -9,6 +9,7 @@ import type { Process } from './scheduler.ts';
 
 /** Few partitions, so that hosts compete for each, and a take-over is cheap. */
 const PARTITIONS = 8;
+const MAX_CACHED = 256;
 
 type RunSimulation = typeof import('./run-simulation.ts').runSimulation;
 
@@ -24,6 +25,7 @@ export async function loadSimulation(patch: Patch | null = null): Promise<RunSim
   vi.resetModules();
   replaceChance();
   vi.doMock('../../bus/partition.ts', () => ({ PARTITION_COUNT: PARTITIONS, partitionOf: (sessionId: string) => fnv(sessionId) % PARTITIONS }));
+  vi.doMock('lru-cache', smallCaches);
   // The production build: the tests' import conditions select the development build, which checks, warns and is slower.
   vi.doMock('xstate', () => import(join(ROOT, 'node_modules/xstate/dist/xstate.cjs.js')));
   vi.doMock('../../services/router-worker/call/execute-call.ts', async () => {
@@ -35,6 +37,18 @@ export async function loadSimulation(patch: Patch | null = null): Promise<RunSim
     };
   });
   return withPatch(patch, async () => (await import('./run-simulation.ts')).runSimulation);
+}
+
+/** A cache reserves the memory of all its entries when it is made, and each schedule starts several hosts. None has as many entries as this. */
+async function smallCaches() {
+  const { LRUCache } = await vi.importActual<typeof import('lru-cache')>('lru-cache');
+  return {
+    LRUCache: class<Key extends object, Value extends object> extends LRUCache<Key, Value> {
+      constructor(options: ConstructorParameters<typeof LRUCache<Key, Value>>[0]) {
+        super({ ...options, ...(options.max !== undefined && { max: Math.min(options.max, MAX_CACHED) }) } as typeof options);
+      }
+    },
+  };
 }
 
 function fnv(text: string): number {
