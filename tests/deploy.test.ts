@@ -83,7 +83,7 @@ describe('the services', () => {
       const { nats } = settingsReaders[name](environmentOf(name));
       const { DATABASE_URL: database, REDIS_URL: redis } = environmentOf(name);
 
-      expect(nats).toEqual({ servers: 'nats://nats:4222', user: name, password: environmentOf('nats')[passwordVariableOf(name)] });
+      expect(nats).toEqual({ replicas: 1, servers: 'nats://nats:4222', user: name, password: environmentOf('nats')[passwordVariableOf(name)] });
       expect(serviceOf(name).depends_on['nats']).toEqual({ condition: 'service_healthy' });
       if (database !== undefined) {
         const credentials = `${postgres['POSTGRES_USER']}:${postgres['POSTGRES_PASSWORD']}`;

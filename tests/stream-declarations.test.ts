@@ -13,7 +13,7 @@ function declarationOf(name: string) {
 
 describe('the declarations of streams', () => {
   it('DESIGN 3: streams ask for nothing that nats-server 2.9 does not know, which would drop it in silence', () => {
-    const known = ['name', 'subjects', 'storage', 'retention', 'discard', 'max_age', 'max_bytes', 'duplicate_window', 'allow_direct'];
+    const known = ['name', 'subjects', 'storage', 'retention', 'discard', 'max_age', 'max_bytes', 'duplicate_window', 'allow_direct', 'num_replicas'];
 
     expect(declared.length).toBeGreaterThan(3);
     for (const stream of declared) expect(known).toEqual(expect.arrayContaining(Object.keys(stream)));

@@ -6,7 +6,7 @@ export const needServers = [
   'tests/e2e/**/*.test.ts',
   'tests/chaos/**/*.test.ts',
   'tests/security/planted-secrets.test.ts',
-  'bus/nats/{broker-loss,nats-bus,opening,permissions}.test.ts',
+  'bus/nats/{broker-loss,nats-bus,opening,permissions,replicas-conformance}.test.ts',
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
   'bus/nats/usage/usage-log.test.ts',
   'bus/nats/work/pause-detector.test.ts',
@@ -102,7 +102,12 @@ export const longest = [
 ];
 
 /** Run in the deep tier only. */
-export const deepOnly: string[] = ['tests/chaos/outage.test.ts', 'tests/e2e/many-runs.test.ts', 'tests/e2e/sixty-turns/sixty-turns.test.ts'];
+export const deepOnly: string[] = [
+  'bus/nats/replicas-conformance.test.ts',
+  'tests/chaos/outage.test.ts',
+  'tests/e2e/many-runs.test.ts',
+  'tests/e2e/sixty-turns/sixty-turns.test.ts',
+];
 
 /** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */
 export function firstTierOf(file: string): Tier {

@@ -10,7 +10,7 @@ if (declared === undefined) throw new Error('the actor host declares no stream')
 const found = { ...declared, max_msgs: -1, max_msg_size: -1, num_replicas: 1, no_ack: false, sealed: false, deny_purge: false };
 
 describe('compareStream', () => {
-  it('finds nothing in a stream with the broker’s defaults, nor in what is left to the operator', () => {
+  it('finds nothing in a stream with the broker’s defaults, nor in more replicas than it declares', () => {
     expect(compareStream(found, declared)).toEqual({ copying: [], differences: [] });
     expect(compareStream({ ...found, num_replicas: 3, sources: [] }, declared)).toEqual({ copying: [], differences: [] });
   });
@@ -21,6 +21,10 @@ describe('compareStream', () => {
       { field: 'allow_rollup_hdrs', found: true, declared: false },
       { field: 'max_bytes', found: 1, declared: declared.max_bytes },
     ]);
+  });
+
+  it('finds too few replicas', () => {
+    expect(compareStream(found, { ...declared, num_replicas: 3 }).differences).toEqual([{ field: 'num_replicas', found: 1, declared: 3 }]);
   });
 
   it.each([

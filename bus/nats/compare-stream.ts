@@ -13,7 +13,7 @@ const COPYING_FIELDS = ['sources', 'mirror', 'republish', 'subject_transform'] a
 
 /**
  * Defaults of what no declaration names. Other values change what is stored or confirmed: `no_ack` confirms nothing, `allow_rollup_hdrs` lets publishers
- * delete. Replicas, placement and the like are the operator's.
+ * delete. Placement and the like are the operator's.
  */
 const LEFT_TO_BROKER: Partial<StreamConfig> = {
   max_msgs: -1,
@@ -27,10 +27,12 @@ const LEFT_TO_BROKER: Partial<StreamConfig> = {
   allow_rollup_hdrs: false,
 };
 
+/** More replicas than declared are no difference: a process that lacks the setting must not take any away. */
 export function compareStream(found: Partial<StreamConfig>, { name: _, ...declaration }: StreamDeclaration): StreamComparison {
   const copying = COPYING_FIELDS.filter((field) => !isEmpty(found[field]));
   const fields = new Map<string, unknown>(Object.entries(found));
-  const differences = Object.entries({ ...LEFT_TO_BROKER, ...declaration })
+  const expected = { ...LEFT_TO_BROKER, ...declaration, num_replicas: Math.max(found.num_replicas ?? 1, declaration.num_replicas) };
+  const differences = Object.entries(expected)
     .map(([field, declared]) => ({ field, found: fields.get(field) ?? Object.entries(LEFT_TO_BROKER).find(([known]) => known === field)?.[1], declared }))
     .filter((one) => JSON.stringify(one.found) !== JSON.stringify(one.declared));
   return { copying, differences };

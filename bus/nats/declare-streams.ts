@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
 import { compareStream } from './compare-stream.ts';
-import { isStreamMissing, lacksResources } from './connection/broker-errors.ts';
+import { isStreamMissing, lacksCluster, lacksResources } from './connection/broker-errors.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 /** Processes that start together race to create streams; the loser looks again. In all under two seconds. */
@@ -18,7 +18,7 @@ const UPGRADE_COMMAND = 'npm run operator -- streams';
 
 /**
  * Creates missing streams. Differences of existing ones are only logged, with the operator's command that removes them (docs/adr/0024).
- * @throws `bus.stream_refused` for a stream that copies messages; the broker's errors: no JetStream, no disk
+ * @throws `bus.stream_refused` for a stream that copies messages, or replicas on a single server; the broker's errors: no JetStream, no disk
  */
 export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
   await Promise.all(declarations.map((declaration) => declareInPasses(manager, declaration, log)));
@@ -29,6 +29,10 @@ async function declareInPasses(manager: JetStreamManager, declaration: StreamDec
     try {
       return await declareStream(manager, declaration, log);
     } catch (error) {
+      if (lacksCluster(error)) {
+        const message = `NATS_REPLICAS is ${declaration.num_replicas}, but the broker is a single server and no cluster`;
+        throw new SwitchyardError('bus.stream_refused', message, { details: { stream: declaration.name }, cause: error });
+      }
       if (!mayBeRace(error) || pass === MAX_PASSES) throw error;
       await pauseFor(pauseMs * (0.5 + Math.random() / 2));
     }

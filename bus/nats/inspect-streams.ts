@@ -12,15 +12,15 @@ const CONNECT_BUDGET_MS = 5_000;
 /**
  * Compares the broker's streams with the declarations of this release, and changes nothing.
  *
- * @param account of `operator`; user null where the broker has none
+ * @param account with `replicas`, the servers that store each stream; of `operator`; user null where the broker has none
  * @throws `service.unreachable` when the broker can't be reached in time or refuses the credentials; the broker's errors
  */
-export async function inspectStreams(account: Account): Promise<StreamState[]> {
+export async function inspectStreams({ replicas = defaultSettings.replicas, ...account }: Account & { replicas?: number }): Promise<StreamState[]> {
   const connection = await dial(account, 'switchyard doctor', CONNECT_BUDGET_MS);
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });
     const states: StreamState[] = [];
-    for (const declaration of declarationsFor(null, defaultSettings)) {
+    for (const declaration of declarationsFor(null, { ...defaultSettings, replicas })) {
       const { name } = declaration;
       const found = await streamConfigOf(manager, name);
       if (found === null) {

@@ -24,6 +24,8 @@ export interface NatsBusOptions {
   /** Declares and uses only this user's streams. Null: no authentication, all streams. */
   user: BusUser | null;
   password: string | null;
+  /** Servers that store each stream; default: 1. */
+  replicas?: number;
   log: Log;
   clock?: Clock;
   settings?: Partial<NatsSettings>;
@@ -36,8 +38,16 @@ export interface NatsBusOptions {
  * @throws `service.unreachable` when the broker can't be reached in time, refuses the credentials or has no JetStream; `bus.stream_refused` when a stream
  * copies messages; `config.invalid` for an address with credentials
  */
-export async function openNatsBus({ servers, user, password, log, clock = systemClock, settings = {} }: NatsBusOptions): Promise<Bus> {
-  const limits: NatsSettings = { ...defaultSettings, ...settings };
+export async function openNatsBus({
+  servers,
+  user,
+  password,
+  replicas = defaultSettings.replicas,
+  log,
+  clock = systemClock,
+  settings = {},
+}: NatsBusOptions): Promise<Bus> {
+  const limits: NatsSettings = { ...defaultSettings, replicas, ...settings };
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
   const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, log);

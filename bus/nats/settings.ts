@@ -22,6 +22,8 @@ export interface NatsSettings {
   blobMaxBytes: number;
   /** In memory: 4,000 calls of 64 KiB within two minutes; past it the oldest frames are dropped. */
   tokenMaxBytes: number;
+  /** Servers of the cluster that store each stream: 1, or 3 or 5 of at least as many servers. */
+  replicas: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -40,4 +42,5 @@ export const defaultSettings: NatsSettings = {
   workMaxBytes: 1024 * MEBIBYTE,
   blobMaxBytes: 3 * 1024 * MEBIBYTE,
   tokenMaxBytes: 256 * MEBIBYTE,
+  replicas: 1,
 };

@@ -32,7 +32,7 @@ export const streams = {
 /** Other fields keep the broker's defaults. */
 export type StreamDeclaration = Pick<
   StreamConfig,
-  'name' | 'subjects' | 'storage' | 'retention' | 'discard' | 'max_age' | 'max_bytes' | 'duplicate_window' | 'allow_direct'
+  'name' | 'subjects' | 'storage' | 'retention' | 'discard' | 'max_age' | 'max_bytes' | 'duplicate_window' | 'allow_direct' | 'num_replicas'
 >;
 
 /** The streams that a user declares at the start and after each reconnect; null: all. */
@@ -40,7 +40,7 @@ export function declarationsFor(user: BusUser | null, settings: NatsSettings): S
   const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings), usageStream(settings)]
     .filter(({ use }) => isUsed(use))
-    .map(({ use, declaration }) => ({ name: use.name, subjects: [...use.subjects], ...declaration }));
+    .map(({ use, declaration }) => ({ name: use.name, subjects: [...use.subjects], num_replicas: settings.replicas, ...declaration }));
 }
 
 /** A stream whose fill level decides whether new work is admitted. */
@@ -59,7 +59,7 @@ export function admissionStreamsOf(user: BusUser | null): AdmissionStream[] {
     .map(({ name, isDeclared }) => ({ name, isDeclared }));
 }
 
-type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects'> };
+type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects' | 'num_replicas'> };
 
 /** No maximum age: commands that no host could read for a day must still be applied. Purged when all cursors are past them. */
 function commandStream({ dedupeMs, commandMaxBytes }: NatsSettings): Declared {

@@ -14,11 +14,14 @@ const API_TIMEOUT_MS = 10_000;
  * Brings all streams to this release's declarations and creates missing ones; messages stay. A stream that copies messages is refused: its contents can't be
  * trusted. Idempotent.
  *
- * @param account of `operator`, which alone may change a stream; user null where the broker has none
+ * @param account with `replicas`, the servers that store each stream; of `operator`, which alone may change a stream; user null where the broker has none
  * @throws `service.unreachable` when the broker can't be reached in time or refuses the credentials
  */
-export async function upgradeStreams(account: Account, settings: Partial<NatsSettings> = {}): Promise<StreamUpgrade[]> {
-  const limits: NatsSettings = { ...defaultSettings, ...settings };
+export async function upgradeStreams(
+  { replicas = defaultSettings.replicas, ...account }: Account & { replicas?: number },
+  settings: Partial<NatsSettings> = {},
+): Promise<StreamUpgrade[]> {
+  const limits: NatsSettings = { ...defaultSettings, replicas, ...settings };
   const connection = await dial(account, 'switchyard streams', limits.connectBudgetMs);
   try {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });

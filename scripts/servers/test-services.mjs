@@ -2,6 +2,7 @@ import { isProgram, runScript } from '../run-script.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
 import { ensureTestPrograms, testProgram } from './test-programs.mjs';
 import { closeRun, openRun } from './test-run.mjs';
+import { freePort } from './test-tcp.mjs';
 
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
 /** @typedef {import('./stores.mjs').Store} Store */
@@ -37,6 +38,25 @@ export async function startNatsServer(options = {}) {
   const program = await testProgram('nats');
   const server = await withOwnRun((run) => openNats(run, { program, ...options }));
   return Object.assign(server, { stop: () => server.end('SIGTERM') });
+}
+
+/**
+ * Starts NATS servers of one cluster, which store streams with up to as many replicas.
+ *
+ * @param {number} size
+ * @returns {Promise<{ servers: NatsServer[], url: string, close: () => Promise<void> }>} `url` names all of them
+ */
+export async function startNatsCluster(size) {
+  const routes = await Promise.all(Array.from({ length: size }, freePort));
+  const ports = await Promise.all(Array.from({ length: size }, freePort));
+  const all = routes.map((port) => `nats://127.0.0.1:${port}`).join(',');
+  const servers = await Promise.all(
+    routes.map((route, index) => {
+      const config = `server_name: broker-${index}\njetstream {}\ncluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }\n`;
+      return startNatsServer({ config, port: ports[index] });
+    }),
+  );
+  return { servers, url: servers.map(({ url }) => url).join(','), close: async () => void (await Promise.all(servers.map(({ close }) => close()))) };
 }
 
 /**

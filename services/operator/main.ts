@@ -87,7 +87,7 @@ async function openLog() {
 }
 
 async function brokerAccount() {
-  const [{ natsConfigOf }, given] = await Promise.all([import('#shared/config/nats-settings.ts'), settings('NATS_URL', 'NATS_PASSWORD')]);
+  const [{ natsConfigOf }, given] = await Promise.all([import('#shared/config/nats-settings.ts'), settings('NATS_URL', 'NATS_PASSWORD', 'NATS_REPLICAS')]);
   return natsConfigOf('operator', given);
 }
 

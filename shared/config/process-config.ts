@@ -17,7 +17,7 @@ export interface ProcessConfig {
 /** Settings that every service has. */
 type ProcessSettings = Omit<
   z.output<z.ZodObject<SettingsOf<'router-worker'>>>,
-  'NATS_URL' | 'NATS_PASSWORD' | 'DATABASE_URL' | 'REDIS_URL' | 'ROUTER_CONFIG' | 'SCRIPTED_WORDS_PER_SECOND'
+  'NATS_URL' | 'NATS_PASSWORD' | 'NATS_REPLICAS' | 'DATABASE_URL' | 'REDIS_URL' | 'ROUTER_CONFIG' | 'SCRIPTED_WORDS_PER_SECOND'
 >;
 
 export function processConfigOf(data: ProcessSettings): ProcessConfig {

@@ -28,6 +28,9 @@ const natsServers = z.string().superRefine((text, context) => {
   }
 });
 
+/** Odd, so that each further pair bears the loss of one more; the broker stores no stream more often. */
+const replicas = z.enum(['1', '3', '5']).default('1').transform(Number);
+
 const databaseUrl = z.url({ protocol: /^postgres(?:ql)?$/ });
 const redisUrl = z.url({ protocol: /^rediss?$/ });
 const text = z.string().optional();
@@ -78,6 +81,8 @@ const settingTable = {
   NATS_URL: read([...services, 'operator'], natsServers),
   /** Of the service's user. Absent: no authentication, as on a developer's machine. */
   NATS_PASSWORD: read([...services, 'operator'], text),
+  /** Servers of the broker's cluster that store each stream. */
+  NATS_REPLICAS: read([...services, 'operator'], replicas),
   /** Absent in the router gateway: only the keys of its file; in processes of an agent: the manifest's `database`. */
   DATABASE_URL: { ...read(['router-worker', 'operator'], databaseUrl), ...read([...ofAgent, 'router-gateway'], databaseUrl.optional()) },
   REDIS_URL: { ...read(['agent-gateway'], redisUrl), ...read([...withRouterConfig, 'operator'], redisUrl.optional()) },

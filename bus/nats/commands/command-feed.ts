@@ -49,9 +49,8 @@ export class CommandFeed {
   /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
     const { link, subject, after, session, until, budgetMs } = options;
-    const name = `r-${ulid()}`;
+    const names: string[] = [];
     const config = {
-      name,
       filter_subject: subject,
       ...(after === 0 ? { deliver_policy: DeliverPolicy.All } : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }),
       ack_policy: AckPolicy.None,
@@ -60,13 +59,21 @@ export class CommandFeed {
       num_replicas: 1,
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
+    let name = `r-${ulid()}`;
+    const create = () => {
+      // A cluster may place it at a server that is lost, and leaves it there: another name may get another server.
+      if (names.length > 0 && link.isCluster) name = `r-${ulid()}`;
+      if (names.at(-1) !== name) names.push(name);
+      return link.manager.consumers.add(streams.commands.name, { ...config, name });
+    };
     try {
-      await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
+      await link.retryWhileTransient('begin to read a partition', budgetMs, create, until);
     } catch (error) {
       // It may have been created all the same.
-      await removeConsumer(link, name, session);
+      await Promise.all(names.map((one) => removeConsumer(link, one, session)));
       throw error;
     }
+    for (const one of names.slice(0, -1)) void removeConsumer(link, one, session);
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }
@@ -115,10 +122,13 @@ export class CommandFeed {
 
   /** Also resolves `untilReceived`. */
   async close(): Promise<void> {
+    const isLost = this.#broken;
     this.#break();
     await this.#pull.drain();
     const { link, session } = this.#options;
-    await removeConsumer(link, this.#consumer, session);
+    const removed = removeConsumer(link, this.#consumer, session);
+    // At a lost server of a cluster it is not removed in time, and the reader's next one must not wait for that.
+    if (!isLost) await removed;
   }
 
   #ask(): void {

@@ -6,6 +6,11 @@ const STORE_FAILED = 10077;
 /** The broker's disk or memory limit is reached. */
 const NO_RESOURCES: readonly number[] = [10023, 10028, 10047];
 
+/** A cluster has fewer servers than replicas at this moment, as while its servers start. */
+const TOO_FEW_SERVERS = 10005;
+/** The broker is a single server, and the stream has several replicas. */
+const NO_CLUSTER = 10074;
+
 /** How to handle an error of the broker. `full`: a limit is reached. `missing`: declare the streams, then retry. `again`: transient. `never`: permanent. */
 export type Verdict = 'full' | 'missing' | 'again' | 'never';
 
@@ -14,6 +19,7 @@ export function verdictOn(error: unknown): Verdict {
     if (error.code === STORE_FAILED && /maximum/.test(error.message)) return 'full';
     if (lacksResources(error)) return 'full';
     if (isStreamMissing(error)) return 'missing';
+    if (error.code === TOO_FEW_SERVERS) return 'again';
     return error.status >= 500 ? 'again' : 'never';
   }
   if (isDenied(error) || error instanceof ClosedConnectionError || error instanceof InvalidArgumentError) return 'never';
@@ -28,6 +34,11 @@ export function lacksResources(error: unknown): boolean {
 
 export function isStreamMissing(error: unknown): boolean {
   return error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound;
+}
+
+/** Replicas are refused, since the broker is no cluster. */
+export function lacksCluster(error: unknown): boolean {
+  return error instanceof JetStreamApiError && error.code === NO_CLUSTER;
 }
 
 /** Credentials refused. */

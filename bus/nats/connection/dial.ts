@@ -12,6 +12,8 @@ const DIAL_AGAIN_MS = 200;
 /** Two unanswered pings: a silent broker is noticed within 15 s. */
 const PING_EVERY_MS = 5_000;
 const MAX_UNANSWERED_PINGS = 2;
+/** With other servers to go to: within 6 s. */
+const CLUSTER_PING_EVERY_MS = 2_000;
 /** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
 const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
@@ -86,7 +88,7 @@ function options({ user, password }: Account, servers: string[]) {
     reconnectTimeWait: RECONNECT_WAIT_MS,
     reconnectJitter: RECONNECT_JITTER_MS,
     reconnectJitterTLS: RECONNECT_JITTER_MS,
-    pingInterval: PING_EVERY_MS,
+    pingInterval: servers.length > 1 ? CLUSTER_PING_EVERY_MS : PING_EVERY_MS,
     maxPingOut: MAX_UNANSWERED_PINGS,
     // Capturing a stack for every request costs more than the request.
     noAsyncTraces: true,

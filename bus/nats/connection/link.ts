@@ -12,6 +12,8 @@ import { Requests } from './requests.ts';
 
 /** The broker handles API requests one by one, and recovering a stream takes a while. */
 const API_TIMEOUT_MS = 5_000;
+/** One attempt in a cluster, whose lost server replies no more while another has taken its place. */
+const CLUSTER_ATTEMPT_MS = 2_500;
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -45,6 +47,8 @@ export class NatsLink {
   /** On the connection of tokens: a request leaves before the frames that are published after it. */
   readonly tokenRequests: Requests;
   readonly address: string;
+  /** Several servers are given: when one is lost, the others go on. */
+  readonly isCluster: boolean;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
   /** The current session; null while not up. */
@@ -74,7 +78,8 @@ export class NatsLink {
     try {
       if (main.status === 'rejected') throw main.reason;
       if (tokens.status === 'rejected') throw tokens.reason;
-      const link = new NatsLink(options, main.value, tokens.value, await jetstreamManager(main.value, { checkAPI: false, timeout: API_TIMEOUT_MS }));
+      const timeout = addressesOf(options.servers).length > 1 ? CLUSTER_ATTEMPT_MS : API_TIMEOUT_MS;
+      const link = new NatsLink(options, main.value, tokens.value, await jetstreamManager(main.value, { checkAPI: false, timeout }));
       await link.#begin(untilMs);
       return link;
     } catch (error) {
@@ -88,7 +93,9 @@ export class NatsLink {
     this.main = main;
     this.tokens = tokens;
     this.manager = manager;
-    this.address = addressesOf(options.servers).join(', ');
+    const addresses = addressesOf(options.servers);
+    this.address = addresses.join(', ');
+    this.isCluster = addresses.length > 1;
     this.inboxPrefix = inboxPrefixOf(options.user);
     this.requests = new Requests(main, this.inboxPrefix);
     this.tokenRequests = new Requests(tokens, this.inboxPrefix);
@@ -294,6 +301,7 @@ export class NatsLink {
 
   async #tryUntilDone<Result>(what: string, untilMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     let last: unknown = null;
+    const attemptMs = this.isCluster ? CLUSTER_ATTEMPT_MS : API_TIMEOUT_MS;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const leftMs = untilMs - performance.now();
       if (this.#up === null && leftMs > 0) await this.#upWithin(leftMs, until);
@@ -303,7 +311,7 @@ export class NatsLink {
         throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause });
       }
       try {
-        return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))), until);
+        return await this.#whileUp(action(Math.max(1, Math.min(attemptMs, Math.ceil(leftMs)))), until);
       } catch (error) {
         const verdict = verdictOn(error);
         if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });

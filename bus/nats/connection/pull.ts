@@ -7,8 +7,10 @@ import type { NatsLink } from './link.ts';
 const EXPIRES_MS = 120_000;
 /** Interval of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
-/** Past it the consumer counts as lost. */
-const SILENCE_MS = 2.5 * HEARTBEAT_MS;
+/** In a cluster, whose other servers go on without the one that a consumer was at. */
+const CLUSTER_HEARTBEAT_MS = 2_000;
+/** Heartbeats that may be missed before the consumer counts as lost. */
+const SILENT_HEARTBEATS = 2.5;
 
 export interface PullOptions {
   link: NatsLink;
@@ -34,6 +36,7 @@ export class Pull {
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
   readonly #offRedeclare: () => void;
+  readonly #heartbeatMs: number;
   #asked = 0;
   #lastReceivedAt = performance.now();
   #lastAskedAt = performance.now();
@@ -46,7 +49,8 @@ export class Pull {
     this.#subscription = options.link.main.subscribe(this.#inbox, {
       callback: (error, message) => this.#onEvent(error, message),
     });
-    this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
+    this.#heartbeatMs = options.link.isCluster ? CLUSTER_HEARTBEAT_MS : HEARTBEAT_MS;
+    this.#watch = setInterval(() => this.#listen(), this.#heartbeatMs).unref();
     // nats-server 2.9 does not always end the requests of a consumer of a deleted stream.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
@@ -70,7 +74,7 @@ export class Pull {
     this.#lastAskedAt = performance.now();
     this.#asked += count;
     // The broker refuses heartbeats of short requests. Undefined fields are omitted.
-    const kept = expiresMs === undefined ? { expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS) } : { expires: nanosOf(expiresMs) };
+    const kept = expiresMs === undefined ? { expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(this.#heartbeatMs) } : { expires: nanosOf(expiresMs) };
     const request = { batch: count, ...kept, max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
@@ -122,7 +126,7 @@ export class Pull {
   }
 
   #listen(): void {
-    if (this.#asked > 0 && performance.now() - this.#lastReceivedAt > SILENCE_MS) this.#break('it is silent');
+    if (this.#asked > 0 && performance.now() - this.#lastReceivedAt > SILENT_HEARTBEATS * this.#heartbeatMs) this.#break('it is silent');
   }
 
   #break(reason: string): void {
