@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -99,6 +99,40 @@ const collectorConfig = z.strictObject({
   processors: parts,
   exporters: parts,
   service: z.strictObject({ pipelines: z.strictObject({ traces: pipeline }) }),
+});
+
+const prometheusConfig = z.object({
+  rule_files: z.array(z.string()),
+  scrape_configs: z.tuple([z.object({ dns_sd_configs: z.tuple([z.object({ names: z.array(z.string()), port: z.number() })]) })]),
+});
+const provisioned = { datasources: z.object({ datasources: z.tuple([z.object({ type: z.string(), url: z.string() })]) }) };
+const dashboardProvider = z.object({ providers: z.tuple([z.object({ options: z.object({ path: z.string() }) })]) });
+
+describe('the profile monitoring', () => {
+  const read = (path: string): unknown => parse(readFileSync(join(root, path), 'utf8'));
+
+  it('scrapes the management port of each service, with the rules, over a network of all of them', () => {
+    const [folder] = mountsOf('prometheus');
+    const config = prometheusConfig.parse(read(`${folder?.source}/prometheus.yaml`));
+    const [{ names, port }] = config.scrape_configs[0].dns_sd_configs;
+
+    expect(serviceOf('prometheus').command).toContain(`--config.file=${folder?.target}/prometheus.yaml`);
+    for (const file of config.rule_files) expect(existsSync(join(root, folder?.source ?? '', file)), file).toBe(true);
+    expect([...names].sort()).toEqual([...ourServices].sort());
+    for (const name of names) expect(serviceOf(name).environment['MANAGEMENT_PORT']).toBe(String(port));
+    for (const name of [...names, 'otel-collector', 'grafana'])
+      expect(serviceOf(name).networks).toEqual(expect.arrayContaining(serviceOf('prometheus').networks));
+  });
+
+  it('shows the dashboards of deploy/ with the series of that Prometheus', () => {
+    const dashboards = mountsOf('grafana').find(({ source }) => /deploy\/grafana$/.test(source));
+    const [source] = provisioned.datasources.parse(read('deploy/grafana/provisioning/datasources/prometheus.yaml')).datasources;
+    const [provider] = dashboardProvider.parse(read('deploy/grafana/provisioning/dashboards/switchyard.yaml')).providers;
+
+    expect(source).toEqual({ type: 'prometheus', url: 'http://prometheus:9090' });
+    expect(dashboards?.target).toBe(provider.options.path);
+    expect(mountsOf('grafana').map(({ target }) => target)).toContain('/etc/grafana/provisioning');
+  });
 });
 
 describe('the collector', () => {

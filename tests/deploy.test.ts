@@ -176,10 +176,10 @@ describe('what is open to the outside', () => {
     expect(targets).toEqual(doors.map(({ port }) => `127.0.0.1:${port}:${port}`));
   });
 
-  it('is with the tracing profile also a page for this machine', () => {
+  it('is with the profiles also a page each, for this machine', () => {
     const published = servicesThat(({ ports, profiles }) => ports.length > 0 && profiles.length > 0).flatMap((name) => serviceOf(name).ports);
 
-    expect(published).toEqual(['127.0.0.1:16686:16686']);
+    expect(published).toEqual(['127.0.0.1:16686:16686', '127.0.0.1:3001:3000']);
   });
 
   it('DESIGN 11: no store is open to the outside: they are on a network without a way out, which is not the proxy’s', () => {
@@ -225,10 +225,11 @@ describe('docker-compose.yml', () => {
     expect(kept.sort()).toEqual(Object.keys(compose.volumes).sort());
   });
 
-  it('checks the health of everything that starts by default, and starts tracing only when asked', () => {
+  it('checks the health of everything that starts by default, and starts tracing and monitoring only when asked', () => {
     const byDefault = servicesThat(({ profiles }) => profiles.length === 0);
 
     expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
+    expect(servicesThat(({ profiles }) => profiles.includes('monitoring')).sort()).toEqual(['grafana', 'prometheus']);
     // A job has no health: it ends before the services start.
     for (const name of byDefault.filter((one) => one !== 'streams')) {
       expect(serviceOf(name), name).toHaveProperty('healthcheck');
