@@ -3,12 +3,17 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '../../bus/bus.ts';
-import { Collector, eventually, START } from '../../bus/conformance/under-test.ts';
+import { Collector, START } from '../../bus/conformance/under-test.ts';
 import { openNatsBus } from '../../bus/nats/nats-bus.ts';
 import { upgradeStreams } from '../../bus/nats/upgrade-streams.ts';
 import { type NatsServer, startNatsCluster, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { silentLog } from '../../shared/telemetry/log.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { casesOfToday } from '../helpers/tier.ts';
+
+/** Elections of nats-server take up to 9 s, and a lost consumer may need several attempts. */
+const PATIENCE = { timeoutMs: 60_000 };
+const TEST_TIMEOUT_MS = 400_000;
 
 const STREAMS = ['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE'];
 
@@ -23,14 +28,7 @@ beforeAll(async () => {
   ({ servers, url, close: closeCluster } = await startNatsCluster(3));
   connection = await connect({ servers: url.split(','), maxReconnectAttempts: -1, reconnectTimeWait: 50, pingInterval: 1_000 });
   manager = await jetstreamManager(connection, { checkAPI: false });
-  await eventually(
-    () =>
-      manager.getAccountInfo().then(
-        () => true,
-        () => false,
-      ),
-    (hasLeader) => hasLeader,
-  );
+  await eventually(() => manager.getAccountInfo(), PATIENCE);
 });
 
 afterEach(async () => {
@@ -43,7 +41,7 @@ afterAll(async () => {
 });
 
 async function openBus(replicas: number): Promise<Bus> {
-  const bus = await openNatsBus({ servers: url, user: null, password: null, replicas, log: silentLog, settings: { storeBudgetMs: 20_000 } });
+  const bus = await openNatsBus({ servers: url, user: null, password: null, replicas, log: silentLog, settings: { storeBudgetMs: 60_000 } });
   opened.push(bus);
   return bus;
 }
@@ -68,26 +66,12 @@ async function isWhole(): Promise<void> {
     const { cluster } = await manager.streams.info(name);
     return cluster?.leader !== undefined && (cluster.replicas ?? []).filter(({ current, offline }) => current && !offline).length === 2;
   };
-  await eventually(
-    () =>
-      Promise.all(STREAMS.map(currentOf)).then(
-        (all) => all.every(Boolean),
-        () => false,
-      ),
-    (whole) => whole,
-  );
+  await eventually(async () => (await Promise.all(STREAMS.map(currentOf))).every(Boolean), PATIENCE);
 }
 
 async function leaderOf(stream: string): Promise<NatsServer> {
-  const name = await eventually(
-    () =>
-      manager.streams.info(stream).then(
-        ({ cluster }) => cluster?.leader ?? null,
-        () => null,
-      ),
-    (leader) => leader !== null,
-  );
-  const server = servers[Number(name?.replace('broker-', ''))];
+  const name = await eventually(async () => (await manager.streams.info(stream)).cluster?.leader, PATIENCE);
+  const server = servers[Number(name.replace('broker-', ''))];
   if (server === undefined) throw new Error(`there is no server ${name}`);
   return server;
 }
@@ -155,11 +139,15 @@ describe('three brokers', () => {
         commands.push(`${what}-${name}`);
         work.push(`${what}-${name}`);
       };
+      const missing = () => [
+        ...commands.filter((id) => !read.items.includes(id)),
+        ...work.filter((id) => !worked.items.includes(id)).map((id) => `work ${id}`),
+      ];
       const isAllThere = () =>
-        eventually(
-          async () => [...commands.filter((id) => !read.items.includes(id)), ...work.filter((id) => !worked.items.includes(id)).map((id) => `work ${id}`)],
-          (missing) => missing.length === 0,
-        );
+        eventually(() => {
+          if (missing().length > 0) throw new Error(`missing: ${missing().join(', ')}`);
+          return true;
+        }, PATIENCE);
       for (let index = 0; index < 20; index += 1) await send(`before-${index}`);
       await isAllThere();
 
@@ -175,5 +163,6 @@ describe('three brokers', () => {
       expect(restarts()).toBe(0);
       expect(read.items).toEqual([...new Set(read.items)]);
     },
+    TEST_TIMEOUT_MS,
   );
 });
