@@ -1,5 +1,5 @@
 /**
- * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and the README.
+ * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and docs/settings.md.
  *
  * @type {readonly { title: string, settings: readonly { name: string, default: string, meaning: string }[] }[]}
  */

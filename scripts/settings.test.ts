@@ -29,27 +29,27 @@ describe('the settings of npm start', () => {
   });
 });
 
-describe('the README', () => {
+describe('docs/settings.md', () => {
   it('lists every setting as --help does', () => {
-    const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
     const rows = settings.map((setting) => {
       const value = setting.default.includes('`') ? setting.default : `\`${setting.default}\``;
       return `| \`${setting.name}\` | ${value} | ${setting.meaning} |`;
     });
 
-    expect(readme.split('\n').filter((line) => /^\| `[A-Z_]+` \|/.test(line))).toEqual(rows);
+    expect(page.split('\n').filter((line) => /^\| `[A-Z_]+` \|/.test(line))).toEqual(rows);
   });
 });
 
-describe('the README’s table of services', () => {
+describe('the table of services in docs/settings.md', () => {
   const services = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const;
   const named: Record<string, readonly string[]> = {
     all: services,
     gateways: ['router-gateway', 'agent-gateway'],
     'gateways, actor-host': ['router-gateway', 'agent-gateway', 'actor-host'],
   };
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  const [, table = ''] = readme.split('| Service | Variable | Meaning |\n');
+  const page = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
+  const [, table = ''] = page.split('| Service | Variable | Meaning |\n');
   const rows = table
     .split('\n\n', 1)
     .flatMap((text) => text.split('\n').slice(1))

@@ -1,4 +1,4 @@
-/** What the end of a model's name asks for. Documented in README, "Models". */
+/** What the end of a model's name asks for. docs/routing.md documents it. */
 const SUFFIXES = ['nitro', 'floor', 'exacto', 'online', 'thinking', 'free', 'extended'] as const;
 export type ModelSuffix = (typeof SUFFIXES)[number];
 const KNOWN: ReadonlySet<string> = new Set(SUFFIXES);

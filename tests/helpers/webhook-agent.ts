@@ -19,18 +19,18 @@ function routine(id: string, more: string): string {
   return `id: ${id}\nversion: 1\nkind: autonomous\ninstructions: Note the event.\n${more}`;
 }
 
-/** The section of README on webhooks: the lines for the routine's file, and those of a shell. */
-export function readmeWebhook(): { yaml: string; shell: string } {
-  const [, section = ''] = readFileSync(join(root, 'README.md'), 'utf8').split('\n### Webhooks\n');
+/** The section of docs/webhooks.md on webhooks that start runs: the lines for the routine's file, and those of a shell. */
+export function documentedWebhook(): { yaml: string; shell: string } {
+  const [, section = ''] = readFileSync(join(root, 'docs/webhooks.md'), 'utf8').split('\n## Webhooks that start runs\n');
   const blockOf = (language: string) => new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section)?.[1] ?? '';
   return { yaml: blockOf('yaml'), shell: blockOf('sh') };
 }
 
-/** The sample agent with the routine's webhook of README, and one of the manifest. @returns its settings */
+/** The sample agent with the routine's webhook of docs/webhooks.md, and one of the manifest. @returns its settings */
 export async function webhookAgent(): Promise<Record<string, string>> {
   const folder = await freeFolder('webhook-agent');
   cpSync(join(root, 'examples/acme-support'), folder, { recursive: true });
-  appendFileSync(join(folder, ROUTINE), readmeWebhook().yaml);
+  appendFileSync(join(folder, ROUTINE), documentedWebhook().yaml);
   const documents = {
     'count-events': routine('count-events', 'autonomous:\n  match: { claim_id: [C-2, C-3] }\n'),
     'judge-events': routine('judge-events', 'conditions: [The event is about a machine]\n'),
