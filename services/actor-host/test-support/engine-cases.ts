@@ -44,7 +44,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
 
       expect(await statuses(cluster)).toEqual(['user_message', 'acknowledged', 'processing', 'typing', 'assistant_message', 'ready']);
       const rows = await cluster.rows<{ body: { kind: string } }>('select body from turn_steps order by seq');
-      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved']);
+      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved', 'applied-check']);
       expect(JSON.stringify(rows)).not.toContain('the machine leaks');
       expect(await cluster.count('agent_states')).toBe(1);
 
@@ -74,7 +74,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       await cluster.send(completed('ses_a', reply?.callId ?? '', 'A photo, and the number, please.'));
       await eventually(() => isEnded(cluster));
 
-      expect(await cluster.count('turn_steps')).toBe(4);
+      expect(await cluster.count('turn_steps')).toBe(5);
       // Two of matching, the reply, and the check after it.
       expect(await cluster.count('effects')).toBe(4);
     });
@@ -99,7 +99,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       const said = (await cluster.log('ses_a')).flatMap((event) => (event.kind === 'assistant_message' ? [event.text] : []));
       expect(said).toEqual(['I am sorry! What is wrong?']);
       const rows = await cluster.rows<{ body: { kind: string } }>('select body from turn_steps order by seq');
-      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved', 'reply', 'check-reply']);
+      expect(rows.map(({ body }) => body.kind)).toEqual(['began', 'match', 'match', 'resolved', 'reply', 'check-reply', 'applied-check']);
     });
   });
 }
