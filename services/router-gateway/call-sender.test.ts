@@ -32,6 +32,8 @@ async function severalLooks(): Promise<void> {
   await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
 }
 
+const asking = (content: string) => ({ messages: [{ role: 'user', content }] });
+
 describe('a call that is sent to a worker', () => {
   it('is dispatched to a free one, and not queued', async () => {
     const published = countPublishes();
@@ -204,17 +206,38 @@ describe('a call that is sent to a worker', () => {
     expect(second.delivery).toBe(2);
   });
 
-  it('is queued at once when it is detached, and when it is too large to be held', async () => {
+  it('is queued at once when it is detached, and when it is too large for one message: bytes are counted, not characters', async () => {
     const published = countPublishes();
     for (const [payload, headers] of [
       [hello, { 'x-detach': 'true' }],
-      [{ messages: [{ role: 'user', content: 'x'.repeat(40_000) }] }, {}],
+      [asking('x'.repeat(525_000)), {}],
+      [asking('\u20ac'.repeat(175_000)), {}],
     ] as const) {
       const answered = gateway.post(payload, headers);
       await gateway.answerNext();
       expect((await answered).statusCode).toBe(200);
     }
-    expect(published.count).toBe(2);
+    expect(published.count).toBe(3);
+  });
+
+  it('is dispatched with a long text, and queued while other long texts take up their byte budget', async () => {
+    await gateway.reopen({ limits: { longDispatchesBytes: 150_000 } });
+    const published = countPublishes();
+    const long = asking('x'.repeat(100_000));
+    const first = gateway.post(long);
+    const held = await gateway.worker.next();
+    expect(published.count).toBe(0);
+    const second = gateway.post(long);
+    await gateway.answerNext();
+    expect((await second).statusCode).toBe(200);
+    expect(published.count).toBe(1);
+
+    held.body(200, {});
+    expect((await first).statusCode).toBe(200);
+    const third = gateway.post(long);
+    await gateway.answerNext();
+    expect((await third).statusCode).toBe(200);
+    expect(published.count).toBe(1);
   });
 
   it('counts as a held body until it ends', async () => {

@@ -43,6 +43,8 @@ export function isRefusal(error: unknown): boolean {
 /** A dispatched call. `body` is null once released: references to the call must not retain its text. */
 interface Dispatched {
   body: string | null;
+  /** Of a long text, in UTF-8; 0: it is short. */
+  readonly longBytes: number;
   readonly dispatchedAt: number;
   isQueued: boolean;
   onLost: OnLost;
@@ -57,8 +59,9 @@ interface Deps {
 }
 
 /**
- * Sends calls to workers. A small call is dispatched to a free slot, at most once; its text stays in memory until it ends, as the
- * worker may die: before content another one executes the call, after it another one bills what was shown. A large call is not worth the memory, and a detached one must survive this process: both are queued.
+ * Sends calls to workers. A call is dispatched to a free slot, at most once; its text stays in memory until it ends, as the
+ * worker may die: before content another one executes the call, after it another one bills what was shown. A detached call must survive this process, and long
+ * ones share a byte budget: what is detached or beyond it is queued, which costs the broker a write to disk and a read.
  *
  *   dispatched ──refused: no free worker──▶ queued, as first delivery
  *        └──silence, no heartbeat of its worker──▶ queued, as second delivery
@@ -67,6 +70,8 @@ export class CallSender {
   readonly #deps: Deps;
   readonly #nowMs: () => number;
   readonly #dispatched = new ObjectMap<Dispatched>();
+  /** Of the long texts among them. */
+  #longBytes = 0;
   readonly #refusals: Subscription;
 
   constructor(deps: Deps) {
@@ -81,16 +86,23 @@ export class CallSender {
    */
   begin(call: ClientCall, requestText: string, onRelease: () => void): OutgoingCall {
     const body = clientCallText(call, requestText);
-    const isDispatched = !call.detached && body.length <= this.#deps.limits.dispatchedCharacters;
-    return isDispatched ? this.#dispatchedCall(call, body, onRelease) : this.#queuedCall(call.callId, body, onRelease);
+    const longBytes = body.length <= this.#deps.limits.dispatchedCharacters ? 0 : Buffer.byteLength(body);
+    const isDispatched = !call.detached && this.#mayDispatch(longBytes);
+    return isDispatched ? this.#dispatchedCall(call, { body, longBytes }, onRelease) : this.#queuedCall(call.callId, body, onRelease);
+  }
+
+  #mayDispatch(longBytes: number): boolean {
+    const { longDispatchBytes, longDispatchesBytes } = this.#deps.limits;
+    return longBytes === 0 || (longBytes <= longDispatchBytes && this.#longBytes + longBytes <= longDispatchesBytes);
   }
 
   stop(): Promise<void> {
     return this.#refusals.stop();
   }
 
-  #dispatchedCall({ callId, want }: ClientCall, body: string, onRelease: () => void): OutgoingCall {
-    const dispatched: Dispatched = { body, dispatchedAt: this.#nowMs(), isQueued: false, onLost: () => {} };
+  #dispatchedCall({ callId, want }: ClientCall, text: Pick<Dispatched, 'body' | 'longBytes'>, onRelease: () => void): OutgoingCall {
+    const dispatched: Dispatched = { ...text, dispatchedAt: this.#nowMs(), isQueued: false, onLost: () => {} };
+    this.#longBytes += dispatched.longBytes;
     const { bus, log } = this.#deps;
     return {
       send: async (onLost) => {
@@ -112,6 +124,7 @@ export class CallSender {
       release: () => {
         if (dispatched.body === null) return;
         dispatched.body = null;
+        this.#longBytes -= dispatched.longBytes;
         this.#dispatched.delete(callId);
         onRelease();
       },

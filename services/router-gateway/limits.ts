@@ -29,8 +29,12 @@ export const gatewayLimits = {
   publishMs: 10_000,
   /** Headers wait for content up to this long, so that an error has its proper status. Later, proxies take the call for dead. */
   headerDelayMs: 15_000,
-  /** Longer calls are queued. Dispatched texts stay in memory until their call ends: at most 256 MiB for all open calls. */
+  /** Texts up to here are always dispatched. They stay in memory until their call ends: at most 256 MiB for all open calls. */
   dispatchedCharacters: 32 * KIB,
+  /** A longer text is dispatched up to this size, the most that one message of the bus has; larger ones are queued. */
+  longDispatchBytes: 512 * KIB,
+  /** Of all longer texts that are dispatched; beyond it they are queued. The broker cuts off a worker that leaves 64 MB unread, as one does that is paused. */
+  longDispatchesBytes: 32 * MIB,
   /** Of frames before the first content; more (a long debug chunk) are sent at once. */
   bufferedBytes: 256 * KIB,
   /** A client with more unread bytes is disconnected: the bus is never paused for one reader. */
