@@ -33,6 +33,7 @@ import { health } from './routes/health.ts';
 import { modelCall } from './routes/model-call.ts';
 import { listModels } from './routes/models.ts';
 import { platform } from './routes/platform/platform.ts';
+import { publishedApi } from './routes/published-api.ts';
 import { resumeGeneration } from './routes/resume-generation.ts';
 import { tracesIntake } from './routes/traces-intake.ts';
 import { routerRules } from './rules.ts';
@@ -116,7 +117,13 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },
   ]);
-  addRoutes(app, [...published, ...elsewhere, { checks: [open], routes: [keyApproval(accountDeps)] }, { routes: [health({ bus, admission })] }]);
+  addRoutes(app, [
+    ...published,
+    ...elsewhere,
+    { checks: [open], routes: [keyApproval(accountDeps)] },
+    { checks: [open, byKey], routes: [publishedApi()] },
+    { routes: [health({ bus, admission })] },
+  ]);
   return app;
 }
 

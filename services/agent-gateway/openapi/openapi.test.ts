@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { openApiDocument, routesOf } from '#shared/http-server/test-support/openapi-document.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { API_VERSION, openApiDocument, routesOf } from '../test-support/openapi-document.ts';
+import { agentApi } from '../test-support/openapi-document.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { operations } from './operations.ts';
 
@@ -26,8 +27,8 @@ describe('the published description', () => {
     const app = deployment.app();
     const routes = routesOf(app);
     await app.ready();
-    const text = `${JSON.stringify(await openApiDocument(routes), null, 2)}\n`;
-    await expect(text).toMatchFileSnapshot(`../../../schemas/agent-server/${API_VERSION}/openapi.json`);
+    const text = `${JSON.stringify(await openApiDocument(routes, agentApi), null, 2)}\n`;
+    await expect(text).toMatchFileSnapshot(`../../../schemas/agent-server/${agentApi.version}/openapi.json`);
   });
 
   it('is served behind the key, as JSON and as a page', async () => {
@@ -36,7 +37,7 @@ describe('the published description', () => {
     expect((await app.inject('/docs')).statusCode).toBe(401);
     const reply = await app.inject({ url: '/openapi.json', headers: BEARER });
     expect(reply.headers['content-type']).toMatch('application/json');
-    expect(reply.json()).toMatchObject({ openapi: '3.1.0', info: { version: API_VERSION } });
+    expect(reply.json()).toMatchObject({ openapi: '3.1.0', info: { version: agentApi.version } });
     const again = await app.inject({ url: '/openapi.json', headers: { ...BEARER, 'if-none-match': String(reply.headers['etag']) } });
     expect([again.statusCode, again.body]).toEqual([304, '']);
     const page = await app.inject({ url: '/docs', headers: BEARER });

@@ -19,21 +19,14 @@ import {
   variableValueAnswer,
 } from '#shared/contracts/agent/answers.ts';
 import { turnRecord, turnSummary } from '#shared/contracts/agent/turn-record.ts';
+import type { PublishedBody, PublishedOperation } from '#shared/http-server/published-operation.ts';
 
-/** What a status answers: an object of JSON, or on demand another form of it; a page; or nothing. */
-type Body = { json: z.ZodType; or?: string } | { media: string } | null;
+/** `key`: the bearer or the cookie of a login. `signature`: a webhook's own. `none`: public. */
+export type Access = 'key' | 'signature' | 'none';
+export type Operation = PublishedOperation<Access>;
 
-export interface Operation {
-  summary: string;
-  /** `key`: the bearer or the cookie of a login. `signature`: a webhook's own. `none`: public. */
-  access: 'key' | 'signature' | 'none';
-  answers: Readonly<Record<number, Body>>;
-  /** Statuses of `{error, code}` beside those of `refusalsOf`. */
-  refusals: readonly number[];
-}
-
-const json = (schema: z.ZodType): Body => ({ json: schema });
-const page: Body = { media: 'text/html' };
+const json = (schema: z.ZodType): PublishedBody => ({ json: schema });
+const page: PublishedBody = { media: 'text/html' };
 const invalid = [400, 408, 413, 415] as const;
 
 const triggerConflict = errorAnswer.extend(runEnvelopeAnswer.shape);

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { FastifyPluginAsync } from 'fastify';
 import { plainPageHeaders } from '#shared/http-server/plain-page.ts';
+import { publishedFile } from '#shared/http-server/published-file.ts';
 import { docsPage } from '../openapi/docs-page.ts';
 
 /** The build copies the folder. */
@@ -9,15 +8,10 @@ const FILE = new URL('../../../schemas/agent-server/0.9.0/openapi.json', import.
 
 /** GET /openapi.json: the description of this API (OpenAPI 3.1), with an ETag. GET /docs: the same as a page. */
 export function publishedApi(): FastifyPluginAsync {
-  const body = readFileSync(FILE);
-  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
+  const { body, reply: send } = publishedFile(FILE);
   let page: string | null = null;
   return async (app) => {
-    app.get('/openapi.json', async (request, reply) => {
-      reply.header('etag', etag).header('cache-control', 'no-cache');
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-      return reply.type('application/json; charset=utf-8').send(body);
-    });
+    app.get('/openapi.json', async (request, reply) => send(request, reply));
     app.get('/docs', { config: { isPage: true } }, async (_request, reply) => {
       page ??= docsPage(JSON.parse(body.toString('utf8')));
       return reply.headers(plainPageHeaders()).send(page);

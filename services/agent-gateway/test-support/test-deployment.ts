@@ -2,6 +2,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { checkAnswers } from '#shared/http-server/test-support/check-answers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -9,7 +10,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { buildApp } from '../app.ts';
 import type { AgentGatewayDeps } from '../deps.ts';
 import { BUNDLE_HASH, bundleWith } from './bundle.ts';
-import { checkAnswers } from './check-answers.ts';
+import { agentApi } from './openapi-document.ts';
 import { OwnerDouble } from './owner-double.ts';
 import { until } from './until.ts';
 
@@ -91,7 +92,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     deps,
     app: (changes) => {
       const app = buildApp(deps(changes));
-      checkAnswers(app, problems);
+      checkAnswers(app, agentApi, problems);
       apps.push(app);
       return app;
     },

@@ -5,6 +5,7 @@ import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loade
 import { routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
+import { checkAnswers } from '#shared/http-server/test-support/check-answers.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -18,6 +19,7 @@ import { gatewaySetup } from '../gateway-setup.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import type { PlatformKeys } from '../plugins/platform-auth.ts';
 import { CallReaders } from '../relay/call-readers.ts';
+import { answeredPath, routerApi } from './router-api.ts';
 
 export const HOUSE_SECRET = 'the secret of a deployment under test';
 export const KEY = 'sk-test-1';
@@ -145,6 +147,7 @@ export interface TestApp {
   readers: CallReaders;
   admission: Admission;
   log: ReturnType<typeof recordingLog>;
+  /** @throws when an answer was not as the API's description says */
   close(): Promise<void>;
 }
 
@@ -186,9 +189,12 @@ export function openTestApp(
     metrics,
     ...more,
   });
+  const problems: string[] = [];
+  checkAnswers(app, routerApi, problems, answeredPath);
   const close = async () => {
     await app.close();
     await Promise.all([readers.stop(), sender.stop()]);
+    if (problems.length > 0) throw new Error(`answers are not as published:\n${[...new Set(problems)].join('\n')}`);
   };
   return { app, readers, admission, log, close };
 }
