@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { z } from 'zod';
-import { chatCompletionAnswer, embeddingsAnswer, responseAnswer } from '../contracts/router/answers.ts';
-import type { ProviderPart } from '../contracts/router/provider-part.ts';
-import { strict } from '../http-server/test-support/check-answers.ts';
-import { addPart, emptyAnswer } from './answer.ts';
-import { surfaces } from './surfaces.ts';
+import { chatCompletionAnswer, embeddingsAnswer, responseAnswer } from '#shared/contracts/router/answers.ts';
+import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { strict } from '#shared/http-server/test-support/check-answers.ts';
+import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
+import { surfaces } from '#shared/surfaces/surfaces.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East', request: { messages: [] }, now: () => 8 };
 const usage = {
