@@ -21,6 +21,8 @@ import { cancelRun } from './routes/cancel-run.ts';
 import { changeEvents } from './routes/change-events.ts';
 import { chatPage } from './routes/chat-page.ts';
 import { customers } from './routes/customers.ts';
+import { deadLetters } from './routes/dead-letters.ts';
+import { deliveries } from './routes/deliveries.ts';
 import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
 import { journeys } from './routes/journeys.ts';
@@ -114,6 +116,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
         triggerRoutine({ routines, checkCallbackUrl, runRows, acceptance, sessionLog }),
         runs({ runRows, runStepRows }),
         cancelRun({ ...commands, runRows }),
+        deliveries({ deliveryList: components.deliveryList, runRows, isKnownSession }),
+        deadLetters({ deadLetterRows: components.deadLetterRows, bus, clock }),
       ],
     },
     { routes: [journeys({ journeys: knownJourneys })] },

@@ -2,6 +2,8 @@ import { type EvaluationStore, evaluationStore } from '#shared/config/evaluation
 import { CommandReplies } from './command-replies.ts';
 import { CustomerRows } from './customers/customer-rows.ts';
 import { VariableRows } from './customers/variable-rows.ts';
+import { DeadLetterRows } from './deliveries/dead-letter-rows.ts';
+import { DeliveryList } from './deliveries/delivery-list.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { SessionLog } from './feed/session-log.ts';
@@ -33,6 +35,8 @@ export interface Components {
   runStepRows: RunStepRows;
   turnRecords: TurnRecords;
   deliveryRows: DeliveryRows;
+  deliveryList: DeliveryList;
+  deadLetterRows: DeadLetterRows;
   evaluations: EvaluationStore;
   feeds: EventFeeds;
   deltas: Deltas | null;
@@ -74,6 +78,8 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     runStepRows: new RunStepRows(watched),
     turnRecords: new TurnRecords(watched),
     deliveryRows: new DeliveryRows(watched),
+    deliveryList: new DeliveryList(watched),
+    deadLetterRows: new DeadLetterRows(watched),
     evaluations: evaluationStore(watched),
     feeds,
     deltas,

@@ -6,13 +6,14 @@ import { type Journeys, noSuchJourney } from './journeys/journeys.ts';
 import { noSuchSession } from './plugins/error-reply.ts';
 import type { Named } from './plugins/unknown-first.ts';
 import { isCustomerId, noSuchCustomer } from './routes/customer-id.ts';
+import { isDeadLetterId, noSuchDeadLetter } from './routes/dead-letters.ts';
 import { isEventId, noSuchEvent } from './routes/event-id.ts';
 import { isRunId, noSuchRun } from './routes/run-id.ts';
 import { isSessionId } from './routes/session-id.ts';
 
 /** What the parameters of addresses name, in the order in which an unknown one is reported. Routines that are triggered, and webhooks, are checked by their routes. */
 export function namedInAddresses(
-  { sessionLog, customerRows, runRows }: Components,
+  { sessionLog, customerRows, runRows, deadLetterRows }: Components,
   { variables, journeys }: { variables: DeclaredVariables; journeys: Pick<Journeys, 'has'> },
   log: Log,
 ) {
@@ -37,6 +38,7 @@ export function namedInAddresses(
     event_id: { isKnown: known('event', isEventId, isEventOf), notFound: noSuchEvent },
     customer_id: { isKnown: isKnownCustomer, notFound: noSuchCustomer },
     run_id: { isKnown: known('run', isRunId, async (id) => (await runRows.byId(id)) !== null), notFound: noSuchRun },
+    dead_letter_id: { isKnown: known('dead_letter', isDeadLetterId, (id) => deadLetterRows.has(id)), notFound: noSuchDeadLetter },
     variable_name: { isKnown: async (name) => variables.has(name), notFound: noSuchVariable },
     journey_id: { isKnown: async (id) => journeys.has(id), notFound: noSuchJourney },
     key: { isKnown: async (key) => isSharedKey(key) || isKnownCustomer(key), notFound: noSuchCustomer },

@@ -18,6 +18,7 @@ import {
   toolEventAnswer,
   variableValueAnswer,
 } from '#shared/contracts/agent/answers.ts';
+import { deadLetterAnswer, deliveryAnswer, eventWebhookStateAnswer, replayAnswer, webhookDeliveryAnswer } from '#shared/contracts/agent/deliveries.ts';
 import { turnRecord, turnSummary } from '#shared/contracts/agent/turn-record.ts';
 import type { PublishedBody, PublishedOperation } from '#shared/http-server/published-operation.ts';
 
@@ -117,6 +118,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: json(toolEventAnswer) },
     refusals: [...invalid, 404],
   },
+  'GET /sessions/{session_id}/event_webhook': {
+    summary: 'How far the events of a session are posted',
+    access: 'key',
+    answers: { 200: json(eventWebhookStateAnswer) },
+    refusals: [404],
+  },
   'PUT /sessions/{session_id}/event_webhook': {
     summary: 'Sets where the events of a session are posted',
     access: 'key',
@@ -203,6 +210,31 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400, 404],
   },
   'GET /runs': { summary: 'Runs, newest first', access: 'key', answers: { 200: json(pageOf(runAnswer)) }, refusals: [400] },
+  'GET /runs/{run_id}/deliveries': {
+    summary: 'The callback of a run, once it has settled',
+    access: 'key',
+    answers: { 200: json(pageOf(deliveryAnswer)) },
+    refusals: [400, 404],
+  },
+  'GET /deliveries': { summary: 'Callbacks, those of the newest runs first', access: 'key', answers: { 200: json(pageOf(deliveryAnswer)) }, refusals: [400] },
+  'GET /webhook_deliveries': {
+    summary: 'What webhooks of the manifest have taken, newest first',
+    access: 'key',
+    answers: { 200: json(pageOf(webhookDeliveryAnswer)) },
+    refusals: [400],
+  },
+  'GET /dead_letters': {
+    summary: 'What was given up, newest first, without its content',
+    access: 'key',
+    answers: { 200: json(pageOf(deadLetterAnswer)) },
+    refusals: [400],
+  },
+  'POST /dead_letters/{dead_letter_id}/replay': {
+    summary: 'Replays a callback or a command by its owner; 409: it can not be replayed here',
+    access: 'key',
+    answers: { 202: json(replayAnswer) },
+    refusals: [...invalid, 404, 409],
+  },
   'GET /journeys': { summary: "The agent's routines", access: 'key', answers: { 200: json(z.object({ items: z.array(journeyAnswer) })) }, refusals: [] },
   'GET /journeys/{journey_id}/graph': {
     summary: 'The graph of a routine, by its journey id or its routine id; format=mermaid: a drawing',

@@ -1,0 +1,116 @@
+import type { DeadLetterRecord, DeadLetterSource } from '#shared/contracts/agent/deliveries.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+import { pageParameters, type TimePosition } from './time-cursor.ts';
+
+/** A dead letter with its content. */
+export interface StoredLetter {
+  id: string;
+  source: DeadLetterSource;
+  partition: number | null;
+  body: string;
+  /** In microseconds: the newest of one id and source. */
+  atMicros: number;
+}
+
+interface ListedRow {
+  id: string;
+  source: DeadLetterSource;
+  reason: string;
+  begin: string;
+  session_id: string | null;
+  created_at: Date;
+  at_micros: number;
+  key: string;
+}
+
+/** Those that are the agent's. */
+const OWN = `source in ('command', 'delivery', 'event', 'tool') or (source = 'call' and p is not null)`;
+/** A letter of a delivery has no content, and its row says the session. */
+const SESSION = /"sessionId":"([A-Za-z0-9_-]{1,128})"/;
+/** Messages begin with their ids. */
+const BEGIN_CHARACTERS = 2_048;
+
+/** Rows of dead letters: owners and workers write them, and a replay removes them. */
+export class DeadLetterRows {
+  readonly #database: Queryable;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** Newest first. @param source null: all. @returns one row more than `limit`, when there are more */
+  async list(source: DeadLetterSource | null, after: TimePosition | null, limit: number): Promise<ListedRow[]> {
+    const { rows } = await this.#database.query<ListedRow>(SELECT_PAGE, [source, ...pageParameters(after, limit)]);
+    return rows;
+  }
+
+  /** The newest of each source with this id. */
+  async find(id: string): Promise<StoredLetter[]> {
+    const { rows } = await this.#database.query<StoredLetter>(SELECT_BY_ID, [id]);
+    return rows;
+  }
+
+  async has(id: string): Promise<boolean> {
+    return (await this.find(id)).length > 0;
+  }
+
+  async remove({ id, source }: Pick<StoredLetter, 'id' | 'source'>): Promise<void> {
+    await this.#database.query(DELETE, [id, source]);
+  }
+
+  /** Opens a dead delivery again, with all its attempts. Null: there is none that is not delivered. */
+  async reopen(deliveryId: string): Promise<{ sessionId: string; traceparent: string | null } | null> {
+    const { rows } = await this.#database.query<{ sessionId: string; traceparent: string | null }>(REOPEN, [deliveryId]);
+    return rows[0] ?? null;
+  }
+
+  async hasDelivery(deliveryId: string): Promise<boolean> {
+    const { rows } = await this.#database.query(SELECT_DELIVERY, [deliveryId]);
+    return rows.length > 0;
+  }
+}
+
+/** What can be replayed with the rights of a gateway. */
+export function isReplayable(source: DeadLetterSource): boolean {
+  return source === 'command' || source === 'delivery';
+}
+
+export function deadLetterOf({ id, source, reason, begin, session_id: sessionId, created_at: createdAt }: ListedRow): DeadLetterRecord {
+  return {
+    id,
+    source,
+    session_id: sessionId ?? SESSION.exec(begin)?.[1] ?? null,
+    reason,
+    created_at: createdAt.toISOString(),
+    replayable: isReplayable(source),
+  };
+}
+
+const SELECT_PAGE: NamedStatement = {
+  name: 'agent-gateway-dead-letters',
+  text: `select l.id, l.source, l.reason, l.begin, l.created_at, l.at_micros, l.key, d.session_id from (
+      select id, source, reason, left(body, ${BEGIN_CHARACTERS}) as begin, created_at, (extract(epoch from created_at) * 1000000)::float8 as at_micros,
+        source || ' ' || id as key
+      from dead_letters
+      where (${OWN}) and ($1::text is null or source = $1)
+        and ($2::float8 is null or (extract(epoch from created_at) * 1000000)::float8 < $2
+          or (extract(epoch from created_at) * 1000000)::float8 = $2 and source || ' ' || id > $3::text)
+      order by created_at desc, key limit $4::int) l
+    left join deliveries d on l.source = 'delivery' and d.id = l.id order by l.created_at desc, l.key`,
+};
+
+const SELECT_BY_ID: NamedStatement = {
+  name: 'agent-gateway-dead-letter',
+  text: `select distinct on (source) id, source, p as partition, body, (extract(epoch from created_at) * 1000000)::float8 as "atMicros"
+    from dead_letters where id = $1 and (${OWN}) order by source, created_at desc`,
+};
+
+const DELETE: NamedStatement = { name: 'agent-gateway-remove-dead-letter', text: 'delete from dead_letters where id = $1 and source = $2' };
+
+const REOPEN: NamedStatement = {
+  name: 'agent-gateway-reopen-delivery',
+  text: `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state <> 'delivered'
+    returning session_id as "sessionId", traceparent`,
+};
+
+const SELECT_DELIVERY: NamedStatement = { name: 'agent-gateway-has-delivery', text: 'select 1 as one from deliveries where id = $1' };
