@@ -25,6 +25,7 @@ export const failPoints = {
   'call.sent': 'a call is dispatched, or on its way to the queue, and nothing of its answer has arrived',
   'call.queued': 'a call is in the queue, and its gateway has not noted it',
   'item.taken': 'a worker has received an item, and has sent no request',
+  'file.read': 'a file of a call is read, and no provider is asked',
   'item.done': 'the request of an item is done, a call’s answer is published to readers, and no result is stored',
   'call.recorded': 'the usage record of a call is stored; its result is not, nor is its terminal frame published if the call has a reservation',
   'ledger.inserted': 'usage records are inserted in an open transaction, and their reservations are not settled',

@@ -26,6 +26,7 @@ const WATCHED_FILES = [
   'services/router-worker/interim/interim-records.ts',
   'services/router-worker/ledger/ledger.ts',
   'services/router-worker/ledger/write-usage.ts',
+  'services/router-worker/pipeline/file-parser.ts',
   'services/router-worker/published-frames.ts',
   'services/router-worker/usage-recorder.ts',
   'shared/config/platform-source.ts',

@@ -36,7 +36,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
 /** Where a process dies, in the order of a call. Those of the ledger belong to a batch of records. */
 const pointsOf: Record<BilledRole, readonly FailPoint[]> = {
   'router-gateway': ['call.reserved', 'call.sent', 'call.queued'],
-  'router-worker': ['item.taken', 'call.recorded', 'item.done', 'item.acked', 'ledger.inserted', 'ledger.written'],
+  'router-worker': ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked', 'ledger.inserted', 'ledger.written'],
 };
 /** The pass at which a process dies or is stopped: calls of each kind have passed by then. */
 const HIT = 4;
@@ -53,7 +53,7 @@ export const billingFaults: readonly BillingFault[] = [
   storeKilled('postgres'),
   storeKilled('redis'),
   killedAt('router-gateway', pointsOf['router-gateway']),
-  killedAt('router-worker', ['item.taken', 'call.recorded', 'item.done', 'item.acked']),
+  killedAt('router-worker', ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked']),
   killedAt('router-worker', ['ledger.inserted', 'ledger.written']),
   storeKilledBetween('nats'),
   storeKilledBetween('postgres'),

@@ -3,6 +3,7 @@ import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { MAX_FILE_PAGES } from '#shared/credit/parsed-files.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { unavailable } from './engine-client.ts';
 import { bytesOf, type FileBytes, invalidFile, tooLarge } from './files/file-bytes.ts';
@@ -36,7 +37,7 @@ export const fileParser: PluginStage = {
     }
     if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
     if (context.files === null) throw unavailable('pdf-text', 'it is not there');
-    return await parsed(staged, items, readerFor(asked, context.files, context), context);
+    return await parsed(staged, items, readerFor(asked, context.files, context), context); // no fail point: inside
   },
 };
 
@@ -57,6 +58,7 @@ interface FileReader {
 
 function readerFor({ engine }: AskedParsing, { texts, getter }: FileTools, { engines: { ocr }, signal }: StageContext): FileReader {
   if (engine === null || BUILT_IN_PARSERS.has(engine))
+    // no fail point: caller
     return { engine: 'pdf-text', getter, read: async ({ bytes }, path) => textOf(await texts.read(bytes, signal), path) };
   // Checked before: a call never passes for lack of an engine.
   if (ocr === null || ocr.name !== engine) throw unavailable(engine, 'it is not configured');
@@ -72,10 +74,11 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
   let pictureChars = 0;
   // One after the other: a call holds one file's bytes, and takes one turn.
   for (const item of items) {
-    const file = await bytesOf(item, reader.getter, context.signal);
+    const file = await bytesOf(item, reader.getter, context.signal); // no fail point: reads
     let annotation = known.get(file.hash);
     if (annotation === undefined) {
       const reading = await reader.read(file, item.path);
+      failPoint('file.read');
       costNano += reading.costNano;
       const pictures = reading.pictures.filter((url) => {
         pictureChars += url.length;
@@ -127,7 +130,7 @@ function textOf(reading: PdfReading, path: string): Reading {
 }
 
 async function recognised(ocr: OcrEngine, bytes: Buffer, path: string, signal: CallSignal): Promise<Reading> {
-  const reading = await ocr.read(bytes, signal);
+  const reading = await ocr.read(bytes, signal); // no fail point: caller
   if (reading === null) throw invalidFile(path, `can't be read by ${ocr.name}`);
   if (reading.pages > MAX_FILE_PAGES) throw refusalOf('pages', path);
   if (reading.text.length > pdfLimits.textChars) throw refusalOf('text', path);
