@@ -18,6 +18,7 @@
  * @property {number} changedLogs sessions whose events were patched and deleted
  * @property {number} customers that were registered, with values of variables
  * @property {number} runs
+ * @property {number} runsCancelled
  * @property {number} deliveries to a webhook
  * @property {number} deliveryRepeats posts of them that were answered, beyond the first of each
  * @property {number} callbacks repeated ones included
@@ -56,6 +57,7 @@ export function newFigures() {
     changedLogs: 0,
     customers: 0,
     runs: 0,
+    runsCancelled: 0,
     deliveries: 0,
     deliveryRepeats: 0,
     callbacks: 0,

@@ -94,5 +94,5 @@ function reserve(
   deps: Deps,
 ): Promise<void> {
   const { id: keyId, limitNano, limitReset } = key;
-  return retryWhileTransient(() => deps.reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs }), signal);
+  return retryWhileTransient(() => deps.reservations.reserve({ callId, keyId, amountNano, limitNano, limitReset, deadlineAtMs, isAskedAgain: true }), signal);
 }

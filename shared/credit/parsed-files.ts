@@ -8,6 +8,8 @@ export const MAX_FILE_PAGES = 500;
 export const MAX_FILE_PICTURES = 8;
 /** Of a file at an address, whose length is not known before it is fetched: an estimate. That of a file in the request is counted by its characters. */
 const TOKENS_PER_FETCHED_FILE = 25_000;
+/** Of the marks around the text of a file, which have its hash twice. Its name is counted with the request. */
+const TOKENS_OF_MARKS = 50;
 const WEB_URL = /^https?:\/\//i;
 
 /** What the reading of a request's files adds at most. */
@@ -44,5 +46,6 @@ export function worstParsingOf(request: ChatRequest, ocr: PricedOcr | undefined)
   const engine = ocr !== undefined && asked.engine === ocr.name ? ocr : null;
   const pricePerPage = engine === null ? 0n : BigInt(nanoOfUsd(Number(engine.price)));
   const pictures = engine?.response?.images === undefined ? 0 : addresses.length * MAX_FILE_PICTURES;
-  return { tokens: fetched * TOKENS_PER_FETCHED_FILE, costNano: BigInt(addresses.length * MAX_FILE_PAGES) * pricePerPage, pictures };
+  const tokens = fetched * TOKENS_PER_FETCHED_FILE + addresses.length * TOKENS_OF_MARKS;
+  return { tokens, costNano: BigInt(addresses.length * MAX_FILE_PAGES) * pricePerPage, pictures };
 }

@@ -46,6 +46,20 @@ describe('reservations without their database', () => {
     await reservations.stop();
   });
 
+  it('releases nothing of a call that is asked again: the reservation of the attempt that succeeds is the same', async () => {
+    let isAway = true;
+    const { reservations, statements } = withQuery(async (_, [ids = []]) => {
+      if (isAway) throw new Error('away');
+      return rows(ids.length);
+    });
+    await expect(reservations.reserve({ ...asked('c'), isAskedAgain: true })).rejects.toMatchObject({ code: 'service.not_ready' });
+    isAway = false;
+    await reservations.reserve({ ...asked('c'), isAskedAgain: true });
+    await reservations.reserve(asked('d'));
+    await reservations.stop();
+    expect(statements).not.toContain('release-calls');
+  });
+
   it('refuses at once what the database refuses, and sends a failed release again', async () => {
     let isAway = true;
     const { reservations, statements } = withQuery(async (_, [ids = []]) => {

@@ -34,6 +34,11 @@ export interface AskedReservation {
   limitReset: 'daily' | 'weekly' | 'monthly' | null;
   /** The call's. The reservation lapses `LAPSE_AFTER_MS` later. */
   deadlineAtMs: number;
+  /**
+   * The caller asks again under this id when the database can't say, as does another worker: what an attempt without an answer has reserved is the call's, and is
+   * not released. Absent: the call is not sent then.
+   */
+  isAskedAgain?: true;
 }
 
 interface Waiting {
@@ -80,7 +85,7 @@ export class Reservations {
   /**
    * Resolves once credit is reserved; idempotent by call id. Where reservations alone leave no room it is tried again for half a second.
    * @throws `router.payment_required` without enough credit, `service.not_ready` when the database can't say in time: then nothing is reserved, or it is
-   *   released as soon as the database is back
+   *   released as soon as the database is back, unless the call is asked again
    */
   reserve(asked: AskedReservation): Promise<void> {
     if (asked.limitNano <= 0) return Promise.reject(this.#refusal());
@@ -143,6 +148,7 @@ export class Reservations {
       for (const { asked, reject } of batch) {
         this.#deps.metrics.add('reservations', { outcome: 'unavailable' });
         reject(this.#unavailable(error));
+        if (asked.isAskedAgain === true) continue;
         // Only once the statement has ended: a release that overtakes it would release nothing.
         const release = () => this.release(asked.callId, asked.keyId);
         statement.then(release, release);

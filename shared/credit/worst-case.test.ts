@@ -103,7 +103,7 @@ it('includes a web search: its price, and what it adds to the prompt', () => {
   expect(amount({}, { enabled: false })).toBe(2_000_000);
 });
 
-it('includes the reading of files: the price of all pages that a file may have, and an estimate of a file at an address', () => {
+it('includes the reading of files: the marks around their text, the price of all pages that a file may have, and an estimate of a file at an address', () => {
   const file = (data: string) => ({ type: 'file' as const, file: { file_data: data } });
   const [model] = routerConfig.parse({
     providers: [{ slug: 'p', kind: 'scripted' }],
@@ -119,9 +119,10 @@ it('includes the reading of files: the price of all pages that a file may have, 
   const inside = file('data:application/pdf;base64,AA');
   const away = file('https://a.example/a.pdf');
   const plain = amount([inside], []);
-  expect(amount([inside], engine('pdf-text'))).toBe(plain);
-  expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], [])).toBe(2 * 500 * 1_000_000);
-  expect(amount([inside], engine('other-ocr'))).toBe(plain);
+  const marks = 50 * 1_000;
+  expect(amount([inside], engine('pdf-text')) - plain).toBe(marks);
+  expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], [])).toBe(2 * (500 * 1_000_000 + marks));
+  expect(amount([inside], engine('other-ocr')) - plain).toBe(marks);
   expect(amount([inside], engine('acme-ocr'), { images: 'images' }) - amount([inside], engine('acme-ocr'))).toBe(8 * 2_000 * 1_000);
-  expect(amount([away], engine('pdf-text')) - amount([away], [])).toBe(25_000 * 1_000);
+  expect(amount([away], engine('pdf-text')) - amount([away], [])).toBe(25_000 * 1_000 + marks);
 });

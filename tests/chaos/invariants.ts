@@ -4,6 +4,7 @@ import type { ConversationEvent } from '../../shared/contracts/agent/conversatio
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
+import { checkCancelled } from './cancel-load.ts';
 import type { ReadToEnd } from './client-stream.ts';
 import { checkCustomer } from './customer-load.ts';
 import type { Environment } from './environment.ts';
@@ -30,6 +31,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
   await checkChanges(environment, accepted);
   environment.figures.toolEvents += accepted.injected.reduce((sum, { replies }) => sum + replies.size, 0);
   for (const run of accepted.runs) await checkRun(environment, run);
+  for (const run of accepted.cancelled) await checkCancelled(environment, run);
   for (const delivery of accepted.deliveries) await checkDelivery(environment, delivery);
   await checkEventWebhooks(environment, accepted);
   checkStreams(environment, accepted.streams, allowed);

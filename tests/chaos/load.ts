@@ -4,6 +4,7 @@ import { eventually } from '../helpers/eventually.ts';
 import type { RetryingClient } from '../helpers/retrying-client.ts';
 import { converse, type SentMessages } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
+import { type CancelledRun, cancelRun } from './cancel-load.ts';
 import { type ReadToEnd, readToEnd, streamedWords } from './client-stream.ts';
 import { type WrittenCustomer, writeCustomer } from './customer-load.ts';
 import { type Environment, TIMEOUT_MS } from './environment.ts';
@@ -24,6 +25,7 @@ export interface Accepted {
   /** The addresses of event webhooks, by session. */
   eventWebhooks: ReadonlyMap<string, AcceptedRun['callback']>;
   runs: readonly AcceptedRun[];
+  cancelled: readonly CancelledRun[];
   deliveries: readonly AcceptedDelivery[];
   streams: readonly ReadToEnd[];
   injected: readonly InjectedResults[];
@@ -49,12 +51,13 @@ export interface Load {
   abandon(): void;
 }
 
-/** Concurrent loops: conversations, tool results, changes of logs, customers, runs, deliveries of webhooks, streams. */
+/** Concurrent loops: conversations, tool results, changes of logs, customers, runs, cancelled runs, deliveries of webhooks, streams. */
 const CUSTOMERS = 6;
 const INTEGRATIONS = 2;
 const CHANGERS = 2;
 const REGISTRARS = 1;
 const TRIGGERS = 3;
+const CANCELLERS = 1;
 const SENDERS = 2;
 const READERS = 5;
 /** Pause of a loop, which leaves CPU to processes that start. */
@@ -73,12 +76,13 @@ const offsets = z.array(z.looseObject({ offset: z.number() }));
 let conversations = 0;
 let triggered = 0;
 
-/** Customers, integrations, changers of logs, registrars of customers, triggers, senders of deliveries and readers of streams, in loops until stopped. */
+/** Each kind of client above, in loops until stopped. */
 export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
   const { retriesAccepted = false } = options;
   const client = retriesAccepted ? environment.stubbornClient : environment.client;
   const sessions = new Map<string, SentMessages>();
   const runs: AcceptedRun[] = [];
+  const cancelled: CancelledRun[] = [];
   const deliveries: AcceptedDelivery[] = [];
   const streams: ReadToEnd[] = [];
   const eventWebhooks = new Map<string, AcceptedRun['callback']>();
@@ -89,6 +93,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     sessions,
     eventWebhooks,
     runs,
+    cancelled,
     deliveries,
     streams,
     injected,
@@ -122,6 +127,10 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     begin();
     runs.push(await triggerRun(environment, client));
   };
+  const cancel = async () => {
+    begin();
+    cancelled.push(await cancelRun(environment, client));
+  };
   const send = async () => {
     begin();
     deliveries.push(await sendDelivery(environment));
@@ -145,6 +154,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     ...Array.from({ length: CHANGERS }, () => again(change)),
     ...Array.from({ length: REGISTRARS }, () => again(register)),
     ...Array.from({ length: TRIGGERS }, () => again(trigger)),
+    ...Array.from({ length: CANCELLERS }, () => again(cancel)),
     ...Array.from({ length: SENDERS }, () => again(send)),
     ...Array.from({ length: READERS }, () => again(read)),
   ].map((one) => one.catch(fails));

@@ -48,6 +48,8 @@ export class CustomerRows {
 
   /** With its values of variables, unless it has sessions; in a transaction. @returns whether it was deleted */
   async remove(id: string): Promise<boolean> {
+    // A statement of its own: sessions that were stored until the row was locked are seen by the next one.
+    await this.#database.query(SELECT_LOCKED, [id]);
     const { rowCount } = await this.#database.query(DELETE, [id]);
     // A statement of its own: values that were stored until the row was deleted are seen.
     if (rowCount > 0) await this.#database.query(DELETE_VALUES, [id]);

@@ -1,5 +1,6 @@
+import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { invalidField } from '../plugins/error-reply.ts';
-import type { CustomerRows } from './customer-rows.ts';
+import type { CustomerRows, NewCustomer } from './customer-rows.ts';
 
 /**
  * The customer of a new session: the given one, or else a new guest.
@@ -8,12 +9,31 @@ import type { CustomerRows } from './customer-rows.ts';
  */
 export async function customerOfSession(rows: Pick<CustomerRows, 'byId' | 'insert'>, given: string | undefined, guestId: string): Promise<string> {
   if (given === undefined) {
-    await rows.insert({ id: guestId, name: 'Guest', external_id: null, tags: [], metadata: {} });
+    await rows.insert(guestOf(guestId));
     return guestId;
   }
   const customer = await rows.byId(given);
-  if (customer === null) throw invalidField('/customer_id', 'must be the id of a customer: POST /customers registers one');
+  if (customer === null) throw noCustomer();
   // It is deleted with the session of its run.
   if (customer.ephemeral) throw invalidField('/customer_id', 'must not be the customer of a run');
   return customer.id;
+}
+
+/**
+ * For a session that its owner has just stored: the deletion of its customer may have begun before, and found no session. Call it behind the owner's reply: a
+ * deletion that began before that is over when this returns, and one that begins later finds the session.
+ * @returns whether the session has its customer; a guest is made again
+ */
+export async function keepsCustomer(rows: Pick<CustomerRows, 'shared' | 'insert'>, given: string | undefined, guestId: string): Promise<boolean> {
+  if ((await rows.shared(given ?? guestId)) !== null) return true;
+  if (given === undefined) await rows.insert(guestOf(guestId));
+  return given === undefined;
+}
+
+export function noCustomer(): SwitchyardError {
+  return invalidField('/customer_id', 'must be the id of a customer: POST /customers registers one');
+}
+
+function guestOf(id: string): NewCustomer {
+  return { id, name: 'Guest', external_id: null, tags: [], metadata: {} };
 }

@@ -59,6 +59,54 @@ describe('the customer of a new session', () => {
   });
 });
 
+describe('a session whose customer is deleted while it is created', () => {
+  /** A gateway whose owner has the command only once `meanwhile` is done. */
+  function appWith(meanwhile: () => Promise<unknown>) {
+    const { bus } = deployment;
+    let once: Promise<unknown> | null = null;
+    const commands: typeof bus.commands = {
+      ...bus.commands,
+      append: async (...sent: Parameters<typeof bus.commands.append>) => {
+        once ??= meanwhile();
+        await once;
+        return bus.commands.append(...sent);
+      },
+    };
+    return deployment.app({ bus: { ...bus, commands } });
+  }
+  const sessionsOf = async (customer: string) =>
+    (await deployment.database.query('select 1 from sessions where customer_id = $1 and deleted_at is null', [customer])).rowCount;
+
+  it('is deleted again, and refused as one of a customer that does not exist', async () => {
+    await send(app(), 'POST', '/customers', { id: 'brief', name: 'Ada' });
+    let deletion = 0;
+    const on = appWith(async () => {
+      deletion = (await send(app(), 'DELETE', '/customers/brief')).statusCode;
+    });
+
+    const reply = await send(on, 'POST', '/sessions', { customer_id: 'brief' });
+
+    expect(deletion).toBe(204);
+    expect([reply.statusCode, reply.json()]).toMatchObject([400, { path: '/customer_id' }]);
+    expect(await sessionsOf('brief')).toBe(0);
+  });
+
+  it('has its guest again', async () => {
+    let guest = '';
+    const on = appWith(async () => {
+      const { rows } = await deployment.database.query<{ id: string }>(`select id from customers order by created_at desc, id desc limit 1`);
+      guest = rows[0]?.id ?? '';
+      expect((await send(app(), 'DELETE', `/customers/${guest}`)).statusCode).toBe(204);
+    });
+
+    const reply = await send(on, 'POST', '/sessions');
+
+    expect([reply.statusCode, reply.json()]).toMatchObject([201, { customer_id: guest }]);
+    expect((await send(app(), 'GET', `/customers/${guest}`)).json()).toMatchObject({ name: 'Guest' });
+    expect((await send(app(), 'DELETE', `/customers/${guest}`)).statusCode).toBe(409);
+  });
+});
+
 describe('an idempotency key', () => {
   it('DESIGN 9: creates one session with one guest, of many requests at once', async () => {
     const before = (await deployment.database.query('select 1 from customers')).rowCount;

@@ -8,7 +8,8 @@ import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { CommandReplies } from '../command-replies.ts';
 import type { CustomerRows } from '../customers/customer-rows.ts';
-import { customerOfSession } from '../customers/session-customer.ts';
+import { deleteSession } from '../customers/delete-sessions.ts';
+import { customerOfSession, keepsCustomer, noCustomer } from '../customers/session-customer.ts';
 import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
@@ -22,7 +23,7 @@ export interface SessionsDeps {
   agent: { id: string; bundleHash: string };
   commandReplies: CommandReplies;
   processedCommands: ProcessedCommands;
-  customerRows: Pick<CustomerRows, 'byId' | 'insert'>;
+  customerRows: Pick<CustomerRows, 'byId' | 'insert' | 'shared'>;
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
@@ -48,6 +49,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       if (eventWebhookUrl != null) checkEventWebhookUrl(checkCallbackUrl, eventWebhookUrl, 'event_webhook_url');
       const key = idempotencyKeyOf(request.headers);
       const { sessionId, guestId } = newSessionIds(agent.id, key);
+      const { traceparent } = traceContextOf(contextOfRequest(request));
       const command: CommandOf<'session.create'> = {
         v: 1,
         type: 'session.create',
@@ -55,7 +57,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
         commandId: `${sessionId}-create`,
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
-        traceparent: traceContextOf(contextOfRequest(request)).traceparent,
+        traceparent,
         customerId: await customerOfSession(customerRows, customer_id, guestId),
         agentId: agent.id,
         title: title ?? null,
@@ -69,6 +71,10 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be created in time');
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
+      if (!(await keepsCustomer(customerRows, customer_id, guestId))) {
+        await deleteSession(deps, sessionId, traceparent);
+        throw noCustomer();
+      }
       // Without a key only our own retries repeat a command: one request to the caller.
       return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.session);
     });

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -35,6 +38,13 @@ const BUNDLE = bundleWith(
   { id: 'talk', kind: 'conversational', conditions: ['always'], steps: [{ kind: 'chat', id: 'a', chat_state: 'Hello' }] },
 );
 const EVENT = { claim: 'broken', action: 'opened' };
+
+/** Bodies of deliveries, as their bytes. */
+function bodiesOf(folder: 'valid' | 'invalid') {
+  const file = new URL(`../../../tests/corpus/agent/${folder}/webhook.json`, import.meta.url);
+  const cases = z.array(z.object({ case: z.string(), body: z.string() })).min(1);
+  return cases.parse(JSON.parse(readFileSync(file, 'utf8')));
+}
 
 function app(changes: Parameters<TestDeployment['app']>[0] = {}) {
   return deployment.app({ bundle: BUNDLE, secretNow: (reference) => (reference === SECRET_REF ? WEBHOOK_SECRET : null), ...changes });
@@ -133,17 +143,21 @@ describe('refusals of a delivery', () => {
     expect(await statusWith(signature)).toBe(202);
   });
 
-  it.each(['', '[]', '"text"', 'null', '7', '{', '{"claim":"x"} {}', '{"__proto__":{}}', `{"a":${'['.repeat(100)}${']'.repeat(100)}}`])(
-    'is 400 for a signed body that is no JSON object: %s',
-    async (body) => {
-      const reply = await deliver(app(), 'triage', body);
+  it.each(bodiesOf('invalid'))('are 400 for a signed body that is no JSON object, and 401 without a signature: $case', async ({ body }) => {
+    const reply = await deliver(app(), 'triage', body);
 
-      expect(reply.statusCode).toBe(400);
-      expect(reply.json()).toMatchObject({ code: 'validation_failed' });
-      expect((await deliver(app(), 'triage', body, {})).statusCode).toBe(401);
-      expect(await rows()).toEqual([]);
-    },
-  );
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed' });
+    expect((await deliver(app(), 'triage', body, {})).statusCode).toBe(401);
+    expect(await rows()).toEqual([]);
+  });
+});
+
+it.each(bodiesOf('valid'))('a delivery is accepted with $case: the schema of the routine is a matter of its run', async ({ body }) => {
+  const reply = await deliver(app(), 'triage', body);
+
+  expect(reply.statusCode).toBe(202);
+  expect(await rows()).toMatchObject([{ id: reply.json().run_id, idempotency_key: `wh:triage:${createHash('sha256').update(body).digest('hex')}` }]);
 });
 
 describe('a delivery to the webhook of a routine', () => {

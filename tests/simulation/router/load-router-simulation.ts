@@ -25,6 +25,15 @@ export async function loadRouterSimulation(patch: Patch | null = null): Promise<
       forget: () => {},
     }),
   }));
+  // Files are read in processes, and their hashes made in a thread: neither is of simulated time.
+  vi.doMock('../../../services/router-worker/pipeline/files/pdf-texts.ts', async (importOriginal) => ({
+    ...(await importOriginal<object>()),
+    PdfProcesses: (await import('./simulated-texts.ts')).SimulatedTexts,
+  }));
+  vi.doMock('../../../services/router-worker/pipeline/files/file-bytes.ts', async (importOriginal) => ({
+    ...(await importOriginal<object>()),
+    bytesOf: async () => ({ bytes: Buffer.alloc(0), hash: '0'.repeat(64) }),
+  }));
   return withPatch(patch, async () => (await import('./run-router-simulation.ts')).runRouterSimulation);
 }
 

@@ -68,4 +68,13 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: 'settle: () => {},',
     },
   },
+  {
+    name: 'a call whose file is read, and is sent without its text',
+    rule: 'file',
+    patch: {
+      file: 'services/router-worker/pipeline/file-parser.ts',
+      find: 'request: withItems(staged.request, placed),',
+      replace: 'request: staged.request,',
+    },
+  },
 ];

@@ -12,6 +12,7 @@ export function checkRouterRules(simulation: RouterSimulation): void {
   for (const callId of simulation.actorCalls) checkOneRow(simulation, callId);
   for (const callId of simulation.router.usage.stored.keys()) checkOneRow(simulation, callId);
   for (const callId of simulation.watch.interims) checkOneRow(simulation, callId);
+  for (const number of simulation.providers.unread) simulation.watch.breach('file', `call ${number} was sent without the text of its file`);
   checkSpend(simulation);
   checkLapsed(simulation);
 }

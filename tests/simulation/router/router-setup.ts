@@ -8,6 +8,13 @@ const TOTAL_MS = 30_000;
 const MAX_TOKENS = 8;
 /** Characters of a prompt: ten tokens. */
 const PROMPT_CHARS = 40;
+/** Bounds what a call with a file reserves: some keys have room for one. */
+const CONTEXT_TOKENS = 100;
+const FILE_EVERY = 4;
+/** What is read of a file. */
+export const FILE_TEXT = 'Twelve pencils';
+/** Has more characters than what is read of it, as files do. */
+const PDF = `data:application/pdf;base64,${Buffer.from('%PDF-1.7'.padEnd(FILE_TEXT.length)).toString('base64')}`;
 
 /** Two endpoints of one model, at different prices. */
 export const config = routerConfig.parse({
@@ -18,8 +25,8 @@ export const config = routerConfig.parse({
       // A schedule is repeated by its seed, and the draw is seeded by ids that are new each time.
       order: 'file',
       endpoints: [
-        { provider: 'p1', upstream_model: 'one', prices: { prompt: '1', completion: '2' } },
-        { provider: 'p2', upstream_model: 'one', prices: { prompt: '2', completion: '3' } },
+        { provider: 'p1', upstream_model: 'one', prices: { prompt: '1', completion: '2' }, context_length: CONTEXT_TOKENS },
+        { provider: 'p2', upstream_model: 'one', prices: { prompt: '2', completion: '3' }, context_length: CONTEXT_TOKENS },
       ],
     },
   ],
@@ -46,7 +53,16 @@ function keyOf(id: string, limitNano: number | null, limitReset: CallerKey['limi
 
 /** The number is found again where the request arrives. */
 export function requestOf(number: number, stream: boolean) {
-  return { model: MODEL, messages: [{ role: 'user' as const, content: `call ${number} `.padEnd(PROMPT_CHARS, '.') }], max_tokens: MAX_TOKENS, stream };
+  const said = { role: 'user' as const, content: `call ${number} `.padEnd(PROMPT_CHARS, '.') };
+  const plain = { model: MODEL, messages: [said], max_tokens: MAX_TOKENS, stream };
+  if (!hasFile(number)) return plain;
+  const file = { role: 'user' as const, content: [{ type: 'file' as const, file: { file_data: PDF } }] };
+  return { ...plain, messages: [said, file], plugins: [{ id: 'file-parser' as const, pdf: { engine: 'pdf-text' } }] };
+}
+
+/** Whether a call has a file, which its worker reads. */
+export function hasFile(number: number): boolean {
+  return number % FILE_EVERY === 0;
 }
 
 export function numberIn(content: unknown): number {

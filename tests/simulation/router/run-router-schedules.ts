@@ -7,7 +7,7 @@ const SCHEDULES_OF: Record<Tier, number> = { fast: 300, normal: 1_000, deep: 20_
 /** Per schedule. */
 const FEWEST_STEPS = 60;
 /** What happens in any 500 of them. */
-const OCCURRING = ['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'redeliveries', 'lapsed', 'noCredit', 'unavailable', 'actors'];
+const OCCURRING = ['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'redeliveries', 'lapsed', 'noCredit', 'unavailable', 'actors', 'withFile'];
 
 /** Runs a half of the router's schedules and checks the rules in each. @param half 0 or 1 */
 export async function runRouterSchedules(half: number): Promise<void> {

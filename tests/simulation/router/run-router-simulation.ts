@@ -47,13 +47,13 @@ export async function runRouterSimulation(options: RouterSimulationOptions): Pro
   return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: countsOf(simulation) };
 }
 
-function countsOf({ counts, clients, actorCalls, router, tables, watch, scheduler }: RouterSimulation): Record<string, number> {
+function countsOf({ counts, clients, actorCalls, providers, router, tables, watch, scheduler }: RouterSimulation): Record<string, number> {
   const withStatus = (status: number) => clients.filter((client) => client.status === status).length;
   const unbilled = clients.filter(({ callId }) => callId !== null && watch.wasTaken(callId) && !tables.ledger.has(callId)).length;
   const seconds = Math.round((scheduler.nowMs - EPOCH_MS) / 1_000) - 12 * 3_600;
   const calls = { clients: clients.length, actors: actorCalls.length, ok: withStatus(200), noCredit: withStatus(402), unavailable: withStatus(503) };
   const lapsed = tables.lapsed.length;
-  return { ...counts, ...calls, lapsed, rows: tables.ledger.size, unbilled, redeliveries: router.usage.redeliveries, seconds };
+  return { ...counts, ...calls, withFile: providers.withFile, lapsed, rows: tables.ledger.size, unbilled, redeliveries: router.usage.redeliveries, seconds };
 }
 
 async function beWild(simulation: RouterSimulation): Promise<void> {

@@ -3,7 +3,7 @@ import type { OpenedAdapter, PartHandler, ProviderCall } from '../../../services
 import { SwitchyardError } from '../../../shared/errors/switchyard-error.ts';
 import { orAborted } from '../environment.ts';
 import type { Process, Scheduler } from '../scheduler.ts';
-import { config, numberIn } from './router-setup.ts';
+import { config, FILE_TEXT, hasFile, numberIn } from './router-setup.ts';
 
 /** Two tokens, at four characters each. */
 export const PIECE = 'eight ch';
@@ -15,6 +15,10 @@ export class SimulatedProviders {
   readonly #scheduler: Scheduler;
   /** Requests that arrived, by the number of the call. */
   readonly requests = new Map<number, number>();
+  /** Requests that have their file, whose text was read for them. */
+  withFile = 0;
+  /** Calls that were sent without the text of their file. */
+  readonly unread: number[] = [];
   isFaultFree = false;
 
   constructor(scheduler: Scheduler) {
@@ -47,7 +51,8 @@ export class SimulatedProviders {
     const number = numberIn(request.messages[0]?.content);
     const step = <Result>(what: string, execute: () => Result) =>
       orAborted(signal, this.#scheduler.park<Result>(process, `${slug} ${what} ${number}`, connectionLost, execute));
-    const pieces = await step('gets call', () => this.#begin(number));
+    const isRead = JSON.stringify(request.messages).includes(FILE_TEXT);
+    const pieces = await step('gets call', () => this.#begin(number, isRead));
     for (let piece = 0; piece < pieces; piece += 1) {
       await step('writes for call', () => {});
       if (!onParts([{ type: 'text-delta', text: PIECE }])) return;
@@ -61,8 +66,10 @@ export class SimulatedProviders {
   }
 
   /** @returns how many pieces the answer has */
-  #begin(number: number): number {
+  #begin(number: number, isRead: boolean): number {
     const { chance } = this.#scheduler;
+    if (isRead) this.withFile += 1;
+    else if (hasFile(number)) this.unread.push(number);
     this.requests.set(number, (this.requests.get(number) ?? 0) + 1);
     if (!this.isFaultFree && chance.oneIn(10)) throw connectionLost();
     return 1 + chance.below(MAX_PIECES);
