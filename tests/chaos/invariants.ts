@@ -118,7 +118,9 @@ async function checkRun({ client, tools, figures }: Environment, { runId, key, c
   const record = runRecord.parse((await client.get(`/runs/${runId}`)).body);
   const bodies = new Set(received.map(({ body }) => String(body)));
   expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
-  const reported = payload.parse(JSON.parse([...bodies][0] ?? ''));
+  const [body = ''] = bodies;
+  expect(JSON.parse(body), `${runId} did not succeed: ${body}`).toMatchObject({ status: 'succeeded' });
+  const reported = payload.parse(JSON.parse(body));
   expect({ ...record, status: reported.status }).toMatchObject({ run_id: runId, status: 'succeeded', output: reported.output });
   expect(reported.run_id).toBe(runId);
   const booked = tools.booked.get(key) ?? 0;
