@@ -40,7 +40,7 @@ import { Setups } from './setups.ts';
 import { SharedOpened } from './shared-opened.ts';
 
 /** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
-const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
+export const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
 /** Byte budgets of requests, held as read and again while sent: a worker stays within a gigabyte. */
 const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 1024 * 1024 };
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;

@@ -2,7 +2,7 @@ import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { EffectKindDeps, EffectKindRow } from '../effect-kind.ts';
 import { deliveryItems } from './delivery-items.ts';
 
-const CONCURRENCY = 256;
+export const DELIVERY_CONCURRENCY = 256;
 /** Of one attempt. */
 const TIMEOUT_MS = 10_000;
 
@@ -14,6 +14,6 @@ export const deliveryKind = {
     // Fails at the start rather than at the first callback.
     if (newest !== null) agentApiKey(newest, deps.environment);
     const { deliveryMs: timeoutMs = TIMEOUT_MS } = timeouts;
-    return { items: deliveryItems({ ...deps, maxAttempts, timeoutMs, concurrency: concurrency ?? CONCURRENCY }), close: async () => {} };
+    return { items: deliveryItems({ ...deps, maxAttempts, timeoutMs, concurrency: concurrency ?? DELIVERY_CONCURRENCY }), close: async () => {} };
   },
 } as const satisfies EffectKindRow;

@@ -7,7 +7,7 @@ import { ToolLists } from './tool-lists.ts';
 import { ToolServers } from './tool-servers.ts';
 
 /** A limit of its own, so that slow tools never delay callbacks. */
-const CONCURRENCY = 128;
+export const TOOL_CONCURRENCY = 128;
 /** Since the last progress, and in all. */
 const TIMEOUT_MS = 60_000;
 const LONGEST_MS = 300_000;
@@ -23,7 +23,7 @@ export const toolKind = {
     const external = new ExternalSearches({ environment });
     const aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const { toolCallMs: timeoutMs = TIMEOUT_MS, longestToolCallMs: longestMs = LONGEST_MS } = timeouts;
-    const limits = { timeoutMs, longestMs, concurrency: concurrency ?? CONCURRENCY };
+    const limits = { timeoutMs, longestMs, concurrency: concurrency ?? TOOL_CONCURRENCY };
     return {
       items: toolItems({ ...deps, ...limits, servers, lists, external, environment, aborts, content: tracing.content }),
       async close() {
