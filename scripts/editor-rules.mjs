@@ -19,7 +19,7 @@ export function editorRules({ rooms, rules, drivers }) {
     const [room = ''] = rule.files.split('/');
     const earlier = rules.slice(0, row).filter(({ files }) => files.startsWith(rule.files.split('*')[0] ?? ''));
     const ownRoom = room === 'services' ? [] : [`#${room}/**`];
-    const otherPackages = rule.packages ? ['**', '!./**', '!../**', '!#*/**', ...rule.packages.map((name) => `!${name}`)] : [];
+    const otherPackages = rule.packages ? ['**', '!./**', '!../**', '!#*/**', ...rule.packages.flatMap((name) => [`!${name}`, `!${name}/**`])] : [];
     const driverFiles = drivers.folders.includes(rule.files) ? [] : drivers.folders.map((folder) => driverGlob(folder, room));
     const steps = [
       { patterns: [...pattern(ownRoom, OWN_ROOM), ...pattern(forbiddenRooms(rule, rooms), rule.because)], except: [] },

@@ -24,8 +24,15 @@
  * @type {ImportRules}
  */
 export const importRules = {
-  rooms: ['client', 'services', 'actors', 'bus', 'shared'],
+  rooms: ['web', 'client', 'services', 'actors', 'bus', 'shared'],
   rules: [
+    { files: 'web/build/', mayImport: [], packages: ['node:url', 'vite'], because: 'it only builds the pages' },
+    {
+      files: 'web/',
+      mayImport: ['web/', 'client/'],
+      packages: ['preact', 'marked', 'dompurify'],
+      because: 'the pages run in browsers, and talk to a server as any client does',
+    },
     { files: 'client/', mayImport: ['client/'], packages: [], because: 'the client runs in browsers and depends on no other code' },
     {
       files: 'shared/contracts/',

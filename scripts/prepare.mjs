@@ -21,12 +21,17 @@ const SLOW_INSTALL_MS = 30_000;
  * Prepares a clone: installs packages, builds the sources, unless both are up to date. Concurrent calls in one clone take turns.
  *
  * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, print?: (line: string) => void }} [options] `build` compiles into
- * dist/; `tests` also installs the tests' packages, `bench` those of the bench; `print` gets one line per phase that has work to do
+ * dist/; `tests` also installs the packages of the tests and of the pages, `bench` those of the bench; `print` gets one line per phase that has work to do
  * @throws {ScriptError | import('./run-child.mjs').Interrupted}
  */
 export async function prepare({ root = CLONE, build = false, tests = false, bench = false, print = console.log } = {}) {
   const more = [
-    ...(tests ? [installingPackage(root, 'tests', 'Installing the clients that tests use (first run only) …')] : []),
+    ...(tests
+      ? [
+          installingPackage(root, 'tests', 'Installing the clients that tests use (first run only) …'),
+          installingPackage(root, 'web', 'Installing what builds the pages (first run only) …'),
+        ]
+      : []),
     ...(bench ? [installingPackage(root, 'bench', 'Installing what the bench compares with (first run only) …')] : []),
   ];
   const phases = [installing(root), ...more, ...(build ? [building(root)] : [])];

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 export const rooms = /** @type {const} */ (['client', 'services', 'actors', 'bus', 'shared']);
 
 /** The folders that are copied as they are. */
-export const dataFolders = /** @type {const} */ (['catalogue', 'schemas']);
+export const dataFolders = /** @type {const} */ (['catalogue', 'schemas', 'web/built']);
 
 /** Never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
 export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);

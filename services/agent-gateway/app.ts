@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyServerFactory } from 'fastify';
 import { ModelCalls } from '#actors/effects/model-calls.ts';
+import { pageFiles } from '#shared/http-server/built-pages.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -10,6 +11,7 @@ import type { AgentGatewayDeps } from './deps.ts';
 import { Journeys } from './journeys/journeys.ts';
 import { limits } from './limits.ts';
 import { namedInAddresses } from './named-in-addresses.ts';
+import { openDescription } from './openapi/description.ts';
 import { agentKey, requireAgentKey } from './plugins/agent-auth.ts';
 import { acceptJsonOnly, boundBodies } from './plugins/bounded-bodies.ts';
 import { agentErrors } from './plugins/error-reply.ts';
@@ -33,6 +35,7 @@ import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
 import { publishedApi } from './routes/published-api.ts';
 import { readEvents } from './routes/read-events.ts';
+import { root } from './routes/root.ts';
 import { runs } from './routes/runs.ts';
 import { sessions } from './routes/sessions.ts';
 import { toolEvents } from './routes/tool-events.ts';
@@ -56,6 +59,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const { agent, bundle, bus, cache, checkCallbackUrl, clock, config, log, metrics = noMetrics, tracing = noTracing } = deps;
   const { commandReplies, customerRows, deliveryRows, firstReplies, gate, processedCommands, runRows, runStepRows, sessionList, sessionLog, waits } =
     components;
+  const api = openDescription();
   const key = agentKey(agent.apiKey);
   const variablesByName = declaredVariables(bundle);
   const knownJourneys = new Journeys(bundle, components.evaluations);
@@ -98,8 +102,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const fanOut = new FanOut({ deliveryRows, acceptance, judge, bus });
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
-    { routes: [publishedApi()] },
-    { routes: [chatPage({ agentName: bundle.body.manifest.name })] },
+    { routes: [root(api), publishedApi(api)] },
+    { routes: [chatPage({ agentName: bundle.body.manifest.name }), pageFiles()] },
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },

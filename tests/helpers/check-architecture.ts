@@ -116,8 +116,8 @@ function filesOf(root: string, folder: string): string[] {
     .sort((one, other) => (one.name < other.name ? -1 : 1))
     .flatMap((entry) => {
       const path = posix.join(folder, entry.name);
-      if (entry.isDirectory()) return filesOf(root, path);
-      return path.endsWith('.ts') ? [path] : [];
+      if (entry.isDirectory()) return entry.name === 'node_modules' ? [] : filesOf(root, path);
+      return /\.tsx?$/.test(path) ? [path] : [];
     });
 }
 

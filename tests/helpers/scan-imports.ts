@@ -19,7 +19,7 @@ interface Token {
 
 /**
  * Reads every import, export-from, dynamic import and type import of a TypeScript file. It knows comments, strings, templates and regular
- * expressions, and no further grammar. @throws on unknown text, since a guess would miss imports.
+ * expressions, and no further grammar: text between tags of JSX must not look like one of them. @throws on unknown text, since a guess would miss imports.
  */
 export function scanImports(source: string): ScannedFile {
   const tokens = tokenize(source);
@@ -167,5 +167,6 @@ function tokenize(source: string): Token[] {
 function beginsRegex(before: Token | undefined): boolean {
   if (before === undefined) return true;
   if (before.kind === 'word') return WORDS_BEFORE_REGEX.has(before.text);
-  return before.kind === 'punctuation' && !')]}'.includes(before.text);
+  // Behind `<` it closes a tag of JSX.
+  return before.kind === 'punctuation' && !')]}<'.includes(before.text);
 }

@@ -55,12 +55,19 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [...invalid, 401, 403, 429, 503],
   },
   'POST /auth/logout': { summary: 'Clears the cookie', access: 'none', answers: { 204: null, 303: null }, refusals: [...invalid, 403] },
+  'GET /': {
+    summary: 'Which API this is; a browser is led to /chat',
+    access: 'key',
+    answers: { 200: json(z.object({ name: z.string(), version: z.string(), docs: z.string(), openapi: z.string() })), 302: null },
+    refusals: [],
+  },
   'GET /chat': {
-    summary: 'The page of the agent; a browser without a login is sent to /auth/login',
+    summary: 'The page for conversations with the agent; a browser without a login is sent to /auth/login',
     access: 'key',
     answers: { 200: page, 302: null },
     refusals: [],
   },
+  'GET /pages/{file}': { summary: 'A file of the pages', access: 'key', answers: { 200: { media: 'text/javascript' } }, refusals: [404] },
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
   'GET /docs': { summary: 'This description as a page', access: 'key', answers: { 200: page, 302: null }, refusals: [] },
 

@@ -1,14 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify';
-import { escaped, plainPage, plainPageHeaders } from '#shared/http-server/plain-page.ts';
+import { builtPage } from '#shared/http-server/built-pages.ts';
 
-/** GET /chat: states which agent is served. Conversations are held through the API. */
+/** GET /chat: the page for conversations with the agent. `?session=<id>` takes one up again. */
 export function chatPage({ agentName }: { agentName: string }): FastifyPluginAsync {
-  const page = plainPage(
-    agentName,
-    `<p>You are logged in to the agent ${escaped(agentName)}. This release has no chat in the browser: programs hold conversations through the API, at <code>/sessions</code>.</p>
-<form method="post" action="/auth/logout"><p><button type="submit">Log out</button></p></form>`,
-  );
+  const send = builtPage('chat.html', agentName);
   return async (app) => {
-    app.get('/chat', { config: { isPage: true } }, async (_request, reply) => reply.headers({ ...plainPageHeaders(), 'cache-control': 'no-store' }).send(page));
+    app.get('/chat', { config: { isPage: true } }, async (request, reply) => send(request, reply));
   };
 }

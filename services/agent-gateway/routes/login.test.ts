@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -209,13 +210,63 @@ describe('/chat', () => {
     for (const url of ['/runs', '/nothing', '/chat/x']) expect((await app.inject({ url, headers: { accept: 'text/html' } })).statusCode).toBe(401);
   });
 
-  it('shows the agent with the cookie and with the key', async () => {
+  it('is the page, with the cookie and with the key: the agent’s name, nothing inline, nothing of another host, in no frame', async () => {
     const app = open();
     for (const headers of [COOKIE, BEARER]) {
       const reply = await app.inject({ url: '/chat', headers });
       expect(reply.statusCode).toBe(200);
-      expect(reply.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', 'x-frame-options': 'DENY', 'cache-control': 'no-store' });
-      expect(reply.body).toContain('action="/auth/logout"');
+      expect(reply.headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+        'x-frame-options': 'DENY',
+        'cache-control': 'no-store',
+      });
+      expect(reply.body).toContain(`<title>${deployment.deps().bundle.body.manifest.name}</title>`);
+      expect(reply.body).not.toMatch(/<script(?![^>]* src="\/pages\/[\w-]+\.js"><)|<style|\son\w+=|https?:/);
     }
+  });
+
+  it('has files that only the key opens, and that browsers keep for a year', async () => {
+    const app = open();
+    const page = await app.inject({ url: '/chat', headers: COOKIE });
+    const files = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path);
+
+    expect(files.map((path) => /\.\w+$/.exec(path)?.[0]).sort()).toEqual(expect.arrayContaining(['.css', '.js', '.svg']));
+    for (const url of files) {
+      expect((await app.inject({ url })).statusCode).toBe(401);
+      const reply = await app.inject({ url, headers: COOKIE });
+      expect([url, reply.statusCode, reply.headers['cache-control']]).toEqual([url, 200, 'private, max-age=31536000, immutable']);
+      const packed = await app.inject({ url, headers: { ...COOKIE, 'accept-encoding': 'br, gzip' } });
+      expect(packed.headers['content-encoding']).toBe('gzip');
+      expect(gunzipSync(packed.rawPayload).equals(reply.rawPayload)).toBe(true);
+    }
+    for (const url of ['/pages/chat.html', '/pages/..%2Fchat.html', '/pages/nothing.js']) {
+      expect((await app.inject({ url, headers: COOKIE })).statusCode).toBe(404);
+    }
+  });
+});
+
+describe('/', () => {
+  it('leads a browser to the page, and by the login without a cookie', async () => {
+    const app = open();
+    const navigation = { accept: 'text/html,application/xhtml+xml' };
+
+    const reply = await app.inject({ url: '/', headers: { ...navigation, ...COOKIE } });
+    expect([reply.statusCode, reply.headers.location]).toEqual([302, '/chat']);
+    const before = await app.inject({ url: '/', headers: navigation });
+    expect([before.statusCode, before.headers.location]).toEqual([302, '/auth/login?next=%2F']);
+  });
+
+  it('tells any other client, with the key alone, the API’s name, its version and its description', async () => {
+    const app = open();
+
+    expect((await app.inject({ url: '/' })).statusCode).toBe(401);
+    const { info } = (await app.inject({ url: '/openapi.json', headers: BEARER })).json();
+    expect((await app.inject({ url: '/', headers: BEARER })).json()).toEqual({
+      name: info.title,
+      version: info.version,
+      docs: '/docs',
+      openapi: '/openapi.json',
+    });
   });
 });

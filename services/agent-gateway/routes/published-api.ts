@@ -1,14 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { plainPageHeaders } from '#shared/http-server/plain-page.ts';
-import { publishedFile } from '#shared/http-server/published-file.ts';
+import type { Description } from '../openapi/description.ts';
 import { docsPage } from '../openapi/docs-page.ts';
 
-/** The build copies the folder. */
-const FILE = new URL('../../../schemas/agent-server/0.9.0/openapi.json', import.meta.url);
-
 /** GET /openapi.json: the description of this API (OpenAPI 3.1), with an ETag. GET /docs: the same as a page. */
-export function publishedApi(): FastifyPluginAsync {
-  const { body, reply: send } = publishedFile(FILE);
+export function publishedApi({ file: { body, reply: send } }: Description): FastifyPluginAsync {
   let page: string | null = null;
   return async (app) => {
     app.get('/openapi.json', async (request, reply) => send(request, reply));

@@ -1,0 +1,37 @@
+import { render } from 'preact';
+import { createAgentClient } from '#client/agent-client.ts';
+import { newKey } from '../new-key.ts';
+import { Chat } from './chat.ts';
+import { ChatPage } from './chat-page.tsx';
+import { Outbox } from './outbox.ts';
+import { SessionList } from './session-list.ts';
+
+const client = createAgentClient({ baseUrl: location.origin });
+const sessions = new SessionList(client);
+const chat = new Chat(new URLSearchParams(location.search).get('session'), {
+  client,
+  outbox: new Outbox(sessionStorage),
+  newKey,
+  onSession(sessionId) {
+    history.replaceState(null, '', `/chat?session=${encodeURIComponent(sessionId)}`);
+    void sessions.load();
+  },
+  pause: (ms) =>
+    new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        removeEventListener('online', end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      addEventListener('online', end);
+    }),
+});
+
+const page = document.getElementById('page');
+if (page !== null) {
+  page.replaceChildren();
+  render(<ChatPage agentName={document.title} chat={chat} sessions={sessions} />, page);
+}
+chat.open();
+void sessions.load();
