@@ -148,6 +148,8 @@ const callCompleted = z.object({
   provider: z.string(),
   finishReason: z.string(),
   usage: z.object({ promptTokens: z.number(), completionTokens: z.number() }).nullable(),
+  /** Of a call for vectors: each 32-bit floats, little endian, in base64, in the order of the inputs. Absent: it was a chat. */
+  vectors: z.array(z.string()).optional(),
 });
 
 const callFailed = z.object({

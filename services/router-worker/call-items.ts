@@ -241,8 +241,15 @@ function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
 
 function commandOf(actorId: string, result: CallResult): ResultCommand {
   if (result.type === 'failed') return { type: 'call.failed', failure: result.failure, ...actorFields(actorId) };
-  const { text, toolCalls, model, provider, finishReason, usage } = result;
-  return { type: 'call.completed', text, toolCalls, model, provider, finishReason, usage, ...actorFields(actorId) };
+  const { text, toolCalls, model, provider, finishReason, usage, vectors } = result;
+  const ofVectors = vectors === undefined ? {} : { vectors: vectors.flatMap(base64In) };
+  return { type: 'call.completed', text, toolCalls, model, provider, finishReason, usage, ...ofVectors, ...actorFields(actorId) };
+}
+
+/** Actors ask for base64, which is a string as JSON. */
+function base64In(vector: string): string[] {
+  const value: unknown = JSON.parse(vector);
+  return typeof value === 'string' ? [value] : [];
 }
 
 /** @returns null when its surface is unknown */

@@ -23,6 +23,8 @@ export type CallResult =
       usage: { promptTokens: number; completionTokens: number };
       /** Absent without prices. */
       costUsd?: number;
+      /** Of a call for vectors: each as JSON, in the order of the inputs. Absent: it was a chat. */
+      vectors?: readonly string[];
     }
   | { type: 'failed'; failure: Failure };
 

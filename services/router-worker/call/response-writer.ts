@@ -86,6 +86,7 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
         finishReason: finishReasonOf(answer),
         usage: { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens },
         ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
+        ...(answer.vectors !== null && { vectors: answer.vectors }),
       };
     },
     fail(failed, { candidate, partial, previousErrors, files }, bill) {
