@@ -1,6 +1,7 @@
 import type { Manifest } from '../contracts/manifest/manifest.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+import { postgresUrl } from './postgres-url.ts';
+import type { Environment } from './secret-ref.ts';
 
 interface DatabaseUrlOptions {
   /** `DATABASE_URL`; undefined: not set. */
@@ -22,14 +23,5 @@ export function databaseUrl({ given, manifest, environment }: DatabaseUrlOptions
     };
   }
   if (database === null) throw new SwitchyardError('config.invalid', 'DATABASE_URL: is missing, and the manifest has no agent_config.database');
-  const { hostname, port, user, password: reference, dbname, sslmode } = database;
-  const password = resolveSecret(reference, environment);
-  if (password === null) {
-    throw new SwitchyardError('config.invalid', `agent_config.database.password: the environment variable ${variableOf(reference)} is not set`);
-  }
-  // `pg` decodes no such characters in a URL's path.
-  if (decodeURI(encodeURIComponent(dbname)) !== dbname)
-    throw new SwitchyardError('config.invalid', 'agent_config.database.dbname must hold none of ; / ? : @ & = + $ , #');
-  const login = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
-  return { url: `postgres://${login}@${hostname}:${port}/${encodeURIComponent(dbname)}?sslmode=${sslmode}`, warnings: [] };
+  return { url: postgresUrl(database, 'agent_config.database', environment), warnings: [] };
 }

@@ -47,6 +47,8 @@ export interface PostgresOptions {
   log: Log;
   /** Default: 20 s. Also bounds how soon a silently dead connection is noticed. */
   statementTimeoutMs?: number;
+  /** Further settings of each session, by name, without spaces in them; a server that does not know one passes over it. */
+  settings?: Readonly<Record<string, string>>;
   /** False: resolves without a reply, and statements are refused while the server is unreachable. Default: true. */
   awaitsServer?: boolean;
 }
@@ -65,7 +67,7 @@ export async function openPostgres({ url, applicationName, maxConnections = MAX_
     connectionString,
     application_name: applicationName,
     types: columnTypes,
-    options: SESSION,
+    options: [SESSION, ...Object.entries(limits.settings ?? {}).map(([name, value]) => `-c ${name}=${value}`)].join(' '),
     lock_timeout: LOCK_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
