@@ -2,13 +2,17 @@ import { z } from 'zod';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
 /**
- * The newest version that this release reads. It writes version 1 (ADR 37), and version 3 of items that the release before does not know and leaves to newer
- * workers.
+ * The newest version that this release reads. It writes version 1 (ADR 37), and newer ones of items that workers of releases before do not know and leave to
+ * newer workers.
  */
-export const TOOL_WORK_VERSION = 3;
+export const TOOL_WORK_VERSION = 4;
+/** Of searches at a service. */
+export const SEARCH_VERSION = 3;
+/** Of searches by a vector. */
+export const VECTOR_SEARCH_VERSION = 4;
 
 const header = {
-  v: z.literal([1, 2, TOOL_WORK_VERSION]),
+  v: z.literal([1, 2, SEARCH_VERSION, VECTOR_SEARCH_VERSION]),
   /** Id of the effect, of the item, and of the result's command. */
   effectId: z.string(),
   sessionId: z.string(),
@@ -59,9 +63,11 @@ const search = z.object({
   query: z.string(),
   /** Newest messages of the conversation, oldest first. */
   messages: z.array(z.object({ role: z.enum(['user', 'assistant', 'system']), text: z.string(), createdAt: z.string() })),
+  /** Of the query: 32-bit floats, little endian, in base64. Absent: the documents are not found by vectors. */
+  vector: z.string().optional(),
 });
 
-/** One item on `work.tool`, of version 1 to 3; its message id is the effect's id. */
+/** One item on `work.tool`, of version 1 to 4; its message id is the effect's id. */
 export const toolWork = z.preprocess(withActorFields, z.discriminatedUnion('type', [listTools, callTool, fetchVariable, search]));
 export type ToolWork = z.infer<typeof toolWork>;
 

@@ -16,6 +16,7 @@ import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
+import type { OpenKnowledgeBase } from './search/knowledge-bases.ts';
 import { startEffectWorker } from './service.ts';
 
 /** The process `effect-worker`: connects to PostgreSQL and NATS, and consumes tool calls and callback deliveries. */
@@ -26,7 +27,7 @@ await runProcess({
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'effect-worker', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
-    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'search.api_key', 'traces.backend.api_key'] as const;
+    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'search.api_key', 'search.password', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents,
@@ -54,7 +55,8 @@ await runProcess({
     const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 
-    const deps = { config, environment, bus, database, poster, clock: databaseClock, log, metrics, tracing };
+    const openKnowledgeBase: OpenKnowledgeBase = (options) => openPostgres({ ...options, applicationName: 'effect-worker search', log });
+    const deps = { config, environment, bus, database, bundle, openKnowledgeBase, poster, clock: databaseClock, log, metrics, tracing };
     const worker = await step('starting the consumers', () => startEffectWorker(deps));
     releasers.add('effect worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

@@ -5,6 +5,7 @@ import { startWorker } from '#services/work/start-worker.ts';
 import type { Clock } from '#shared/clock.ts';
 import { BundleCache } from '#shared/config/bundle-cache.ts';
 import { bundleStore } from '#shared/config/bundle-store.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
@@ -14,6 +15,7 @@ import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { EffectKindDeps, OpenEffectKind } from './effect-kind.ts';
 import { type EffectKind, effectKinds } from './effect-kinds.ts';
+import type { OpenKnowledgeBase } from './search/knowledge-bases.ts';
 
 export interface EffectWorkerConfig {
   kinds: readonly EffectKind[];
@@ -33,6 +35,10 @@ export interface EffectWorkerDeps {
   environment: Environment;
   bus: Bus;
   database: Database;
+  /** The configuration that the process has begun with: the start fails where its knowledge base can't be searched. Null and absent: that is not checked. */
+  bundle?: Pick<Bundle, 'body'> | null;
+  /** The servers of `search`, of type `pgvector`. */
+  openKnowledgeBase: OpenKnowledgeBase;
   /** Closed by the caller, after the worker. */
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
@@ -43,12 +49,13 @@ export interface EffectWorkerDeps {
 
 /**
  * Starts the worker for all external effects but model calls: tool calls and callback deliveries.
- * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set
+ * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set, or the field of a knowledge base that can't be searched
  */
 export async function startEffectWorker(given: EffectWorkerDeps): Promise<Drained> {
   const { config, metrics = noMetrics, tracing = noTracing } = given;
   const { drainTimeoutMs, lease = effectLease, timeouts = {}, maxDeliveryAttempts } = config;
-  const deps = { ...given, metrics, tracing, bundles: new BundleCache(bundleStore(given.database)), lease, timeouts, maxDeliveryAttempts };
+  const { bundle = null } = given;
+  const deps = { ...given, metrics, tracing, bundle, bundles: new BundleCache(bundleStore(given.database)), lease, timeouts, maxDeliveryAttempts };
   const opened: OpenEffectKind[] = [];
   const closeAll = () => Promise.all(opened.map((kind) => kind.close()));
   try {

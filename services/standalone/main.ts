@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { agentEntryOf } from '#services/agent-gateway/registration.ts';
+import type { OpenKnowledgeBase } from '#services/effect-worker/search/knowledge-bases.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
@@ -24,6 +25,7 @@ import { lockDataFolder } from '#shared/storage/data-folder.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { createLog, type Log, type ProcessLog } from '#shared/telemetry/log.ts';
 import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
@@ -131,6 +133,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     agent,
     entry,
     bundle,
+    openKnowledgeBase: (options: Parameters<OpenKnowledgeBase>[0]) => openPostgres({ ...options, applicationName: 'switchyard search', log }),
     platform,
     secretNow: secrets.now,
     houseSecret: keys.houseSecret,

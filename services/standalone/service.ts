@@ -9,6 +9,7 @@ import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { effectKinds } from '#services/effect-worker/effect-kinds.ts';
+import type { OpenKnowledgeBase } from '#services/effect-worker/search/knowledge-bases.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
 import { openRouterPort } from '#services/router-gateway/open-router-port.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
@@ -46,6 +47,7 @@ export interface StandaloneDeps {
   /** What it registers; null: it has no endpoint. */
   entry: AgentEntry | null;
   bundle: Bundle;
+  openKnowledgeBase: OpenKnowledgeBase;
   /** Null: the agent's model calls are executed here. */
   platform: PlatformRouter | null;
   /** Of webhooks. */
@@ -84,6 +86,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     agent,
     entry,
     bundle,
+    openKnowledgeBase,
     platform,
     secretNow,
     houseSecret,
@@ -120,7 +123,10 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   releasers.add('router worker', () => worker.stop(drainLeftMs()));
   const { maxDeliveryAttempts } = config;
   const effectConfig = { kinds: effectKinds.map(({ name }) => name), maxDeliveryAttempts, drainTimeoutMs };
-  const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
+  const effectWorker = await startEffectWorker({
+    ...{ config: effectConfig, environment, bus, database, bundle, openKnowledgeBase },
+    ...{ poster, clock, log, metrics, tracing },
+  });
   releasers.add('effect worker', () => effectWorker.stop(drainLeftMs()));
   // Tagged as in a cluster, so that both behave alike.
   const tags = new CommandTags(houseSecret);

@@ -13,6 +13,7 @@ import { effectIds } from '../effect-ids.ts';
 import type { ToolOutcome } from '../tools/result-data.ts';
 import { boundedDocuments } from './bounded-documents.ts';
 import type { ExternalSearches } from './external-search.ts';
+import type { KnowledgeBases } from './knowledge-bases.ts';
 import { SearchFailure } from './search-failure.ts';
 import { readSessionFacts } from './session-facts.ts';
 
@@ -24,6 +25,7 @@ export interface RunSearchDeps {
   database: Database;
   bundles: BundleCache;
   external: ExternalSearches;
+  knowledgeBases: KnowledgeBases;
   log: Log;
   metrics: Metrics;
 }
@@ -50,8 +52,12 @@ async function found(work: SearchWork, running: RunningItem, deps: RunSearchDeps
   const { body } = await retryWhileTransient(() => deps.bundles.read(work.bundleHash), running.signal);
   const { search } = body.manifest.agent_config;
   running.span?.set({ [genAi.dataSource]: search?.type });
-  if (search?.type !== 'external') throw new SearchFailure('refused', 'the configuration has no such search');
-  return boundedDocuments(await fromService(search, work, running, deps), search.top_k);
+  if (search === null || (search.type === 'pgvector') !== (work.vector !== undefined)) {
+    throw new SearchFailure('refused', 'the configuration has no such search');
+  }
+  if (search.type === 'external') return boundedDocuments(await fromService(search, work, running, deps), search.top_k);
+  running.span?.set({ 'db.system.name': 'postgresql', 'db.collection.name': search.collection });
+  return boundedDocuments(await deps.knowledgeBases.search(search, work.vector ?? '', running.signal), search.top_k);
 }
 
 async function fromService(search: External, work: SearchWork, { signal }: RunningItem, { environment, database, external }: RunSearchDeps) {

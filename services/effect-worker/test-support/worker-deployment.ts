@@ -3,11 +3,12 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import { type CommandOf, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
-import { type ListedTool, TOOL_WORK_VERSION, type ToolWork } from '#bus/messages/tool.ts';
+import { type ListedTool, SEARCH_VERSION, type ToolWork, VECTOR_SEARCH_VERSION } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import { hashOf } from '#shared/config/bundle-body.ts';
-import { storeBundle } from '#shared/config/bundle-store.ts';
+import { BundleCache } from '#shared/config/bundle-cache.ts';
+import { bundleStore, storeBundle } from '#shared/config/bundle-store.ts';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { manifest } from '#shared/contracts/manifest/manifest.ts';
@@ -98,6 +99,7 @@ export class WorkerDeployment {
       bus: this.bus,
       database: watched,
       poster: { post: () => Promise.reject(new Error('this worker posts nothing')) },
+      openKnowledgeBase: () => Promise.reject(new Error('this worker has no knowledge base')),
       clock: systemClock,
       log: createLog({ level: 'debug', service: 'effect-worker', output: { write: (line) => this.lines.push(line) } }),
       ...deps,
@@ -111,6 +113,11 @@ export class WorkerDeployment {
     const bundle = bundleWith(servers, search);
     await storeBundle(this.database, bundle);
     return bundle.hash;
+  }
+
+  /** A stored configuration, as a start reads it. */
+  startingWith(hash: string): Promise<Bundle> {
+    return new BundleCache(bundleStore(this.database)).read(hash);
   }
 
   /** Stores the effect's row as its owner would. */
@@ -208,7 +215,14 @@ export function listItem(bundleHash: string, servers: string[], fields: Partial<
 }
 
 export function searchItem(bundleHash: string, fields: Partial<Extract<ToolWork, { type: 'search' }>> = {}) {
-  return { ...toolHeader(bundleHash), v: TOOL_WORK_VERSION, type: 'search' as const, query: 'warranty of hoses', messages: [], ...fields } as const;
+  return {
+    ...toolHeader(bundleHash),
+    v: fields.vector === undefined ? SEARCH_VERSION : VECTOR_SEARCH_VERSION,
+    type: 'search' as const,
+    query: 'warranty of hoses',
+    messages: [],
+    ...fields,
+  } as const;
 }
 
 function toolHeader(bundleHash: string) {

@@ -1,6 +1,7 @@
 import { ReceivedAborts } from '#bus/received-aborts.ts';
 import type { EffectKindDeps, EffectKindRow } from '../effect-kind.ts';
 import { ExternalSearches } from '../search/external-search.ts';
+import { KnowledgeBases } from '../search/knowledge-bases.ts';
 import { discoverTools } from './discover-tools.ts';
 import { toolItems } from './tool-items.ts';
 import { ToolLists } from './tool-lists.ts';
@@ -16,7 +17,15 @@ const LONGEST_MS = 300_000;
 export const toolKind = {
   name: 'tool',
   async open({ timeouts, concurrency, ...deps }: EffectKindDeps) {
-    const { environment, bus, database, bundles, clock, log, tracing } = deps;
+    const { environment, bus, database, bundles, bundle, clock, log, tracing } = deps;
+    const knowledgeBases = new KnowledgeBases(deps);
+    const search = bundle?.body.manifest.agent_config.search ?? null;
+    try {
+      if (search?.type === 'pgvector') await knowledgeBases.check(search); // no fail point: reads
+    } catch (error) {
+      await knowledgeBases.close(); // no fail point: stops
+      throw error;
+    }
     const servers = new ToolServers({ environment, clock });
     const lists = new ToolLists({ database, servers, clock, log });
     const discovery = discoverTools({ bundles, lists, log });
@@ -25,10 +34,10 @@ export const toolKind = {
     const { toolCallMs: timeoutMs = TIMEOUT_MS, longestToolCallMs: longestMs = LONGEST_MS } = timeouts;
     const limits = { timeoutMs, longestMs, concurrency: concurrency ?? TOOL_CONCURRENCY };
     return {
-      items: toolItems({ ...deps, ...limits, servers, lists, external, environment, aborts, content: tracing.content }),
+      items: toolItems({ ...deps, ...limits, servers, lists, external, knowledgeBases, environment, aborts, content: tracing.content }),
       async close() {
         await Promise.all([discovery.stop(), lists.stop(), aborts.stop()]); // no fail point: stops
-        await Promise.all([servers.close(), external.close()]); // no fail point: stops
+        await Promise.all([servers.close(), external.close(), knowledgeBases.close()]); // no fail point: stops
       },
     };
   },
