@@ -19,6 +19,8 @@ const written: Record<string, object> = {
   'tool-call': { bundleHash: 'b', ...common, runId: 'r', toolCallId: 'c', toolId: 'shop:refund', listHash: 'hash' },
   'turn-tool-call': { bundleHash: 'b', toolId: 'shop:refund', listHash: 'hash', from: { key: 'infer-1-1', index: 0 }, staged: 3, ...common },
   'turn-preamble': { bundleHash: 'b', template: 'write-preamble@1', upToOffset: 3, ...common },
+  'rewrite-query': { bundleHash: 'b', template: 'rewrite-query@1', upToOffset: 3, ...common },
+  embed: { bundleHash: 'b', upToOffset: 3, staged: 2, ...common },
   search: { bundleHash: 'b', upToOffset: 3, ...common },
   delivery: { deliveryId: 'r-callback', ...common },
   'event-delivery': { bundleHash: 'b', url: 'https://a.example/', kinds: ['tool'], fromOffset: 2, toOffset: 5, attempts: 1, waitingSinceMs: 7, ...common },

@@ -1,6 +1,8 @@
 import { delivery } from './delivery.ts';
 import { EffectTable } from './effect-table.ts';
+import { embed } from './embed.ts';
 import { eventDelivery } from './event-delivery.ts';
+import { rewriteQueryCall } from './rewrite-query.ts';
 import { runCall } from './run-call.ts';
 import { search } from './search.ts';
 import { toolCall } from './tool-call.ts';
@@ -18,6 +20,8 @@ export const effects = new EffectTable([
   turnToolCall,
   turnApplied,
   turnPreamble,
+  rewriteQueryCall,
+  embed,
   search,
   runCall,
   toolList,

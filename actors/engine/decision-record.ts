@@ -38,7 +38,7 @@ export function recordOf(events: readonly ConversationEvent[], rows: readonly Tu
     questions: resolved?.questions?.map(({ toolId, parameter, problem }) => ({ tool_id: toolId, parameter, problem })) ?? [],
     inferences: current.flatMap(inferencesIn),
     tools: toolsIn(current).map(({ call, ms }) => ({ tool_id: call.toolId, failed: call.hasFailed, arguments: call.arguments, ms })),
-    retrieval: search?.kind === 'search' ? { documents: search.documents.length, failure: search.failure, ms: search.ms } : null,
+    retrieval: search?.kind === 'search' ? { documents: search.documents.length, failure: search.failure, ms: search.ms, query: queryIn(current) } : null,
     check: checkIn(current),
     faults: rows.flatMap(faultsIn),
     calls,
@@ -73,6 +73,11 @@ function routineIn(row: TurnRow): TurnRecord['routines'] {
 function inferencesIn(row: TurnRow): TurnRecord['inferences'] {
   if (row.kind !== 'infer-tools') return [];
   return row.answer.tools.map((tool) => ({ tool_id: tool.toolId, outcome: tool.outcome, rationale: 'rationale' in tool ? tool.rationale : null }));
+}
+
+function queryIn(rows: readonly TurnRow[]): NonNullable<TurnRecord['retrieval']>['query'] {
+  const row = rows.findLast(({ kind }) => kind === 'query');
+  return row?.kind === 'query' ? { text: row.query, failure: row.failure, model: row.model, ms: row.ms } : null;
 }
 
 /** Also of before a message joined. */

@@ -42,6 +42,18 @@ const turnRow = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('routine'), ...call, reference: routineCall, answer: routineAnswer }),
   z.object({ kind: z.literal('infer-tools'), ...call, reference: inferReference, answer: inferAnswer }),
   z.object({ kind: z.literal('tool'), key: z.string(), ms: z.number(), call: stagedCall }),
+  /** The query that a model has made for a search by meaning; null: it made none, and the customer's newest message is searched for. */
+  z.object({
+    kind: z.literal('query'),
+    ...call,
+    query: z.string().nullable(),
+    /** Null: the model was not heard of. */
+    model: z.string().nullable(),
+    /** Why there is none; null: there is one. */
+    failure: z.enum(['malformed', 'unavailable']).nullable(),
+  }),
+  /** The vector of what is searched for: 32-bit floats, little endian, in base64. */
+  z.object({ kind: z.literal('embedding'), ...call, vector: z.string() }),
   /** What was retrieved for the reply. */
   z.object({
     kind: z.literal('search'),

@@ -105,6 +105,17 @@ export class EngineSession {
     this.apply(this.resultOf(callId, text));
   }
 
+  /** Answers an open call for a vector. @param vector in base64; absent: the result has none, as from a worker of a release before */
+  embedded(callId: string, vector?: string): void {
+    this.apply({ ...this.resultOf(callId, ''), ...(vector !== undefined && { vectors: [vector] }) });
+  }
+
+  /** Answers an open model call. */
+  fail(callId: string, code = 'router.provider_unavailable'): void {
+    const { text: _, ...result } = this.resultOf(callId, '');
+    this.apply({ ...result, type: 'call.failed', failure: { code, message: 'failed', details: {} } });
+  }
+
   /** Answers the call for a preamble, after a while. @param text null: the call fails */
   preamble(callId: string, text: string | null, pauseMs = 0): void {
     this.#nowMs += pauseMs;
@@ -160,6 +171,8 @@ export class EngineSession {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
       const { reference, call: asked } = call.inputs as { reference?: { kind?: string } | null; call?: string };
       if (call.kind === 'turn-preamble') this.preamble(call.id, null);
+      else if (call.kind === 'rewrite-query') this.reply(call.id, '{"query":"a query"}');
+      else if (call.kind === 'embed') this.embedded(call.id, 'AACAPwAAAAA=');
       else if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
       else if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');

@@ -8,7 +8,7 @@ export interface BlockWithoutEffect {
 }
 
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
-export const manifestBlocks: readonly BlockWithoutEffect[] = [{ path: 'agent_config.search.collection', missing: 'nothing is retrieved' }];
+export const manifestBlocks: readonly BlockWithoutEffect[] = [];
 
 /** The same for autonomous routines. */
 export const autonomousBlocks: readonly BlockWithoutEffect[] = [

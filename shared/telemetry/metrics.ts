@@ -147,7 +147,10 @@ export const metricTable = {
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
   searches: counter('switchyard_searches_total', 'Ended searches of turns: documents, none, or the reason why the turn replies without.', {
-    outcome: ['found', 'empty', 'timeout', 'unreachable', 'auth_failed', 'refused'],
+    outcome: ['found', 'empty', 'timeout', 'unreachable', 'auth_failed', 'refused', 'no_embedding'],
+  }),
+  searchQueries: counter('switchyard_search_queries_total', 'Queries that models were to make for searches by meaning.', {
+    outcome: ['rewritten', 'malformed', 'unavailable'],
   }),
   deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries, calls and usage records that were given up and kept for an operator.', {
     source: ['command', 'delivery', 'event', 'tool', 'call', 'usage'],

@@ -21,6 +21,7 @@ const handlers: Handlers<TurnActions> = {
     const { traceId, context } = stateOf(plan);
     plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: row });
     noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
+    noteSearch(plan, row, { turn_id: context.turnId, trace_id: traceId });
   },
   rememberPreamble: (plan, { text }) => rememberPreamble(plan, text),
   remember: (plan) => {
@@ -89,6 +90,21 @@ function noteCheck(plan: Plan, row: TurnRow, ids: Record<string, string>): void 
   const outcome = row.kind === 'unchecked' ? row.kind : isFollowed ? 'followed' : 'missed';
   const what = row.kind === 'unchecked' ? `a reply was sent without its check: ${row.reason}` : 'a reply was checked';
   plan.note(what, ids, { outcome, durationMs: 'ms' in row ? row.ms : 0, count: (metrics) => metrics.add('replyChecks', { outcome }) });
+}
+
+/** What of a search no effect worker counts: whether a model made its query, and that there was no vector to search for. */
+function noteSearch(plan: Plan, row: TurnRow, ids: Record<string, string>): void {
+  if (row.kind === 'query') {
+    const outcome = row.failure ?? 'rewritten';
+    plan.note('a search has its query', ids, { outcome, durationMs: row.ms, count: (metrics) => metrics.add('searchQueries', { outcome }) });
+  }
+  if (row.kind !== 'search' || row.failure !== 'no_embedding') return;
+  const { failure: outcome, ms: durationMs } = row;
+  plan.note('a search has no vector: the turn replies without documents', ids, {
+    outcome,
+    durationMs,
+    count: (metrics) => metrics.add('searches', { outcome }),
+  });
 }
 
 function isResult(event: object): event is { callId: string } {

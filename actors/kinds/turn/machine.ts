@@ -26,7 +26,7 @@ import {
   stageMalformed,
 } from './engine-states.ts';
 import { beginShortTyping, dropPreamble, isPreamble, openPreamble, passPreamble, preambleAtStart, renewPreamble, takePreamble } from './preamble-states.ts';
-import { awaitsSearch, beginRetrieving, endSearch, isSearchAwaited, openSearch, settleSearch } from './search-states.ts';
+import { awaitsSearch, beginRetrieving, endSearch, isLastOfSearch, isSearchAwaited, openSearch, settleSearch } from './search-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
 import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
@@ -174,7 +174,10 @@ export const turnMachine = turnSetup.createMachine({
       on: {
         ...interruptedBy(interruptions, endSearch),
         'message.joined': { target: 'deciding', actions: [endSearch, renewPreamble, restart, openSearch] },
-        'search.settled': { guard: isSearchAwaited, target: 'composing', actions: [settleSearch, beginTyping] },
+        'search.settled': [
+          { guard: isLastOfSearch, target: 'composing', actions: [settleSearch, beginTyping] },
+          { guard: isSearchAwaited, actions: settleSearch },
+        ],
       },
     },
     /** Cancelled, while calls run that can't be taken back. */

@@ -1,3 +1,4 @@
+import type { SearchPlan } from '../../engine/retrieval/search-plan.ts';
 import { effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { beginStage } from './preamble-states.ts';
@@ -17,26 +18,49 @@ export function isSearchAwaited({ context, event }: Args): boolean {
   return event.type === 'search.settled' && context.engine?.search?.callId === event.callId;
 }
 
+/** Nothing of the search follows. */
+export function isLastOfSearch(args: Args): boolean {
+  return isSearchAwaited(args) && args.event.type === 'search.settled' && args.event.next === null;
+}
+
 /** Begins the search of a turn that begins, or begins again. The turn waits for it before its reply alone. */
 export const openSearch = turnSetup.enqueueActions(({ context, event, enqueue }) => {
-  const timeoutMs = timeoutIn(event);
+  const plan = planIn(event);
   const { engine, turnId } = context;
-  if (timeoutMs === null || engine === undefined) return;
+  if (plan === null || engine === undefined) return;
+  const { first: stage, timeoutMs } = plan;
   const id = effectIdOf(turnId, context.callNo + 1);
   const openedAtMs = atMsOf(event);
   // Half of what is left stays for the reply.
   const deadlineAtMs = Math.min(openedAtMs + timeoutMs, openedAtMs + Math.floor((context.deadlineAtMs - openedAtMs) / 2));
-  enqueue({ type: 'effect', params: { kind: 'search', id, deadlineAtMs } });
-  enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'search', LOST_AFTER_MS) });
-  enqueue.assign({ callNo: context.callNo + 1, engine: { ...engine, search: { callId: id, openedAtMs } } });
+  // Without a query of a model there is still time to search.
+  const stageDeadlineAtMs = stage === 'rewrite-query' ? openedAtMs + Math.floor((deadlineAtMs - openedAtMs) / 2) : deadlineAtMs;
+  enqueue({ type: 'effect', params: { kind: stage, id, deadlineAtMs: stageDeadlineAtMs, staged: engine.stepCount } });
+  enqueue({ type: 'timer', params: overdueTimer(id, stageDeadlineAtMs, stage, LOST_AFTER_MS) });
+  const stages = stage === 'search' ? {} : { stage, stageOpenedAtMs: openedAtMs, deadlineAtMs };
+  const calls = engine.calls + (stage === 'search' ? 0 : 1);
+  enqueue.assign({ callNo: context.callNo + 1, engine: { ...engine, calls, search: { callId: id, openedAtMs, ...stages } } });
 });
 
-/** Stages what it has brought. */
-export const settleSearch = turnSetup.enqueueActions(({ context: { engine }, event, enqueue }) => {
-  if (event.type !== 'search.settled' || engine === undefined) return;
-  enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });
+/** Stages what it has brought, and opens what follows. */
+export const settleSearch = turnSetup.enqueueActions(({ context, event, enqueue }) => {
+  const { engine, turnId } = context;
+  const search = engine?.search ?? null;
+  if (event.type !== 'search.settled' || engine === undefined || search === null) return;
+  const { next: stage, row } = event;
+  enqueue({ type: 'stage', params: { seq: engine.stepCount, row } });
   enqueue({ type: 'disarm', params: { key: overdueKeyOf(event.callId) } });
-  enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, search: null } });
+  const settled = { ...engine, stepCount: engine.stepCount + 1, tokens: engine.tokens + event.tokens };
+  if (stage === null) {
+    enqueue.assign({ engine: { ...settled, search: null } });
+    return;
+  }
+  const id = effectIdOf(turnId, context.callNo + 1);
+  const { deadlineAtMs = context.deadlineAtMs } = search;
+  enqueue({ type: 'effect', params: { kind: stage, id, deadlineAtMs, staged: settled.stepCount } });
+  enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, stage, LOST_AFTER_MS) });
+  const calls = engine.calls + (stage === 'embed' ? 1 : 0);
+  enqueue.assign({ callNo: context.callNo + 1, engine: { ...settled, calls, search: { ...search, callId: id, stage, stageOpenedAtMs: event.atMs } } });
 });
 
 /** Nothing waits for it any more. */
@@ -51,9 +75,9 @@ export const endSearch = turnSetup.enqueueActions(({ context: { engine }, enqueu
 /** All is decided but what the reply is to use. */
 export const beginRetrieving = turnSetup.enqueueActions(({ context, enqueue }) => enqueue.assign(beginStage(enqueue, context, 'retrieving')));
 
-function timeoutIn(event: TurnEvent | { input: TurnInput }): number | null {
-  if ('input' in event) return event.input.opening?.searchTimeoutMs ?? null;
-  return event.type === 'message.joined' ? (event.opening?.searchTimeoutMs ?? null) : null;
+function planIn(event: TurnEvent | { input: TurnInput }): Pick<SearchPlan, 'first' | 'timeoutMs'> | null {
+  if ('input' in event) return event.input.opening?.search ?? null;
+  return event.type === 'message.joined' ? (event.opening?.search ?? null) : null;
 }
 
 /** XState's first event has the machine's input. */

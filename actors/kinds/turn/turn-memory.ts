@@ -56,7 +56,7 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
     ...(evaluations !== null && { evaluations }),
     ...tools,
   };
-  return { row, decision: decide(documents, [row], toolsIn(plan)), searchTimeoutMs: documents.search?.timeoutMs ?? null };
+  return { row, decision: decide(documents, [row], toolsIn(plan)), search: documents.search };
 }
 
 /** Of a replayed turn: the recorded answer to a call, which counts in place of the result's text; null: there is none. */

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
+import type { SearchPlan } from '../../engine/retrieval/search-plan.ts';
 import { header } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 
-const EXTERNAL = { maxMessages: 20, timeoutMs: 5_000 };
+const EXTERNAL: SearchPlan = { first: 'search', maxMessages: 20, timeoutMs: 5_000 };
 const DOCUMENT = { content: 'Hoses have two years of warranty.', title: 'Warranty', url: null };
 const FOUND: ToolOutcome = { type: 'result', data: { documents: [DOCUMENT] }, metadata: {}, isError: false };
 const FAILED: ToolOutcome = { type: 'failed', reason: 'unreachable', message: 'the search service answered 500' };

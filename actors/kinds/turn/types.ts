@@ -1,6 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Decision } from '../../engine/decide.ts';
+import type { SearchPlan, SearchStage } from '../../engine/retrieval/search-plan.ts';
 import type { ArgumentsReference } from '../../engine/tools/tool-rounds.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
 import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
@@ -23,8 +24,8 @@ export interface TurnInput {
 export interface Opening {
   row: TurnRow;
   decision: Decision;
-  /** Of the search for documents that the reply is to use; null: there is none. */
-  searchTimeoutMs: number | null;
+  /** For documents that the reply is to use; null: there is none. */
+  search: Pick<SearchPlan, 'first' | 'timeoutMs'> | null;
 }
 
 export interface TurnContext {
@@ -63,19 +64,31 @@ export interface EngineContext {
 }
 
 interface PendingSearch {
+  /** Of the stage that is awaited. */
   callId: string;
+  /** Of the whole search. */
   openedAtMs: number;
+  /** The rest is absent from searches that are one effect, `search`. */
+  stage?: SearchStage;
+  stageOpenedAtMs?: number;
+  /** Of the whole search. */
+  deadlineAtMs?: number;
 }
 
-/** Commands that may end a turn's search. */
-export type SearchCommand = CommandOf<'call.failed' | 'tool.completed' | 'effect.overdue'>;
+/** Commands that may end a turn's search, or a stage of it. */
+export type SearchCommand = CommandOf<'call.completed' | 'call.failed' | 'tool.completed' | 'effect.overdue'>;
 
-/** A row for what a turn's search has brought. */
+/** A row for what a stage of a turn's search has brought. */
 export interface SearchSettled {
   type: 'search.settled';
   callId: string;
   row: TurnRow;
+  /** Of a model. */
+  tokens: number;
+  /** What follows; null: the search has ended. */
+  next: SearchStage | null;
 }
+
 /** Of a turn whose agent has preambles. */
 export interface PreambleContext {
   /** Later there is none. */
@@ -211,7 +224,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
   effect:
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number; isWithheld?: boolean }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
-    | { kind: 'search'; id: string; deadlineAtMs: number }
+    | { kind: SearchStage; id: string; deadlineAtMs: number; staged: number }
     | { kind: 'preamble'; id: string; deadlineAtMs: number }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */

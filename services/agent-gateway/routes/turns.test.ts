@@ -99,6 +99,8 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
       ['trn_t1-1', 'turn-step', { call: 'match', template: 'match-actionable@1' }],
       ['trn_t1-2', 'router-call', { template: 'compose-guided@2' }],
       ['trn_t1-3', 'search', {}],
+      ['trn_t1-4', 'rewrite-query', { template: 'rewrite-query@1' }],
+      ['trn_t1-5', 'embed', {}],
       ['trn_t2-1', 'router-call', {}],
     ] as const;
     for (const [id, kind, inputs] of opened)
@@ -122,7 +124,7 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
         { id: 'routine:refund:0', applies: true, rationale: null },
       ],
       resolutions: [{ entity: 'routine:refund', outcome: 'deprioritized', relationship: 'priority', counterparts: ['policy:leak'] }],
-      retrieval: { documents: 1, failure: null, ms: 40 },
+      retrieval: { documents: 1, failure: null, ms: 40, query: { text: 'warranty of hoses', failure: null, model: 'a/b', ms: 12 } },
       check: { outcome: 'missed', reason: null, policies: [{ id: 'leak', followed: false, rationale: 'left out' }] },
     });
     expect(record.calls).toEqual([
@@ -131,6 +133,8 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
         ...{ id: 'trn_t1-2', kind: 'compose', template: 'compose-guided@2', opened_at: AT, model: 'a/b', provider: 'p' },
         ...{ prompt_tokens: 100, completion_tokens: 20, cost: 0.0015, ms: 250 },
       },
+      { id: 'trn_t1-4', kind: 'rewrite-query', template: 'rewrite-query@1', opened_at: AT, ...unknownUsage },
+      { id: 'trn_t1-5', kind: 'embed', template: null, opened_at: AT, ...unknownUsage },
     ]);
     // The documents of a search are for the reply's prompt alone.
     expect(JSON.stringify(record)).not.toContain('Hoses');
@@ -172,6 +176,8 @@ const rowsOfTurn: readonly TurnRow[] = [
       clarification: null,
     },
   },
+  { kind: 'query', key: 'query', query: 'warranty of hoses', failure: null, ...call },
+  { kind: 'embedding', key: 'embedding', vector: 'AACAPw==', ...call },
   { kind: 'search', key: 'search', ms: 40, documents: [{ content: 'Hoses: two years.', title: null, url: null }], failure: null },
   {
     ...{ kind: 'resolved', policies: [{ id: 'leak', rationale: 'water' }], clarifications: [], steps: [], paths: {}, tracked: [] },

@@ -1,6 +1,8 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
+import { embed } from '#actors/effects/embed.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderDeps } from '#actors/effects/render-deps.ts';
+import { rewriteQueryCall } from '#actors/effects/rewrite-query.ts';
 import type { AgentState } from '#actors/engine/agent-state.ts';
 import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
 import type { Evaluations } from '#actors/engine/evaluation/evaluation-set.ts';
@@ -121,6 +123,8 @@ export class Conversation {
   async #itemOf(effect: EffectRow): Promise<RouterCall | ToolCallItem | null> {
     const { work } = effects.kind(effect.kind);
     if (work !== 'router.turn' && work !== 'tool') return null;
+    // Nothing is searched for here, so a query and its vector would be of no use.
+    if (effect.kind === rewriteQueryCall.name || effect.kind === embed.name) return null;
     const item = JSON.parse(await effects.render(effect, false, this.rendering)) as RouterCall | ToolWork;
     return 'request' in item || item.type === 'call' ? item : null;
   }
@@ -132,7 +136,7 @@ export class Conversation {
     this.session.recorded.set(effect.id, recorded.row);
     // The row counts in place of what the command says.
     if ('toolId' in item) return toolAnswered(effect, { type: 'result', data: null, metadata: {}, isError: false }, atMs);
-    const model = 'model' in recorded.row ? recorded.row.model : '';
+    const model = 'model' in recorded.row ? (recorded.row.model ?? '') : '';
     return answered(effect, { type: 'completed', text: '', toolCalls: [], model, provider: '', finishReason: 'stop', usage: null }, atMs);
   }
 

@@ -57,7 +57,16 @@ export const turnRecord = turnSummary.extend({
   inferences: z.array(z.object({ tool_id: z.string(), outcome: z.enum(['needs_to_run', 'data_already_in_context', 'cannot_run']), rationale })),
   tools: z.array(z.object({ tool_id: z.string(), failed: z.boolean(), arguments: z.record(z.string(), z.unknown()), ms: z.number() })),
   /** Null: nothing was searched for. */
-  retrieval: z.object({ documents: z.int().min(0), failure: z.string().nullable(), ms: z.number() }).nullable(),
+  retrieval: z
+    .object({
+      documents: z.int().min(0),
+      /** Null: the search did not fail. */
+      failure: z.string().nullable(),
+      ms: z.number(),
+      /** Of a model, for a search by meaning; null: none was asked for. `text`: null where it failed, and the customer's message was searched for. */
+      query: z.object({ text: z.string().nullable(), failure: z.string().nullable(), model: z.string().nullable(), ms: z.number() }).nullable(),
+    })
+    .nullable(),
   /** Of the reply, for policies of high criticality; null: there are none. `reason`: why it was sent unchecked. */
   check: z
     .object({

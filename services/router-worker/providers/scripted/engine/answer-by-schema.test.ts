@@ -22,6 +22,11 @@ describe('questions of the agent’s engine', () => {
     expect(verdictsOf(name, said, conditions)).toEqual([true, true, false, false]);
   });
 
+  it('rewrite_query: what the customer wrote since the agent’s last message', () => {
+    const said = [line('customer', 'Hello'), line('agent', 'Hello.'), line('customer', 'My hose  leaks.'), line('customer', 'How long is its warranty?')];
+    expect(answerTo('rewrite_query', said, ['{"task":"write the search query"}'])).toEqual({ query: 'My hose leaks. How long is its warranty?' });
+  });
+
   it('reads what the customer wrote since the agent’s last message', () => {
     const said = [line('agent', 'Hello!'), line('customer', 'it leaks'), line('customer', 'are you there?')];
 

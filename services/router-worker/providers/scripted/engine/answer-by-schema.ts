@@ -9,6 +9,7 @@ import {
   matchLowByWords,
 } from './match-by-words.ts';
 import { preambleOfExamples } from './preamble-of-examples.ts';
+import { queryOfMessages } from './query-of-messages.ts';
 import { type Question, readQuestion } from './question.ts';
 import { backtrackByWords, nextStepByWords, nodeByWords } from './routines-by-words.ts';
 
@@ -23,6 +24,7 @@ const rules = new Map<string, (question: Question) => object>([
   ['judge_applied', judgeAppliedByWords],
   ['check_reply', checkReplyByWords],
   ['write_preamble', preambleOfExamples],
+  ['rewrite_query', queryOfMessages],
   ['next_step', nextStepByWords],
   ['check_backtrack', backtrackByWords],
   ['select_node', nodeByWords],
