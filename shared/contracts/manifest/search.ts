@@ -20,12 +20,15 @@ const pgvectorSearch = z.strictObject({
   password: secretRef,
   dbname: z.string().min(1).default('postgres'),
   sslmode: sslMode.default('require'),
+  /** A table with one column of vectors and one of the type `jsonb`, the metadata. */
   collection: z
     .string()
     .regex(new RegExp(`^${identifier}(?:\\.${identifier})?$`), 'must be a table name like docs or kb.docs: letters, digits and underscores'),
   /** Metadata key with the document's body. */
   content_key: z.string().min(1).default('content'),
+  /** What the metadata of each document has to contain. */
   metadata_filter: z.record(z.string(), z.unknown()).default({}),
+  /** Of the router; the one that has made the vectors of the table. */
   embedding_model: z.string().min(1),
   /** Must equal the vector column's dimension. */
   embedding_dimensions: z.number().int().min(1),
