@@ -9,7 +9,7 @@ import { natsEnvironment } from '../scripts/servers/stores.mjs';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { bytesOf, secondsOf, variablesIn } from './helpers/compose-file.ts';
-import { doors, dotEnv, environmentOf, exampleFiles, mountsOf, ourServices, root, serviceOf, stopSeconds } from './helpers/deployment.ts';
+import { compose, doors, dotEnv, environmentOf, exampleFiles, mountsOf, ourServices, root, serviceOf, stopSeconds } from './helpers/deployment.ts';
 import { directiveIn, readSections } from './helpers/plain-config.ts';
 import { settingsReaders } from './helpers/service-settings.ts';
 
@@ -147,5 +147,24 @@ describe('the collector', () => {
     expect(exporters).toEqual(Object.keys(collector.exporters));
     expect(collector.exporters).toMatchObject({ 'otlp/jaeger': { endpoint: 'jaeger:4317' } });
     expect(serviceOf('jaeger').networks).toContain('inside');
+  });
+
+  it('outside is reached from the network of every service, by one that passes traces on and alone has the credential', () => {
+    const [mount] = mountsOf('otel-forwarder');
+    const forwarder = collectorConfig.parse(parse(readFileSync(join(root, mount?.source ?? ''), 'utf8')));
+    const isInternal = (network: string) => compose.networks[network]?.internal === true;
+    const { networks } = serviceOf('otel-forwarder');
+    const named = [...JSON.stringify(forwarder.exporters).matchAll(/\$\{env:(\w+)\}/g)].map(([, name]) => name);
+
+    expect(serviceOf('otel-forwarder').command).toEqual([`--config=${mount?.target}`]);
+    expect(networks.some((network) => !isInternal(network))).toBe(true);
+    for (const name of ourServices)
+      expect(
+        networks.filter((network) => isInternal(network) && serviceOf(name).networks.includes(network)),
+        name,
+      ).not.toEqual([]);
+    expect(forwarder.service.pipelines.traces.exporters).toEqual(Object.keys(forwarder.exporters));
+    expect(forwarder.receivers).toEqual(collectorConfig.parse(parse(readFileSync(join(root, 'deploy/otel/collector.yaml'), 'utf8'))).receivers);
+    expect(named.sort()).toEqual(Object.keys(serviceOf('otel-forwarder').environment).sort());
   });
 });

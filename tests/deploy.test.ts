@@ -7,6 +7,7 @@ import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { folderSource } from '../shared/config/folder-source.ts';
 import { loadBundle } from '../shared/config/load-bundle.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
+import { settingsOf } from '../shared/config/setting-table.ts';
 import { openManagementListener } from '../shared/lifecycle/management-listener.ts';
 import { Readiness } from '../shared/lifecycle/readiness.ts';
 import { interpolate, secondsOf, variablesIn } from './helpers/compose-file.ts';
@@ -27,6 +28,18 @@ import {
 } from './helpers/deployment.ts';
 import { credentialVariables, deployables, readsVariable, settingsReaders } from './helpers/service-settings.ts';
 
+/** Settings that the compose file leaves to the code, with the reason. */
+const withoutUse: Record<string, string> = {
+  NATS_REPLICAS: 'the compose file has one broker',
+  HOST: 'a container listens on all of its addresses',
+  MANAGEMENT_HOST: 'likewise',
+  PORT: 'the proxy has the default',
+  LOG_FORMAT: 'JSON without a terminal',
+  SWITCHYARD_READY_FILE: 'for programs that start processes',
+  DOCUMENTS: 'the folder beside the manifest',
+  EFFECT_KINDS: 'all kinds; for workers of one kind add a service',
+};
+
 describe('the services', () => {
   it('are all services of the code, each started by its own main', () => {
     const commands = Object.fromEntries(servicesThat(({ build }) => build !== undefined).map((name) => [name, serviceOf(name).command]));
@@ -44,6 +57,14 @@ describe('the services', () => {
     expect(() => settingsReaders[name](environment)).not.toThrow();
     expect(Object.keys(environment)).toEqual(expect.arrayContaining(credentials));
     expect(unused).toEqual([]);
+  });
+
+  it.each(ourServices)('can be given every setting of %s from outside, but for those that a container has no use for', (name) => {
+    const missing = Object.keys(settingsOf(name)).filter((setting) => !(setting in serviceOf(name).environment));
+
+    expect(Object.keys(settingsOf(name)).length).toBeGreaterThan(10);
+    // The variables of OpenTelemetry that the compose file has not are for an override file.
+    expect(missing.filter((setting) => !(setting in withoutUse || setting.startsWith('OTEL_')))).toEqual([]);
   });
 
   it('give a variable that several read the same value everywhere', () => {
@@ -191,8 +212,9 @@ describe('what is open to the outside', () => {
     expect(serviceOf('proxy').networks).not.toContain('inside');
     for (const name of ourServices) expect(serviceOf(name).networks).toContain('inside');
     expect(new Set(used)).toEqual(new Set(Object.keys(compose.networks)));
-    // The services that call models, tools and callers' addresses, and no other.
-    expect(servicesThat(({ networks }) => networks.includes('outbound')).sort()).toEqual(['effect-worker', 'router-worker']);
+    // The services that call models, tools and callers' addresses, and no other; and with its profile the one that passes traces on.
+    expect(servicesThat(({ networks, profiles }) => networks.includes('outbound') && profiles.length === 0).sort()).toEqual(['effect-worker', 'router-worker']);
+    expect(servicesThat(({ networks, profiles }) => networks.includes('outbound') && profiles.length > 0)).toEqual(['otel-forwarder']);
   });
 });
 
@@ -229,6 +251,7 @@ describe('docker-compose.yml', () => {
     const byDefault = servicesThat(({ profiles }) => profiles.length === 0);
 
     expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
+    expect(servicesThat(({ profiles }) => profiles.includes('tracing-outside'))).toEqual(['otel-forwarder']);
     expect(servicesThat(({ profiles }) => profiles.includes('monitoring')).sort()).toEqual(['grafana', 'prometheus']);
     // A job has no health: it ends before the services start.
     for (const name of byDefault.filter((one) => one !== 'streams')) {
