@@ -48,6 +48,16 @@ it('names the address when it is unreachable, within its budget', async () => {
   });
 });
 
+it('connects to no server without TLS, when its address begins with tls://', async () => {
+  const server = await serverWith();
+
+  await expect(open(server.url.replace('nats://', 'tls://'))).rejects.toMatchObject({
+    code: 'service.unreachable',
+    cause: expect.objectContaining({ message: expect.stringContaining("does not support 'tls'") }),
+  });
+  expect((await open(server.url)).isReady()).toBe(true);
+});
+
 it('waits for a broker that starts late', async () => {
   const server = await serverWith();
   await server.stop();

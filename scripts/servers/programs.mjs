@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ScriptError } from '../run-script.mjs';
 
-/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string, prometheus: string, promtool: string }} Programs paths; PostgreSQL's is the folder of its programs */
+/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string, prometheus: string, promtool: string, haproxy: string }} Programs paths; PostgreSQL's is the folder of its programs */
 /** @typedef {{ [Program in keyof Programs]: string | null }} Found */
 
 /** Debian packages. */
@@ -14,6 +14,7 @@ const packages = {
   chromium: 'chromium',
   prometheus: 'prometheus',
   promtool: 'prometheus',
+  haproxy: 'haproxy',
 };
 
 /** A user's PATH often lacks the first two. */
@@ -50,6 +51,7 @@ function findPrograms(names) {
     postgresBin: findPostgres,
     prometheus: () => findProgram(['prometheus']),
     promtool: () => findProgram(['promtool']),
+    haproxy: () => findProgram(['haproxy'], '-v'),
   };
   return Object.fromEntries(names.map((name) => [name, finders[name]()]));
 }
@@ -72,11 +74,11 @@ function complete(found, names) {
   return /** @type {Pick<Programs, Name>} */ (Object.fromEntries(names.map((name) => [name, found[name]])));
 }
 
-/** @param {string[]} names in order of preference */
-function findProgram(names) {
+/** @param {string[]} names in order of preference @param {string} [flag] with which it prints its version and ends */
+function findProgram(names, flag) {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== ''), ...FOLDERS_OF_SERVERS];
   const candidates = names.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return candidates.find((path) => existsSync(path) && canRun(path)) ?? null;
+  return candidates.find((path) => existsSync(path) && canRun(path, flag)) ?? null;
 }
 
 /** Never on the PATH: Debian has a folder per version. `PG_BIN` overrides the search. */
@@ -101,8 +103,8 @@ function debianFolders() {
 }
 
 /** A half-installed package has the file too. @param {string} program */
-function canRun(program) {
-  return spawnSync(program, ['--version'], { stdio: 'ignore', timeout: VERSION_TIMEOUT_MS }).status === 0;
+function canRun(program, flag = '--version') {
+  return spawnSync(program, [flag], { stdio: 'ignore', timeout: VERSION_TIMEOUT_MS }).status === 0;
 }
 
 const INSTALL = ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120'];

@@ -9,6 +9,7 @@ import { ScriptError } from '../run-script.mjs';
 import { ensurePrograms } from './programs.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
+import { freePort } from './test-tcp.mjs';
 
 /** In stopping order: gateways, hosts with turns in flight, then the workers that these need. */
 export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
@@ -19,6 +20,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 /** @typedef {typeof roles[number]} Role */
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
 /** @typedef {import('./stores.mjs').Store} Store */
+/** @typedef {Store & { folder: string }} Broker `folder` of its streams */
 
 /**
  * @typedef {object} ClusterProcess
@@ -36,7 +38,8 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 /**
  * @typedef {object} Cluster
  * @property {ClusterProcess[]} processes all that were started, exited ones included
- * @property {{ nats: Store & { folder: string }, postgres: Store, redis: Store }} stores `folder` of the broker's streams
+ * @property {{ nats: Broker, postgres: Store, redis: Store }} stores `nats` is the first of the brokers
+ * @property {Broker[]} brokers of one cluster, or one
  * @property {(role: Role, env?: Record<string, string>, folder?: string) => Promise<ClusterProcess>} add starts one more process of a role, from
  *   the `dist/` of another folder if given
  * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf the environment of a role's processes, or the
@@ -53,7 +56,9 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * files
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
+ * @property {number} [brokers] servers of one cluster, each with all streams; by default a single server
  * @property {string} [storePassword] of PostgreSQL and Redis; absent: they require none
+ * @property {import('./stores.mjs').StoreTls} [tls] the stores admit connections over TLS only; the processes need NODE_EXTRA_CA_CERTS
  * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
  * @property {boolean} [callerHandlesSignals] the caller handles signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
@@ -67,6 +72,10 @@ export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16
 /** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
 const SILENCE_LIMIT_MS = 90_000;
 const POLL_MS = 20;
+/** As in deploy/kubernetes: the shortest that nats-server allows. */
+const LAME_DUCK = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "5s"';
+/** Of a cluster, until its servers have elected a leader. */
+const ELECTION_BUDGET_MS = 60_000;
 /** Beyond the drain. */
 const STOP_MARGIN_MS = 15_000;
 const DEFAULT_DRAIN_SECONDS = 120;
@@ -79,7 +88,17 @@ const DEFAULT_DRAIN_SECONDS = 120;
  * @throws {ScriptError} with the output of the first process that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
-  const { counts, environment, natsConfig, storePassword, durable = false, callerHandlesSignals = false, print = () => {} } = options;
+  const {
+    counts,
+    environment,
+    natsConfig,
+    brokers: brokerCount = 1,
+    storePassword,
+    tls,
+    durable = false,
+    callerHandlesSignals = false,
+    print = () => {},
+  } = options;
   const passwords = passwordsFor(natsConfig);
   const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', print });
   const run = await openRun({ callerHandlesSignals });
@@ -94,12 +113,15 @@ export async function startCluster(options) {
     await closeRun(run);
   };
   try {
-    const [nats, postgres, redis] = await Promise.all([
-      openNats(run, { program: programs.nats, config: natsConfig, env: passwords }),
-      openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword }),
-      openRedis(run, { program: programs.redis, password: storePassword }),
+    const [brokers, postgres, redis] = await Promise.all([
+      openBrokers(run, brokerCount, { program: programs.nats, config: natsConfig, env: passwords, tls }),
+      openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword, tls }),
+      openRedis(run, { program: programs.redis, password: storePassword, tls }),
     ]);
-    await declareStreams(run, { NATS_URL: nats.url, NATS_PASSWORD: passwords[passwordVariableOf('operator')] });
+    const [nats] = brokers;
+    const broker = { NATS_URL: brokers.map(({ url }) => url).join(','), NATS_REPLICAS: String(brokers.length) };
+    const { NODE_EXTRA_CA_CERTS } = environment;
+    await declareStreams(run, { ...broker, NODE_EXTRA_CA_CERTS, NATS_PASSWORD: passwords[passwordVariableOf('operator')] }, brokerCount > 1);
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
     const ready = makeFolder(run, 'ready');
     /** @type {Cluster['environmentOf']} */
@@ -107,7 +129,7 @@ export async function startCluster(options) {
       ...environment,
       ...routerConfig,
       HOUSE_SECRET: withoutSecret.has(user) ? undefined : environment.HOUSE_SECRET,
-      NATS_URL: nats.url,
+      ...broker,
       NATS_PASSWORD: passwords[passwordVariableOf(user)],
       DATABASE_URL: postgres.url,
       REDIS_URL: redis.url,
@@ -130,7 +152,7 @@ export async function startCluster(options) {
     };
     // All at once: no process may depend on the starting order.
     await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
-    return { processes, stores: { nats, postgres, redis }, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
+    return { processes, stores: { nats, postgres, redis }, brokers, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
   } catch (error) {
     await kill();
     throw error;
@@ -151,6 +173,26 @@ function passwordsFor(natsConfig) {
   return Object.fromEntries([...named].map((name) => [name, `p${randomBytes(16).toString('hex')}`]));
 }
 
+/**
+ * A single server, or the servers of a cluster.
+ *
+ * @param {TestRun} run
+ * @param {number} count
+ * @param {import('./stores.mjs').NatsOptions & { config: string }} options
+ * @returns {Promise<[Broker, ...Broker[]]>}
+ */
+async function openBrokers(run, count, options) {
+  if (count === 1) return [await openNats(run, options)];
+  const routes = await Promise.all(Array.from({ length: count }, freePort));
+  const all = routes.map((port) => `nats://127.0.0.1:${port}`).join(',');
+  const servers = routes.map(async (route, index) => {
+    const cluster = `cluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }`;
+    const config = `${options.config}server_name: broker-${index}\n${LAME_DUCK}\n${cluster}\n`;
+    return openNats(run, { ...options, config, name: `broker-${index}`, port: await freePort() });
+  });
+  return /** @type {[Broker, ...Broker[]]} */ (await Promise.all(servers));
+}
+
 /** @param {string} user */
 function passwordVariableOf(user) {
   return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
@@ -161,11 +203,17 @@ function passwordVariableOf(user) {
  *
  * @param {TestRun} run
  * @param {NodeJS.ProcessEnv} env
+ * @param {boolean} isCluster which refuses until it has a leader
  */
-async function declareStreams(run, env) {
-  const { child, output } = launch(run, { program: process.execPath, args: [join('dist', 'services', 'operator', 'main.js'), 'streams'], cwd: CLONE, env });
-  const [code, signal] = await once(child, 'close');
-  if (code !== 0) throw new ScriptError(`The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}`);
+async function declareStreams(run, env, isCluster) {
+  const untilMs = performance.now() + (isCluster ? ELECTION_BUDGET_MS : 0);
+  for (;;) {
+    const { child, output } = launch(run, { program: process.execPath, args: [join('dist', 'services', 'operator', 'main.js'), 'streams'], cwd: CLONE, env });
+    const [code, signal] = await once(child, 'close');
+    if (code === 0) return;
+    if (performance.now() < untilMs) continue;
+    throw new ScriptError(`The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}`);
+  }
 }
 
 /** @param {TestRun} run @param {unknown} config */

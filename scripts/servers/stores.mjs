@@ -41,18 +41,41 @@ const STILL_IN_USE = /already in use|still in use|lock file/i;
 export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
 
 /**
+ * @typedef {object} StoreTls PEM texts, of a certificate for `localhost`; a store that has them admits no other connections than those over TLS
+ * @property {string} certificate
+ * @property {string} key
+ * @property {string} authority
+ */
+
+/** @param {string} folder @param {StoreTls} tls @param {{ uid: number, gid: number } | null} [owner] */
+function writeTlsFiles(folder, { certificate, key, authority }, owner = null) {
+  const files = { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key'), authority: join(folder, 'root.crt') };
+  for (const [path, text] of /** @type {const} */ ([
+    [files.certificate, certificate],
+    [files.key, key],
+    [files.authority, authority],
+  ])) {
+    writeFileSync(path, text, { mode: 0o600 });
+    if (owner !== null) chownSync(path, owner.uid, owner.gid);
+  }
+  return files;
+}
+
+/**
  * @typedef {object} NatsOptions
  * @property {string} program
  * @property {string} [config] in the server's own syntax, without ports and folders
  * @property {Record<string, string>} [env] variables that it refers to
+ * @property {string} [name] of its files, where a run has several
  * @property {string} [folder] of its streams; a given one is not removed
  * @property {number | undefined} [port] default: any free one
+ * @property {StoreTls | undefined} [tls]
  */
 
 /** @param {TestRun} run @param {NatsOptions} options @returns {Promise<Store & { folder: string }>} */
-export async function openNats(run, { program, config = 'jetstream {}', env = {}, folder = makeFolder(run, 'nats'), port }) {
-  const configPath = join(run.folder, 'nats.conf');
-  writeFileSync(configPath, config);
+export async function openNats(run, { program, config = 'jetstream {}', env = {}, name = 'nats', folder = makeFolder(run, name), port, tls }) {
+  const configPath = join(run.folder, `${name}.conf`);
+  writeFileSync(configPath, tls === undefined ? config : `${config}${natsTls(writeTlsFiles(makeFolder(run, `${name}-tls`), tls))}`);
   const store = await openStore(
     {
       name: 'nats-server',
@@ -64,29 +87,40 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
         }),
       // The greeting is one line of JSON with the state of JetStream.
       isReady: async (at) => (await readGreeting(at)).includes('"jetstream":true'),
-      urlOf: (at) => `nats://127.0.0.1:${at}`,
+      urlOf: (at) => (tls === undefined ? `nats://127.0.0.1:${at}` : `tls://localhost:${at}`),
     },
     { port },
   );
   return Object.assign(store, { folder });
 }
 
+/** @param {{ certificate: string, key: string }} files */
+function natsTls({ certificate, key }) {
+  return `tls { cert_file: "${certificate}", key_file: "${key}" }\n`;
+}
+
 /**
  * Redis without persistence.
  *
  * @param {TestRun} run
- * @param {{ program: string, password?: string | undefined, started?: boolean }} options `started: false`: it waits for `start`
+ * @param {{ program: string, password?: string | undefined, started?: boolean, tls?: StoreTls | undefined }} options `started: false`: it waits for `start`
  * @returns {Promise<Store>}
  */
-export async function openRedis(run, { program, password, started = true }) {
+export async function openRedis(run, { program, password, started = true, tls }) {
+  const files = tls === undefined ? null : writeTlsFiles(makeFolder(run, 'redis-tls'), tls);
+  const tlsArgs =
+    files === null
+      ? []
+      : ['--tls-cert-file', files.certificate, '--tls-key-file', files.key, '--tls-ca-cert-file', files.authority, '--tls-auth-clients', 'no'];
   const secret = password === undefined ? [] : ['--requirepass', password];
-  const fixed = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', makeFolder(run, 'redis'), ...secret];
+  const fixed = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', makeFolder(run, 'redis'), ...secret, ...tlsArgs];
   return openStore(
     {
       name: 'redis-server',
-      launch: (at) => launch(run, { program, args: ['--port', String(at), ...fixed] }),
+      launch: (at) => launch(run, { program, args: [...(files === null ? ['--port', String(at)] : ['--port', '0', '--tls-port', String(at)]), ...fixed] }),
       isReady: async (_, { output }) => /ready to accept connections/i.test(output()),
-      urlOf: (at) => `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${at}`,
+      urlOf: (at) =>
+        `${files === null ? 'redis' : 'rediss'}://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}${files === null ? '127.0.0.1' : 'localhost'}:${at}`,
     },
     { started },
   );
@@ -98,10 +132,11 @@ export async function openRedis(run, { program, password, started = true }) {
  * @property {string | undefined} [password] required from every client
  * @property {boolean} [durable] with fsync, as in production
  * @property {Record<string, string>} [settings] added to the test defaults
+ * @property {StoreTls | undefined} [tls]
  */
 
 /** Its URL names the database `postgres` with its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
-export async function openPostgres(run, { bin, password, durable = false, settings = {} }) {
+export async function openPostgres(run, { bin, password, durable = false, settings = {}, tls }) {
   const owner = postgresOwner();
   const folder = makeFolder(run, 'postgres');
   if (owner !== null) {
@@ -117,17 +152,28 @@ export async function openPostgres(run, { bin, password, durable = false, settin
   const [code] = await once(initdb.child, 'close');
   if (code !== 0) throw new ScriptError(`initdb failed:\n${initdb.output()}`);
 
+  const tlsSettings = tls === undefined ? {} : postgresTls(folder, writeTlsFiles(folder, tls, owner), password === undefined ? 'trust' : 'scram-sha-256');
   return openStore({
     name: 'postgres',
     launch: (at) => {
-      const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...settings });
+      const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...tlsSettings, ...settings });
       // SIGTERM would wait for clients to disconnect; SIGKILL would leave shared memory behind.
       return launch(run, { program: join(bin, 'postgres'), args: serverArgs, owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' });
     },
     // It accepts connections before queries, and logs when it accepts both.
     isReady: async (_, { output }) => /system is ready to accept connections/.test(output()),
-    urlOf: (at) => `postgres://postgres${password === undefined ? '' : `:${encodeURIComponent(password)}`}@127.0.0.1:${at}/postgres`,
+    urlOf: (at) => {
+      const user = `postgres${password === undefined ? '' : `:${encodeURIComponent(password)}`}`;
+      return tls === undefined ? `postgres://${user}@127.0.0.1:${at}/postgres` : `postgres://${user}@localhost:${at}/postgres?sslmode=verify-full`;
+    },
   });
+}
+
+/** @param {string} folder @param {{ certificate: string, key: string }} files @param {string} method */
+function postgresTls(folder, { certificate, key }, method) {
+  const path = join(folder, 'hba.conf');
+  writeFileSync(path, `hostssl all all all ${method}\n`, { mode: 0o644 });
+  return { ssl: 'on', ssl_cert_file: certificate, ssl_key_file: key, hba_file: path };
 }
 
 /** @param {string} data @param {Record<string, string>} more */

@@ -39,7 +39,9 @@ export interface Environment {
   /** The running hosts. */
   hosts(): NamedHost[];
   /** One more process of a role, which is restarted if it exits before it is ready, as a process supervisor does. */
-  add(role: Role, env?: Record<string, string>): Promise<ClusterProcess>;
+  add(role: Role, env?: Record<string, string>, folder?: string): Promise<ClusterProcess>;
+  /** With `avoidsEnded`: requests that were refused otherwise than by a 503 with Retry-After, and those whose connection was lost. */
+  refusals: string[];
   /** @param folder the folder of another `dist/` to run */
   addHost(env?: Record<string, string>, folder?: string): Promise<NamedHost>;
   /** Processes that received a signal. */
@@ -53,19 +55,35 @@ export interface Environment {
   close(): Promise<void>;
 }
 
+const NONE = { 'router-gateway': 0, 'agent-gateway': 0, 'router-worker': 0, 'effect-worker': 0 } as const;
 const HOSTS = 3;
 export const TIMEOUT_MS = 60_000;
 const DRAIN_SECONDS = '20';
 /** A process gives up when it has not reached the stores for 10 s, as on a machine that is too busy. */
 const MAX_STARTS = 4;
 
+interface EnvironmentOptions {
+  /** Servers of the broker; by default one. */
+  brokers?: number;
+  /** The folder of another `dist/`, which the first processes run. */
+  folder?: string;
+  /** Requests go to no gateway that has received a signal, as with a proxy that asks gateways whether they are ready. */
+  avoidsEnded?: boolean;
+}
+
+const COUNTS = { 'router-gateway': 2, 'agent-gateway': 2, 'router-worker': 2, 'effect-worker': 1 } as const;
+
 /** Starts it all. @param random made from the seed that the caller has printed */
-export async function openEnvironment(random: () => number): Promise<Environment> {
+export async function openEnvironment(
+  random: () => number,
+  { brokers = 1, folder: first, avoidsEnded = false }: EnvironmentOptions = {},
+): Promise<Environment> {
   const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   const figures = newFigures();
   const cluster = await startCluster({
-    roles: { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 0, 'router-worker': 2, 'effect-worker': 1 },
+    brokers,
+    roles: { ...(first === undefined ? COUNTS : NONE), 'actor-host': 0 },
     env: {
       ...files,
       PLATFORM_PUBLIC_KEY: 'pk-chaos',
@@ -105,12 +123,22 @@ export async function openEnvironment(random: () => number): Promise<Environment
     hosts.push(host);
     return host;
   };
-  await Promise.all(Array.from({ length: HOSTS }, () => addHost()));
+  if (first !== undefined) {
+    const roles = (Object.keys(COUNTS) as (keyof typeof COUNTS)[]).flatMap((role) => Array.from({ length: COUNTS[role] }, () => role));
+    await Promise.all(roles.map((role) => add(role, {}, first)));
+  }
+  await Promise.all(Array.from({ length: HOSTS }, () => addHost({}, first)));
   const everyPartitionOwned = async (excluded?: string) => {
     await eventually(async () => (await auditor.partitionsWithoutOwner(excluded)) === 0, { timeoutMs: TIMEOUT_MS });
   };
   await everyPartitionOwned();
-  const client = { nextUrl: inTurn(() => cluster.agentUrls), key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS };
+  const urlsOf = (role: 'router-gateway' | 'agent-gateway') => () =>
+    cluster.running(role).flatMap((one) => (one.url === null || (avoidsEnded && ended.has(one)) ? [] : [one.url]));
+  const refusals: string[] = [];
+  const onRetry = (path: string, status: number | null, hasRetryAfter: boolean) => {
+    if (avoidsEnded && !(status === 503 && hasRetryAfter)) refusals.push(`${path}: ${status ?? 'the connection was lost'}`);
+  };
+  const client = { nextUrl: inTurn(urlsOf('agent-gateway')), key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS, onRetry };
   return {
     cluster,
     database,
@@ -123,8 +151,9 @@ export async function openEnvironment(random: () => number): Promise<Environment
     random,
     client: retryingClient(client),
     stubbornClient: retryingClient({ ...client, retriesAccepted: true }),
-    nextRouterUrl: inTurn(() => cluster.routerUrls),
-    nextAgentUrl: inTurn(() => cluster.agentUrls),
+    nextRouterUrl: inTurn(urlsOf('router-gateway')),
+    nextAgentUrl: inTurn(urlsOf('agent-gateway')),
+    refusals,
     ended,
     end: async (one, signal) => {
       ended.add(one);

@@ -5,6 +5,10 @@ interface Answered {
   body: unknown;
 }
 
+interface Tried extends Answered {
+  hasRetryAfter: boolean;
+}
+
 /** A client that retries refusals with Retry-After and lost connections, as real ones do. */
 export interface RetryingClient {
   /** Posts until it is accepted, or refused permanently. @throws at the timeout */
@@ -29,6 +33,8 @@ interface ClientOptions {
   timeoutMs: number;
   /** A post that is answered with 202 is repeated as well, until it is answered with its offset. */
   retriesAccepted?: boolean;
+  /** Each try that is repeated: its status, null for a lost connection, and whether the answer said when to come again. */
+  onRetry?(path: string, status: number | null, hasRetryAfter: boolean): void;
 }
 
 const RETRY_MS = 200;
@@ -37,12 +43,12 @@ const ANSWER_MS = 30_000;
 /** Transient statuses; all others are final. */
 const COME_AGAIN = new Set([429, 503]);
 
-export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = false }: ClientOptions): RetryingClient {
+export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = false, onRetry = () => {} }: ClientOptions): RetryingClient {
   const figures = { sentAgain: 0, longestPostMs: 0, placedLater: 0 };
   const authorization = `Bearer ${key}`;
 
   /** Null when the connection was lost before the response was complete. */
-  async function once(path: string, init: RequestInit): Promise<Answered | null> {
+  async function once(path: string, init: RequestInit): Promise<Tried | null> {
     try {
       const signal = AbortSignal.timeout(ANSWER_MS);
       const response = await fetch(`${nextUrl()}${path}`, {
@@ -51,7 +57,7 @@ export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = fals
         signal,
       });
       const body: unknown = response.status === 204 ? null : await response.json();
-      return { status: response.status, body };
+      return { status: response.status, body, hasRetryAfter: response.headers.has('retry-after') };
     } catch (error) {
       if (error instanceof DOMException) throw new Error(`${path} was not answered within ${ANSWER_MS} ms`, { cause: error });
       return null;
@@ -63,7 +69,8 @@ export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = fals
     for (;;) {
       const answered = await once(path, init);
       const isPlaced = !retriesAccepted || init.method !== 'POST' || answered?.status !== 202;
-      if (answered !== null && !COME_AGAIN.has(answered.status) && isPlaced) return answered;
+      if (answered !== null && !COME_AGAIN.has(answered.status) && isPlaced) return { status: answered.status, body: answered.body };
+      if (isPlaced) onRetry(path, answered?.status ?? null, answered?.hasRetryAfter ?? false);
       if (performance.now() > untilMs) throw new Error(`${path} was answered ${answered?.status}: ${JSON.stringify(answered?.body)}`);
       figures.sentAgain += 1;
       await delay(RETRY_MS);

@@ -1,6 +1,7 @@
 import { afterAll } from 'vitest';
 import { natsServerConfig } from '../../bus/nats/server-config.ts';
 import { type ClusterProcess, type Role, type Cluster as Running, startCluster as start } from '../../scripts/servers/start-cluster.mjs';
+import type { StoreTls } from '../../scripts/servers/stores.mjs';
 import { builtInRouter } from '../../services/standalone/built-in-router.ts';
 import { newKeys, withKeys } from '../../services/standalone/keys.ts';
 import { plainEnvironment, root } from './run-program.ts';
@@ -20,6 +21,7 @@ export interface Cluster {
   /** The environment of a process of a role, or of the operator's command line. */
   environmentOf(user: Role | 'operator'): Record<string, string | undefined>;
   nats: Running['stores']['nats'];
+  brokers: Running['brokers'];
   postgres: Running['stores']['postgres'];
   redis: Running['stores']['redis'];
   /** The last output of all processes, for the message of a failing test. */
@@ -35,8 +37,12 @@ interface ClusterOptions {
   env?: Record<string, string>;
   /** Each line that a process prints. */
   onLine?: (line: string) => void;
+  /** Servers of the broker's cluster, each with all streams; by default a single server. */
+  brokers?: number;
   /** Of PostgreSQL and Redis; by default they require none. */
   storePassword?: string;
+  /** The stores admit connections over TLS only; NODE_EXTRA_CA_CERTS in `env` names the authority's file. */
+  tls?: StoreTls;
   /** Of the broker, in the server's own syntax; by default one with the users of the services. */
   natsConfig?: string;
 }
@@ -51,13 +57,23 @@ afterAll(async () => {
  * Starts every service as processes of its own on servers of its own, on the sample agent and, unless ROUTER_CONFIG names a file, the scripted
  * model, and waits until all are ready. What is still running when the test file ends is killed.
  */
-export async function startCluster({ roles = {}, env = {}, onLine, storePassword, natsConfig = natsServerConfig() }: ClusterOptions = {}): Promise<Cluster> {
+export async function startCluster({
+  roles = {},
+  env = {},
+  onLine,
+  brokers = 1,
+  storePassword,
+  tls,
+  natsConfig = natsServerConfig(),
+}: ClusterOptions = {}): Promise<Cluster> {
   const keys = newKeys(env);
   const cluster = await start({
     counts: roles,
     ...(onLine === undefined ? {} : { onLine }),
     ...(storePassword === undefined ? {} : { storePassword }),
+    ...(tls === undefined ? {} : { tls }),
     natsConfig,
+    brokers,
     ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
     environment: {
       ...withKeys(plainEnvironment(), keys),
@@ -83,6 +99,7 @@ export async function startCluster({ roles = {}, env = {}, onLine, storePassword
     add: cluster.add,
     environmentOf: cluster.environmentOf,
     ...cluster.stores,
+    brokers: cluster.brokers,
     output: () => cluster.processes.map((one) => `--- ${one.role}-${one.index}\n${one.output()}`).join('\n'),
     stop: async () => {
       await cluster.stop();

@@ -19,7 +19,7 @@ const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
 
 export interface Account {
-  /** One or several `nats://host:port`, separated by commas. */
+  /** One or several `nats://host:port`, or `tls://host:port`, separated by commas. */
   servers: string;
   user: BusUser | null;
   password: string | null;
@@ -82,6 +82,8 @@ function options({ user, password }: Account, servers: string[]) {
     servers,
     ...(user === null ? {} : { user, pass: password ?? '' }),
     inboxPrefix: inboxPrefixOf(user),
+    // The library takes `tls://` for a spelling of `nats://`: a server that offers no TLS would get the password in plain text.
+    ...(servers.some((server) => /^tls:/i.test(server)) ? { tls: {} } : {}),
     maxReconnectAttempts: -1,
     // Credentials corrected at the broker must not require our restart.
     ignoreAuthErrorAbort: true,
