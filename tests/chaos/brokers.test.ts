@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { printFigures } from '../../scripts/chaos-figures.mjs';
+import { type Environment, openEnvironment } from './environment.ts';
+import { underLoad } from './scenario.ts';
+import { answeredAfterMs, brokersKilledInTurn } from './scenarios/brokers.ts';
+import { seededRandom } from './seeded-random.ts';
+
+const TIMEOUT_MS = 900_000;
+/** Each broker twice. */
+const ROUNDS = 6;
+/** Three times the promise. */
+const ANSWERED_WITHIN_MS = 30_000;
+
+let environment: Environment;
+beforeAll(async () => {
+  environment = await openEnvironment(seededRandom(Number(process.env['CHAOS_SEED'] ?? 1)), { brokers: 3 });
+}, TIMEOUT_MS);
+afterAll(async () => {
+  console.info(printFigures(environment.figures));
+  console.info('answered after a loss (ms):', JSON.stringify(answeredAfterMs));
+  await environment.close();
+}, TIMEOUT_MS);
+
+describe('three brokers under load', () => {
+  it(
+    'DESIGN 3: nothing accepted is lost, and work goes on, when one of three brokers is killed every 20 s',
+    async () => {
+      await underLoad(environment, [brokersKilledInTurn(ROUNDS)]);
+
+      expect(answeredAfterMs).toHaveLength(ROUNDS);
+      expect(Math.max(...answeredAfterMs.map(({ last }) => last))).toBeLessThanOrEqual(ANSWERED_WITHIN_MS);
+    },
+    TIMEOUT_MS,
+  );
+});
