@@ -31,6 +31,8 @@ marked.use({
 
 const purify = DOMPurify();
 purify.addHook('afterSanitizeAttributes', (node) => {
+  // They scroll where they are too wide, also by the keyboard.
+  if (node.tagName === 'PRE' || node.tagName === 'TABLE') node.setAttribute('tabindex', '0');
   if (node.tagName !== 'A') return;
   node.setAttribute('rel', 'noopener noreferrer');
   node.setAttribute('target', '_blank');

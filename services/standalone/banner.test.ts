@@ -50,6 +50,11 @@ describe('the banner', () => {
     expect(lines(more).filter((line) => line.length > COLUMNS)).toEqual([]);
   });
 
+  it('names the page first, and none without an agent server', () => {
+    expect(lines().find((line) => line.includes('http'))).toBe('  Chat page      http://127.0.0.1:8080/chat');
+    expect(banner({ ...facts, agentUrls: [] })).not.toContain('Chat page');
+  });
+
   it('shows a generated key on a separate line, and otherwise names the file', () => {
     expect(lines({ shownKeys: new Map([['router_key', routerKey]]) })).toContain(routerKey);
     expect(lines()).toContain('    key          router_key in data/keys.json');

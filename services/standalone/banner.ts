@@ -46,6 +46,7 @@ export interface BannerFacts {
 export function banner(facts: BannerFacts): string {
   const ask = `  ${settingOfFolder(facts.dataFolder)}npm run -s ask --`;
   const rows = [
+    ...facts.agentUrls.slice(0, 1).map((url) => row('Chat page', `${url}/chat`)),
     row('Model router', facts.routerUrls.map((url) => `${url}/api/v1`).join(' ') || 'none'),
     ...(facts.routerKeys.length === 0 ? [row('  key', `none of a variable in ${nearby(facts.routerConfigPath ?? '')}`)] : []),
     ...keyRows('  key', facts.routerKeys, facts),

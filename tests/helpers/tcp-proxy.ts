@@ -11,8 +11,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** A TCP proxy to a server of this machine, which a test can block. */
-export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
+/** A TCP proxy to a server of this machine, which a test can block. @param targetPort asked for each connection if it is a function */
+export async function tcpProxy(targetPort: number | (() => number)): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   let isFrozen = false;
   const join = (from: Socket, to: Socket) => {
@@ -31,7 +31,7 @@ export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
     });
   };
   const server = createServer((client) => {
-    const target = connect({ port: targetPort, host: '127.0.0.1' });
+    const target = connect({ port: typeof targetPort === 'number' ? targetPort : targetPort(), host: '127.0.0.1' });
     join(client, target);
     join(target, client);
     if (isFrozen) for (const socket of [client, target]) socket.pause();

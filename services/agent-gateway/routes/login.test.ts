@@ -195,7 +195,7 @@ describe('the cookie', () => {
 });
 
 describe('/chat', () => {
-  it('sends a browser without the cookie to the login, and back', async () => {
+  it('DESIGN 11: sends a browser without the cookie to the login, and back', async () => {
     const app = open();
     const reply = await app.inject({ url: '/chat?session=ses_1', headers: { accept: 'text/html,application/xhtml+xml' } });
 
@@ -203,7 +203,7 @@ describe('/chat', () => {
     expect((await app.inject({ url: String(reply.headers.location) })).body).toContain('value="/chat?session=ses_1"');
   });
 
-  it('answers 401 to a program without the key, and sends no other address to the login', async () => {
+  it('DESIGN 11: answers 401 to a program without the key, and sends no other address to the login', async () => {
     const app = open();
 
     expect((await app.inject({ url: '/chat' })).statusCode).toBe(401);

@@ -1,0 +1,283 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createAgentClient } from '../../client/agent-client.ts';
+import type { AgentEvent } from '../../client/api.ts';
+import { axeFindings, keepScreenshot, type OpenedPage, startBrowser, type TestBrowser } from '../helpers/browser.ts';
+import { type DeploymentUnderTest, type Shape, shapes } from '../helpers/deployment-under-test.ts';
+import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
+
+const TWO_GATEWAYS = { 'router-gateway': 0, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 };
+/** A reply of some hundred words, one every 40 ms. */
+const LONG = '!slow 40 How long is the warranty?';
+const SHORT = 'How long is the warranty?';
+
+let browser: TestBrowser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluster }: Shape) => {
+  let deployment: DeploymentUnderTest;
+  /** In place of a balancer: each connection goes to the next gateway, and it can be cut. */
+  let proxy: TcpProxy;
+  let origin = '';
+  const opened: OpenedPage[] = [];
+  beforeAll(async () => {
+    deployment = await start({ STREAMING: 'true', COALESCE_MS: '30' }, TWO_GATEWAYS);
+    proxy = await tcpProxy(() => Number(new URL(deployment.nextAgentUrl()).port));
+    origin = `http://127.0.0.1:${proxy.port}`;
+  });
+  afterEach(async () => {
+    const all = opened.splice(0);
+    await Promise.all(all.map(({ context }) => context.close()));
+    expect(all.flatMap(({ complaints }) => complaints)).toEqual([]);
+  });
+  afterAll(async () => {
+    await proxy.close();
+    // One that was killed has no exit code.
+    await (deployment.cluster ?? deployment).stop();
+  });
+
+  const client = () => createAgentClient({ baseUrl: deployment.nextAgentUrl(), apiKey: deployment.keys.agentKey });
+
+  /** A browser that has logged in. */
+  async function openChat(): Promise<OpenedPage> {
+    const one = await browser.open(origin);
+    opened.push(one);
+    await one.context.addCookies([{ name: 'agent_auth', value: deployment.keys.agentKey, url: origin, httpOnly: true, sameSite: 'Strict' }]);
+    await one.page.goto('/chat');
+    await one.page.getByLabel('Message', { exact: true }).waitFor();
+    return one;
+  }
+
+  it('is reached by the login, whose key a browser keeps, and left by the logout', async () => {
+    const one = await browser.open(origin);
+    opened.push(one);
+    const { page } = one;
+
+    await page.goto('/');
+    expect(new URL(page.url()).pathname).toBe('/auth/login');
+    await page.getByLabel('Key of the agent').fill(deployment.keys.agentKey);
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Message', { exact: true }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/chat');
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByLabel('Key of the agent').waitFor();
+    await page.goto('/chat');
+    expect(page.url()).toBe(`${origin}/auth/login?next=%2Fchat`);
+  });
+
+  it('talks by keyboard alone: shows a reply while it is written, statuses, and in the end the log', async () => {
+    const { page } = await openChat();
+    await page.keyboard.type(LONG);
+    await page.keyboard.press('Enter');
+
+    await page.locator('[data-status=acknowledged], [data-status=processing], [data-status=typing]').waitFor();
+    const open = page.locator('.message.open .text');
+    await open.waitFor();
+    const first = (await open.textContent()) ?? '';
+    await expect.poll(() => page.locator('.message.agent .text').last().textContent()).not.toBe(first);
+    await idle(page);
+    expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
+    expect(await page.locator('[aria-live=polite]').textContent()).toBe((await shownLog(page)).at(-1)?.text);
+    await keepScreenshot(page, `chat-${isCluster ? 'cluster' : 'standalone'}`);
+    expect(await axeFindings(page)).toEqual([]);
+  });
+
+  it('DESIGN 9: the page takes a conversation up again after a reload, and shows it in several tabs', async () => {
+    const { page, context } = await openChat();
+    await say(page, SHORT);
+    await idle(page);
+    await page.reload();
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await say(other, 'And how do I descale the machine?');
+    await expect.poll(() => messages(page).count()).toBeGreaterThanOrEqual(4);
+    await Promise.all([idle(page), idle(other)]);
+
+    const log = await storedLog(sessionOf(page));
+    await expect.poll(() => shownLog(page)).toEqual(log);
+    expect(await shownLog(other)).toEqual(log);
+    expect(log.filter(({ author }) => author === 'customer')).toHaveLength(2);
+  });
+
+  it('DESIGN 9: the page loses and doubles nothing over connections that are cut all the time', async () => {
+    const { page } = await openChat();
+    await say(page, LONG);
+    for (let cut = 0; cut < 4; cut += 1) {
+      await page.locator('.message.open').waitFor();
+      proxy.cut();
+      await say(page, `Question ${cut}`);
+    }
+    await expect.poll(() => messages(page, 'customer').count()).toBe(5);
+    await idle(page);
+
+    const log = await storedLog(sessionOf(page));
+    await expect.poll(() => shownLog(page)).toEqual(log);
+    expect(log.filter(({ author }) => author === 'customer')).toHaveLength(5);
+  });
+
+  // It waits for retries: once is enough.
+  if (!isCluster)
+    it('DESIGN 9: the page keeps what is written while the browser is offline, and sends it once', async () => {
+      const { page, context } = await openChat();
+      await say(page, SHORT);
+      await idle(page);
+      let failures = 0;
+      page.on('requestfailed', (request) => {
+        if (request.method() === 'POST') failures += 1;
+      });
+      await context.setOffline(true);
+      proxy.cut();
+      await say(page, 'Written offline');
+      await page.getByText('Connection lost').waitFor();
+      // More than the client tries for one message.
+      await expect.poll(() => failures, { timeout: 90_000 }).toBeGreaterThan(8);
+      expect(await page.locator('.unsent').textContent()).toContain('Sending');
+      await context.setOffline(false);
+
+      await expect.poll(() => messages(page, 'customer').count()).toBe(2);
+      await idle(page);
+      await expect.poll(() => page.locator('.unsent').count()).toBe(0);
+      expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
+    });
+
+  it('DESIGN 9: the page sends a message once, though it is reloaded before the answer comes', async () => {
+    const { page } = await openChat();
+    await say(page, SHORT);
+    await idle(page);
+    const session = sessionOf(page);
+    // The request goes through; its answer does not.
+    const posted = new Promise<void>((resolve) => {
+      void page.route('**/events', async (route) => {
+        if (route.request().method() !== 'POST') return route.fallback();
+        await route.fetch();
+        resolve();
+        await route.abort();
+      });
+    });
+    await say(page, 'Once');
+    await posted;
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.reload();
+    await expect.poll(() => page.locator('.unsent').count()).toBe(0);
+    await idle(page);
+
+    expect((await storedLog(session)).filter(({ text }) => text === 'Once')).toHaveLength(1);
+    await expect.poll(() => shownLog(page)).toEqual(await storedLog(session));
+  });
+
+  it('keeps an unsent message over a login whose key no longer counts', async () => {
+    const { page, context } = await openChat();
+    await say(page, SHORT);
+    await idle(page);
+    await context.addCookies([{ name: 'agent_auth', value: 'another-key', url: origin, httpOnly: true, sameSite: 'Strict' }]);
+    proxy.cut();
+    await say(page, 'Behind the change');
+    await page.getByRole('link', { name: 'Log in again' }).click();
+    await page.getByLabel('Key of the agent').fill(deployment.keys.agentKey);
+    await page.keyboard.press('Enter');
+
+    await expect.poll(() => messages(page, 'customer').count()).toBe(2);
+    expect((await storedLog(sessionOf(page))).filter(({ text }) => text === 'Behind the change')).toHaveLength(1);
+  });
+
+  it('shows an agent that fails, with the reason', async () => {
+    const { page } = await openChat();
+    await say(page, '!fail 500 hello');
+
+    await page.locator('.note.error code').waitFor();
+    expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
+  });
+
+  it('DESIGN 9: the page reads by polls where no stream comes through', async () => {
+    const { page } = await openChat();
+    await page.route('**/events*', (route) => {
+      const headers = { ...route.request().headers() };
+      if (headers['accept'] === 'text/event-stream') headers['accept'] = 'application/json';
+      return route.continue({ headers });
+    });
+    await say(page, SHORT);
+
+    await page.locator('[data-transport=polling]').waitFor();
+    await expect.poll(() => messages(page, 'agent').count()).toBeGreaterThan(0);
+    await idle(page);
+    await expect.poll(() => shownLog(page)).toEqual(await storedLog(sessionOf(page)));
+  });
+
+  if (isCluster)
+    it('DESIGN 9: the page goes on while gateways are killed', async () => {
+      const { cluster } = deployment;
+      if (cluster === null) throw new Error('expected a cluster');
+      const { page } = await openChat();
+      for (let round = 0; round < 2; round += 1) {
+        await say(page, LONG);
+        await page.locator('.message.open').waitFor();
+        cluster.running('agent-gateway')[0]?.signal('SIGKILL');
+        await cluster.add('agent-gateway');
+      }
+      await expect.poll(() => messages(page, 'customer').count()).toBe(2);
+      await idle(page);
+
+      await expect.poll(() => shownLog(page)).toEqual(await storedLog(sessionOf(page)));
+    });
+
+  async function storedLog(sessionId: string): Promise<ShownEntry[]> {
+    return (await client().events.list(sessionId, { limit: 1_000 })).flatMap(shownAs);
+  }
+});
+
+interface ShownEntry {
+  offset: number;
+  author: string;
+  text: string;
+}
+
+const messages = (page: Page, author?: string) => page.locator(author === undefined ? '.message[data-offset]' : `.message.${author}[data-offset]`);
+const sessionOf = (page: Page) => new URL(page.url()).searchParams.get('session') ?? '';
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message', { exact: true }).fill(text);
+  await page.getByLabel('Message', { exact: true }).press('Enter');
+}
+
+/** Until the agent is done with what is in the log. */
+async function idle(page: Page): Promise<void> {
+  await page.locator('.message.agent[data-offset]').last().waitFor();
+  await page.locator('[role=status][data-status=ready]').waitFor();
+}
+
+/** The entries of the page, in order. */
+function shownLog(page: Page): Promise<ShownEntry[]> {
+  return page.locator('.log [data-offset]').evaluateAll((entries) =>
+    entries.map((entry) => ({
+      offset: Number(entry.getAttribute('data-offset')),
+      author: ['customer', 'agent', 'tools', 'error'].find((name) => entry.classList.contains(name)) ?? 'note',
+      text: (entry.querySelector('.text, .note code')?.textContent ?? '').replaceAll(/\s+/g, ' ').trim(),
+    })),
+  );
+}
+
+/** The same of the log. The replies of the scripted model have no Markdown. */
+function shownAs(event: AgentEvent): ShownEntry[] {
+  const { offset } = event;
+  switch (event.kind) {
+    case 'user_message':
+      return [{ offset, author: 'customer', text: plain(event.text) }];
+    case 'assistant_message':
+    case 'preamble':
+      return [{ offset, author: 'agent', text: plain(event.text) }];
+    case 'tool':
+      return [{ offset, author: 'tools', text: '' }];
+    case 'status':
+      if (event.status === 'error') return [{ offset, author: 'error', text: plain(event.error_detail ?? '') }];
+      return event.status === 'cancelled' ? [{ offset, author: 'note', text: '' }] : [];
+    default:
+      return [];
+  }
+}
+
+function plain(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
