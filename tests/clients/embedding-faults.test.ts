@@ -7,7 +7,7 @@ import { environment } from '../../services/router-gateway/test-support/harness.
 import { ulid } from '../../shared/ids.ts';
 import { hashOfSecret } from '../../shared/keys/caller-key.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { EMBEDDING_MODEL, SMALL_BATCH, useEmbeddingRouter } from './embedding-router.ts';
+import { EMBEDDING_MODEL, RATED_KEY, SMALL_BATCH, useEmbeddingRouter } from './embedding-router.ts';
 import { type EmbeddingReply, vectorOf } from './embedding-upstream.ts';
 
 const router = useEmbeddingRouter();
@@ -87,6 +87,32 @@ it('the request to the upstream ends when the client leaves', async () => {
   await expect(asking).rejects.toThrow();
   await eventually(() => router.first.aborts === before + 1);
   expect(router.second.requests).toEqual([]);
+});
+
+it('no further part of a list is asked for when the client leaves in between', async () => {
+  router.second.replyWith({}, { isSilent: true });
+  const before = router.second.aborts;
+  const controller = new AbortController();
+  const atSecond = { ...asked, provider: { order: ['second', 'first'] } };
+  const asking = client().embeddings.create(atSecond, { signal: controller.signal });
+  await eventually(() => router.second.requests.length === 2);
+  controller.abort();
+
+  await expect(asking).rejects.toThrow();
+  await eventually(() => router.second.aborts === before + 1);
+  // The next call is behind whatever would have followed.
+  await client().embeddings.create(asked);
+  expect([router.second.requests.length, router.first.requests.length]).toEqual([2, 1]);
+});
+
+it('is 429 beyond the requests per minute of its key, and nothing is sent', async () => {
+  await client(RATED_KEY).embeddings.create(asked);
+  const refused = client(RATED_KEY).embeddings.create(asked);
+
+  await expect(refused).rejects.toMatchObject({ status: 429 });
+  const { headers } = (await refused.catch((error: unknown) => error)) as { headers: Headers };
+  expect([Number(headers.get('retry-after')) > 0, headers.get('x-ratelimit-limit')]).toEqual([true, '1']);
+  expect(router.first.requests).toHaveLength(1);
 });
 
 describe('a key with a credit limit', () => {

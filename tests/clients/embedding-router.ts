@@ -5,6 +5,7 @@ import { environment, KEY, openTestApp } from '../../services/router-gateway/tes
 import { startRouterWorker } from '../../services/router-worker/service.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { routerConfig } from '../../shared/config/router-config.ts';
+import { hashOfSecret } from '../../shared/keys/caller-key.ts';
 import { fileKeys } from '../../shared/keys/file-keys.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
@@ -14,6 +15,8 @@ import { type EmbeddingUpstream, openEmbeddingUpstream } from './embedding-upstr
 export const EMBEDDING_MODEL = 'loop/embedding';
 export const CHAT_MODEL = 'loop/chat';
 export const SCRIPTED_MODEL = 'scripted/embedding';
+/** Of one request per minute. */
+export const RATED_KEY = 'sk-rated';
 /** Inputs of one request to the second upstream. */
 export const SMALL_BATCH = 2;
 
@@ -97,6 +100,7 @@ function configOf(first: EmbeddingUpstream, second: EmbeddingUpstream) {
     keys: [
       { id: 'one', key: '${KEY_ONE}' },
       { id: 'two', key: '${KEY_TWO}', limit: '0.000050' },
+      { id: 'rated', key: `sha256:${hashOfSecret(RATED_KEY)}`, limits: { requests_per_minute: 1 } },
     ],
   });
 }
