@@ -7,12 +7,14 @@ import { eventWebhooks } from './load/event-webhooks.mjs';
 import { idlePolls } from './load/idle-polls.mjs';
 import { leavingClients } from './load/leaving-clients.mjs';
 import { LedgerLag } from './load/ledger-lag.mjs';
+import { logPages } from './load/log-pages.mjs';
 import { openStreams } from './load/open-streams.mjs';
 import { posts } from './load/posts.mjs';
 import { slowReaders } from './load/slow-readers.mjs';
 import { steadyRate } from './load/steady-rate.mjs';
 import { turns } from './load/turns.mjs';
 import { wholeRequests } from './load/whole-requests.mjs';
+import { PAGE_EVENTS } from './settings.mjs';
 import { WEBHOOK } from './targets/deployment-files.mjs';
 
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
@@ -32,11 +34,18 @@ import { WEBHOOK } from './targets/deployment-files.mjs';
 const MIB = 1_024 * 1_024;
 /** Deliveries that are posted again and again. */
 const REPEATED = 64;
+const KB = 1_000;
+/** Large prompts fill the generator's core first if there are more. */
+const PROMPTS_IN_FLIGHT = 8;
+const MICROS_PER_SECOND = 1_000_000;
 
 /** All loads, by name. @type {Record<string, Load>} */
 export const loads = {
   whole64: (setting) => whole(setting, { inFlight: 64, times: setting.settings.whole }),
   whole1: (setting) => whole(setting, { inFlight: 1, times: setting.settings.single }),
+  prompt1k: (setting) => whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times: setting.settings.single, promptBytes: KB }),
+  prompt100k: (setting) => whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times: setting.settings.whole, promptBytes: 100 * KB }),
+  prompt1m: (setting) => whole(setting, { inFlight: 1, times: setting.settings.single, promptBytes: 1_000 * KB }),
   tokens: (setting) => streamed(setting, setting.settings.tokens),
   streams: (setting) => streamed(setting, { ...setting.settings.streams, memory: true }),
   leaving,
@@ -46,6 +55,7 @@ export const loads = {
   posts16: (setting) => posted(setting, 'say'),
   toolEvents16: (setting) => posted(setting, 'injectResult'),
   repeats16: (setting) => delivered(setting, REPEATED),
+  logPages: pagesOfLog,
   polls,
   events,
   slowReaders: slow,
@@ -156,6 +166,24 @@ async function delivered({ target, settings, hooks = {} }, repeated) {
   const result = ofLoop(await deliveries({ address: addressOf(agentUrl), webhook: WEBHOOK, repeated, inFlight: 16, times: settings.whole, roots, hooks }));
   // Seconds per thousand, so milliseconds of each.
   return { ...result, figures: { ...result.figures, gatewayMs: result.cpuByProcess['agent-gateway'] ?? null } };
+}
+
+/** Pages of a session's log. @param {Setting} setting @returns {Promise<Result>} */
+async function pagesOfLog({ target, settings, hooks = {} }) {
+  const { agentUrl = '', keys, roots } = target.facts;
+  const server = { address: addressOf(agentUrl), key: keys?.agentKey ?? '' };
+  const result = ofLoop(await logPages({ server, events: PAGE_EVENTS, inFlight: 4, times: settings.single, roots, hooks }));
+  const microsOf = (/** @type {number | null | undefined} */ secondsPerThousand) => ((secondsPerThousand ?? 0) * MICROS_PER_SECOND) / 1_000 / PAGE_EVENTS;
+  const { cpuPerThousand, p50Ms, perSecond } = result.figures;
+  return {
+    ...result,
+    figures: {
+      eventMicros: microsOf(cpuPerThousand),
+      gatewayMicros: microsOf(result.cpuByProcess['agent-gateway']),
+      p50Ms: p50Ms ?? null,
+      perSecond: perSecond ?? null,
+    },
+  };
 }
 
 /** Posts to sessions that begin no turn. @param {Setting} setting @param {'say' | 'injectResult'} what @returns {Promise<Result>} */

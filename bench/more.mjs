@@ -7,20 +7,15 @@ import { open } from './rounds.mjs';
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
 /** @typedef {import('./loads.mjs').Result} Result */
 
-const KB = 1_000;
-const PROMPTS = [100 * KB, 1_000 * KB];
-/** Large prompts fill the generator's core first if there are more. */
-const PROMPTS_IN_FLIGHT = 8;
-
 /**
- * Figures without a bar: large prompts and long answers, two of each process on all cores, and commands per commit.
+ * Figures without a bar: long answers, two of each process on all cores, and commands per commit.
  *
  * @param {Bench} bench
  * @returns {Promise<string>} Markdown
  */
 export async function measureMore(bench) {
   const sections = [
-    ['Large prompts and long answers', await promptTable(bench)],
+    ['Long answers', await answerTable(bench)],
     ['One and two processes, on all cores', await scaleTable(bench)],
     ['Commands in one commit', await batchTable(bench)],
   ];
@@ -28,7 +23,7 @@ export async function measureMore(bench) {
 }
 
 /** @param {Bench} bench */
-async function promptTable(bench) {
+async function answerTable(bench) {
   const { upstream, settings, core, say } = bench;
   const times = settings.whole;
   /** @type {string[][]} */
@@ -36,13 +31,9 @@ async function promptTable(bench) {
   for (const name of ['raw-proxy', 'portkey', 'switchyard']) {
     await using(bench, name, { core }, async (target) => {
       const setting = { target, upstream, settings };
-      for (const promptBytes of PROMPTS) {
-        const result = await whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times, promptBytes });
-        lines.push([name, `prompt of ${promptBytes / KB} KB`, ...cellsOf(result)]);
-      }
       const long = await whole(setting, { inFlight: 64, times, shape: settings.shapes.long });
       lines.push([name, `answer of ${settings.shapes.long.tokens} tokens`, ...cellsOf(long)]);
-      say(`more: ${name}, large prompts and long answers`);
+      say(`more: ${name}, long answers`);
     });
   }
   return alignedTable(['target', 'request', 'CPU s per 1,000', 'per second', 'p50 ms', 'failed'], lines);

@@ -25,12 +25,15 @@ import { startTarget } from './targets/start-target.mjs';
  */
 const stages = [
   { target: 'direct', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
-  { target: 'raw-proxy', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
+  { target: 'raw-proxy', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'] },
   { target: 'bare-hop', loads: ['whole64', 'whole1'] },
-  { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
+  { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'] },
   {
     target: 'switchyard',
-    loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1', 'posts16', 'toolEvents16', 'repeats16', 'deliveries16'],
+    loads: [
+      ...['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'],
+      ...['turns16', 'turn1', 'posts16', 'toolEvents16', 'logPages', 'repeats16', 'deliveries16'],
+    ],
   },
   { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },

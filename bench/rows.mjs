@@ -3,6 +3,7 @@ import { minus, plain } from './comparison.mjs';
 import { engineRows } from './engine-rows.mjs';
 import { median } from './figures.mjs';
 import { EVENTS_PER_SECOND, TURN_DELAY_MS } from './settings.mjs';
+import { trafficRows } from './traffic-rows.mjs';
 
 /** @typedef {import('./rounds.mjs').Measured} Measured */
 /** @typedef {import('./rounds.mjs').Need} Need */
@@ -204,6 +205,7 @@ export const rows = [
       plain('memory growth of the worker', 'MB', figures.median('switchyard', 'events', 'workerGrownMb'), { bar: 32, aim: null }),
     ],
   },
+  ...trafficRows,
   ...engineRows,
   ...billedRows,
 ];

@@ -27,6 +27,9 @@ export const PREAMBLE_DELAY_MS = 500;
 /** Of event webhooks, by one worker. */
 export const EVENTS_PER_SECOND = 500;
 
+/** Of a page of a session's log: the most. */
+export const PAGE_EVENTS = 1_000;
+
 /** At which the ledger must keep up. */
 export const STEADY_PER_SECOND = 500;
 

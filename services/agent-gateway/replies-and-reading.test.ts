@@ -209,7 +209,7 @@ it('DESIGN 9: a notice without events is followed by one read of the log', async
   await deployment.owner.append(sessionId, SAY('x'.repeat(40_000)));
 
   expect(offsetsOf(await waiting)).toEqual([0]);
-  expect(deployment.queries).toEqual(['agent-gateway-page', 'agent-gateway-page']);
+  expect(deployment.queries).toEqual(['agent-gateway-page', 'agent-gateway-page-events']);
 });
 
 it('DESIGN 9: lost notices are recovered by part.<p>, by a reconnect, and by a periodic query for all open sessions', async () => {
@@ -246,9 +246,9 @@ it('DESIGN 9: lost notices are recovered by part.<p>, by a reconnect, and by a p
 
 it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   let queries = 0;
-  const page = { events: [], head: 0, next: 0 };
+  const page = { text: '[]', count: 0, head: 0, next: 0 };
   const sessionLog = {
-    read: async () => {
+    readText: async () => {
       queries += 1;
       return page;
     },

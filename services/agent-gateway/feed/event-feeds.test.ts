@@ -205,7 +205,7 @@ describe('a log that is shorter than its notices', () => {
     await deployment.afterPages(1, () => overstate(sessionId, 7));
 
     for (let n = 0; n < 20; n += 1) await deployment.database.query('select 1'); // one connection: further reads interleave with these
-    expect(deployment.queries).toEqual(['agent-gateway-page']);
+    expect(deployment.queries).toEqual(['agent-gateway-page-events']);
     await deployment.owner.append(sessionId, SAY('a'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);

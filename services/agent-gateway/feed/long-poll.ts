@@ -1,6 +1,6 @@
 import type { Cancellation } from '../cancellation.ts';
 import type { EventFeeds, FeedReader } from './event-feeds.ts';
-import { type EventFilter, type LoggedEvent, matches, type SessionLog } from './session-log.ts';
+import { type EventFilter, type LoggedEvent, matches, type PageText, type SessionLog } from './session-log.ts';
 
 export interface PollQuery {
   filter: EventFilter;
@@ -8,6 +8,9 @@ export interface PollQuery {
   limit: number;
   waitMs: number;
 }
+
+/** What a poll returns: events as clients get them. */
+export type PolledEvents = Pick<PageText, 'text' | 'count'>;
 
 /**
  * Waits for an event that matches the query. Empty on timeout or when `ending` ends; null when there is no such session or it is deleted meanwhile. Costs at
@@ -18,12 +21,12 @@ export async function longPoll(
   sessionId: string,
   { filter, minOffset, limit, waitMs }: PollQuery,
   cancellation: Cancellation,
-): Promise<LoggedEvent[] | null> {
+): Promise<PolledEvents | null> {
   // The feed may lag behind the database.
   if (waitMs === 0) {
-    const page = await sessionLog.read(sessionId, filter, minOffset, limit);
+    const page = await sessionLog.readText(sessionId, filter, minOffset, limit);
     if (page !== null) feeds.noteHead(sessionId, page.head);
-    return page?.events ?? null;
+    return page;
   }
 
   const endsAtMs = performance.now() + waitMs;
@@ -36,18 +39,18 @@ export async function longPoll(
       const known = reader.newest(next);
       if (known !== null) {
         const matching = known.filter((event) => matches(filter, event));
-        if (matching.length > 0) return matching.slice(0, limit);
+        if (matching.length > 0) return joined(matching.slice(0, limit));
         next = before ?? next;
         continue;
       }
-      const page = await sessionLog.read(sessionId, filter, next, limit);
+      const page = await sessionLog.readText(sessionId, filter, next, limit);
       if (page === null) return null;
       reader.noteHead(page.head, before);
-      if (page.events.length > 0) return page.events;
+      if (page.count > 0) return page;
       next = page.next;
     }
     const events = await nextEvents(reader, { filter, minOffset: next }, endsAtMs - performance.now(), cancellation);
-    return events?.slice(0, limit) ?? null;
+    return events === null ? null : joined(events.slice(0, limit));
   } finally {
     reader.release();
   }
@@ -72,4 +75,8 @@ function nextEvents(reader: FeedReader, { filter, minOffset }: { filter: EventFi
       onDeleted: () => settle(null),
     });
   });
+}
+
+function joined(events: readonly LoggedEvent[]): PolledEvents {
+  return { text: `[${events.map(({ text }) => text).join(',')}]`, count: events.length };
 }

@@ -32,6 +32,17 @@ export interface LogPage {
   next: number;
 }
 
+/** A page as clients get it. */
+export interface PageText {
+  /** A JSON array of the events as written. */
+  text: string;
+  /** Events in it. */
+  count: number;
+  /** As of `LogPage`. */
+  head: number;
+  next: number;
+}
+
 /** Where a log ends, and when its session last changed: a later time may be a change of stored events. */
 export interface LogHead {
   head: number;
@@ -60,11 +71,24 @@ export class SessionLog {
     const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
     const { rows } = await this.#database.query<PageRow>(SELECT_PAGE, parameters);
     const [first] = rows;
-    if (first === undefined) return (await this.#awaitedAmong([sessionId])).size > 0 ? { events: [], head: 0, next: minOffset } : null;
+    if (first === undefined) return (await this.#isAwaited(sessionId)) ? { events: [], head: 0, next: minOffset } : null;
     const events = rows.flatMap(eventOf);
-    const isLast = first.matched === null || (first.matched < limit && events.length === first.matched);
-    const next = isLast ? Math.max(first.head, minOffset) : (events.at(-1)?.offset ?? minOffset) + 1;
-    return { events, head: first.head, next };
+    const { head } = first;
+    return {
+      events,
+      head,
+      next: nextAfter({ head, matched: first.matched ?? 0, count: events.length, last: events.at(-1)?.offset ?? null }, minOffset, limit),
+    };
+  }
+
+  /** The same page, joined by the database: a row per event costs this process several times as much. Null: no such session. */
+  async readText(sessionId: string, filter: EventFilter, minOffset: number, limit: number): Promise<PageText | null> {
+    const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
+    const { rows } = await this.#database.query<PageTextRow>(SELECT_PAGE_TEXT, parameters);
+    const [page] = rows;
+    if (page === undefined) return (await this.#isAwaited(sessionId)) ? { text: '[]', count: 0, head: 0, next: minOffset } : null;
+    const { head, count, text } = page;
+    return { text: text ?? '[]', count, head, next: nextAfter(page, minOffset, limit) };
   }
 
   async heads(sessionIds: readonly string[]): Promise<Map<string, LogHead>> {
@@ -93,6 +117,10 @@ export class SessionLog {
     return rows[0] === undefined ? null : { customerId: rows[0].customer_id, createdAt: rows[0].created_at };
   }
 
+  async #isAwaited(sessionId: string): Promise<boolean> {
+    return (await this.#awaitedAmong([sessionId])).size > 0;
+  }
+
   async #awaitedAmong(sessionIds: readonly string[]): Promise<Set<string>> {
     const { rows } = await this.#database.query<AwaitedRow>(SELECT_AWAITED, [sessionIds]);
     return new Set(rows.map((row) => row.session_id));
@@ -117,23 +145,53 @@ interface PageRow {
   body: string;
 }
 
+interface PageTextRow extends PageEnd {
+  /** Null: there are none. */
+  text: string | null;
+}
+
+/** What a page says about the log behind it. */
+interface PageEnd {
+  head: number;
+  /** Events that match, up to the limit; the byte limit may have cut some off. */
+  matched: number;
+  count: number;
+  /** Offset of the last event; null: there are none. */
+  last: number | null;
+}
+
+function nextAfter({ head, matched, count, last }: PageEnd, minOffset: number, limit: number): number {
+  const isLast = matched < limit && count === matched;
+  return isLast ? Math.max(head, minOffset) : (last ?? minOffset) + 1;
+}
+
 function eventOf({ off, id, kind, source, trace_id, body }: PageRow): LoggedEvent[] {
   return off === null ? [] : [{ offset: off, id, kind, source, traceId: trace_id, text: body }];
 }
 
-const SELECT_PAGE: NamedStatement = {
-  name: 'agent-gateway-page',
-  // One statement, so head and events are consistent. The first event is always returned, however large.
-  text: `select s.head, page.matched, page.off, page.id, page.kind, page.source, page.trace_id, page.body
-    from sessions s left join (
-      select *, count(*) over () as matched, sum(octet_length(body)) over (order by off) - octet_length(body) as bytes_before
+/** Matching events from an offset on, in order, each with the bytes before it. The first has none before it, so it is always returned, however large. */
+const PAGE = `select *, count(*) over () as matched, sum(octet_length(body)) over (order by off) - octet_length(body) as bytes_before
       from (
         select off, id, kind, source, trace_id, body::text as body from events
         where session_id = $1 and off >= $2::bigint and deleted_at is null and ($3::text[] is null or kind = any ($3::text[]))
           and ($4::text is null or source = $4) and ($5::text is null or trace_id = $5)
-        order by off limit $6::int) wanted
-    ) page on page.bytes_before < $7::bigint
+        order by off limit $6::int) wanted`;
+
+const SELECT_PAGE: NamedStatement = {
+  name: 'agent-gateway-page-events',
+  // One statement, so head and events are consistent.
+  text: `select s.head, page.matched, page.off, page.id, page.kind, page.source, page.trace_id, page.body
+    from sessions s left join (${PAGE}) page on page.bytes_before < $7::bigint
     where s.id = $1 and s.deleted_at is null order by page.off`,
+};
+
+const SELECT_PAGE_TEXT: NamedStatement = {
+  name: 'agent-gateway-page',
+  text: `select s.head, page.* from sessions s cross join (
+      select coalesce(max(matched), 0)::int as matched, count(*)::int as count, max(off) as last, '[' || string_agg(body, ',' order by off) || ']' as text
+      from (${PAGE}) page where bytes_before < $7::bigint
+    ) page
+    where s.id = $1 and s.deleted_at is null`,
 };
 
 const SELECT_HEADS: NamedStatement = {

@@ -234,6 +234,6 @@ describe('a poll that waits', () => {
     await deployment.owner.append(sessionId, SAY('a'), SAY('b'));
 
     for (const reply of await Promise.all(waiting)) expect(offsetsOf(reply)).toEqual([0, 1]);
-    expect(deployment.queries).toEqual(['agent-gateway-page']);
+    expect(deployment.queries).toEqual(['agent-gateway-page-events']);
   });
 });

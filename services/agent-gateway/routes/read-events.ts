@@ -55,13 +55,13 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
   try {
     const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, cancellation);
     if (events === null) throw noSuchSession();
-    const isEmpty = events.length === 0;
+    const isEmpty = events.count === 0;
     if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
     else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterEmpty(sessionId, request.ip)));
     // Clients of other engines expect 504 when an explicit wait times out.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !cancellation.isCancelled)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
-    return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
+    return reply.type('application/json; charset=utf-8').send(events.text);
   } finally {
     reply.raw.off('close', onClose);
     leave();

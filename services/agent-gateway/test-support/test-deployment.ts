@@ -86,7 +86,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
       queries.length = 0;
       // Wrapped: the action may return a promise that must not be awaited yet.
       const begun = begin();
-      await until(() => queries.filter((name) => name === 'agent-gateway-page').length >= count, `${count} pages`);
+      await until(() => queries.filter((name) => name.startsWith('agent-gateway-page')).length >= count, `${count} pages`);
       return { begun };
     },
     deps,
