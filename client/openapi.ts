@@ -3710,6 +3710,185 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/traces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The last traces that this process keeps in memory, newest first; 404: it keeps none (TRACES_LOCAL) */
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description a JSON body */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            traces: {
+                                trace_id: string;
+                                name: string;
+                                /** Format: date-time */
+                                started_at: string;
+                                duration_ms: number;
+                                spans: number;
+                                error_type: string | null;
+                            }[];
+                        };
+                    };
+                };
+                /** @description a JSON body */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description a JSON body */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description a JSON body */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description a JSON body */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/traces/{trace_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of them with its spans */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    trace_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description a JSON body */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            trace_id: string;
+                            spans: {
+                                span_id: string;
+                                parent_span_id: string | null;
+                                name: string;
+                                /** @enum {string} */
+                                kind: "internal" | "server" | "client" | "producer";
+                                scope: string;
+                                /** Format: date-time */
+                                started_at: string;
+                                duration_ms: number;
+                                error_type: string | null;
+                                attributes: {
+                                    [key: string]: string | number | boolean | string[];
+                                };
+                                events: {
+                                    name: string;
+                                    /** Format: date-time */
+                                    at: string;
+                                    attributes: {
+                                        [key: string]: string | number | boolean | string[];
+                                    };
+                                }[];
+                                links: {
+                                    trace_id: string;
+                                    span_id: string;
+                                }[];
+                            }[];
+                            omitted_spans: number;
+                        };
+                    };
+                };
+                /** @description a JSON body */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description a JSON body */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+                /** @description a JSON body */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhook_deliveries": {
         parameters: {
             query?: never;

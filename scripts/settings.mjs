@@ -233,6 +233,11 @@ export const settingGroups = [
         default: 'off',
         meaning: 'what traces contain of messages: off, redacted (roles and lengths) or full',
       },
+      {
+        name: 'TRACES_LOCAL',
+        default: 'true',
+        meaning: 'true: the last traces are kept in memory (32 MiB) and shown at /traces of the agent server and /api/v1/traces of the router, without a collector',
+      },
     ],
   },
 ];

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { type Access, operations as routerOperations } from '../services/router-gateway/openapi/operations.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { routerConfigWith } from '../shared/config/router-config.ts';
 import { publishedSchemas } from '../shared/contracts/published-schemas.ts';
@@ -21,6 +22,15 @@ const literalsOf = (paths: readonly string[]) => paths.flatMap((path) => comment
 const MADE = 'This page is made from the code: `npx vitest run reference-pages --update`.';
 const FIELDS =
   'A field without a default that is not required may be left out. `[]` stands for each entry of a list, `.*` for each value of a map. Unknown fields are refused.';
+
+const ROUTER_ACCESS: Record<Access, string> = {
+  call: 'Needs a key that may call models, no management key.',
+  key: '',
+  management: 'Needs a management key.',
+  platform: 'Needs the keys of the platform.',
+  traces: 'Needs any key, or the keys of the platform.',
+  none: 'Needs no key.',
+};
 
 function schemaNamed(path: string): ShownSchema {
   const found = publishedSchemas().get(path);
@@ -62,12 +72,20 @@ function agentHttpPage(): string {
   return `# HTTP reference of the agent server\n\nEvery operation needs \`Authorization: Bearer\` and the agent's key, or the cookie of a login, unless it says otherwise. A running server has the same at \`/docs\`, and for programs at \`/openapi.json\` ([file](../../schemas/agent-server/0.9.0/openapi.json)). ${MADE}\n\n${httpPage(document, literalsOf(sourcesIn('shared/contracts/agent')))}`;
 }
 
+function routerHttpPage(): string {
+  const document: unknown = JSON.parse(read('schemas/router/1/openapi.json'));
+  const literals = literalsOf(sourcesIn('shared/contracts/router'));
+  const accessOf = (name: string) => ROUTER_ACCESS[routerOperations[name]?.access ?? 'none'];
+  return `# HTTP reference of the model router\n\nEvery operation needs \`Authorization: Bearer\` and a key of the router ([keys](../keys.md)), of any kind unless it says which. Paths below \`/api/v1\` also answer at \`/v1\`. A running router has the description at \`/openapi.json\` ([file](../../schemas/router/1/openapi.json)). ${MADE}\n\n${httpPage(document, literals, accessOf)}`;
+}
+
 describe('docs/reference', () => {
   it.each([
     ['manifest.md', manifestPage],
     ['documents.md', documentsPage],
     ['router-configuration.md', routerPage],
     ['agent-http.md', agentHttpPage],
+    ['router-http.md', routerHttpPage],
   ])('%s is made from the code: npx vitest run reference-pages --update writes it', async (name, page) => {
     await expect(page()).toMatchFileSnapshot(`../docs/reference/${name}`);
   });

@@ -14,13 +14,20 @@ const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 const READY_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 50;
 
-/** Switchyard as `npm start` runs it: one process on embedded drivers. */
+/** Switchyard as `npm start` runs it: one process on embedded drivers. Without the traces in memory, since no peer records any. */
 await serveTarget(async (/** @type {DeploymentOptions} */ deployment) => {
   const run = await openRun({ callerHandlesSignals: true });
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
   const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const readyPath = join(folder, 'ready.json');
-  const own = { ROUTER_PORT: '0', AGENT_PORT: '0', MANAGEMENT_PORT: '0', DATA_DIR: join(folder, 'data'), SWITCHYARD_READY_FILE: readyPath };
+  const own = {
+    TRACES_LOCAL: 'false',
+    ROUTER_PORT: '0',
+    AGENT_PORT: '0',
+    MANAGEMENT_PORT: '0',
+    DATA_DIR: join(folder, 'data'),
+    SWITCHYARD_READY_FILE: readyPath,
+  };
   const args = ['--enable-source-maps', join('dist', 'services', 'standalone', 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd: CLONE, env: { ...environment, ...own } });
   const { routerUrl, agentUrl, managementUrl } = await readyFacts(readyPath, { child, output });

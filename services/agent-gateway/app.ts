@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyServerFactory } from 'fastify';
 import { ModelCalls } from '#actors/effects/model-calls.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
+import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -125,6 +126,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
       ],
     },
     { routes: [journeys({ journeys: knownJourneys })] },
+    { routes: [localTraces(tracing)] },
     { routes: [webhook({ webhooks, secretNow: deps.secretNow, runRows, acceptance, fanOut })] },
   ]);
 

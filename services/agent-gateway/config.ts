@@ -23,6 +23,7 @@ export function parseConfig(environment: Environment) {
     host: data.HOST,
     port: data.PORT,
     houseSecret: data.HOUSE_SECRET,
+    keepsTraces: data.TRACES_LOCAL,
     /** Null: none is registered. */
     agentPublicUrl: data.AGENT_PUBLIC_URL ?? null,
     streaming: data.STREAMING,

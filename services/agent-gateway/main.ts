@@ -51,6 +51,7 @@ await runProcess({
 
     const tracing = await openTracing({
       config: config.tracing,
+      keepsTraces: config.keepsTraces,
       service: 'agent-gateway',
       ...tracesOf(bundle.body, environment),
       log,

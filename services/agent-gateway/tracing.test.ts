@@ -3,8 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import { readSettings } from '#shared/config/settings.ts';
+import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
+import { localTrace, traceList } from '#shared/contracts/local-trace.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { LocalTraces } from '#shared/telemetry/local-traces.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { tracingTo } from '#shared/telemetry/open-tracing.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { spanReferenceIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -124,5 +130,36 @@ describe('a run whose input names its trace', () => {
 
     expect(rows.map((row) => row?.trace_id)).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)]);
     expect(new Set([...rows.map((row) => row?.trace_id), TRACE]).size).toBe(3);
+  });
+});
+
+describe('GET /traces', () => {
+  const config = tracingConfigOf(readSettings(tracingSettings, {}));
+
+  it('shows the last traces of this process behind the key, and never its own requests', async () => {
+    const app = buildApp({
+      ...deployment.deps(),
+      tracing: await tracingTo(null, { config, service: 'test', log: silentLog }, new LocalTraces({ limits: config.otel.limits })),
+    });
+    apps.push(app);
+    await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, traceparent: PARENT } });
+    expect((await app.inject('/traces')).statusCode).toBe(401);
+    const listed = () => app.inject({ url: '/traces?limit=5', headers: BEARER });
+    await until(async () => (await listed()).json().traces[0]?.name === 'POST /sessions', 'the trace of the request');
+
+    const { traces } = traceList.parse((await listed()).json());
+    expect(traces.map(({ trace_id: id }) => id)).toContain(TRACE);
+    const one = await app.inject({ url: `/traces/${TRACE}`, headers: BEARER });
+    expect(localTrace.parse(one.json()).spans.map(({ name }) => name)).toEqual(expect.arrayContaining(['POST /sessions', 'publish cmd']));
+    expect(traces.filter(({ name }) => name.includes('/traces'))).toEqual([]);
+  });
+
+  it('is 404 for a trace that is not kept, 400 for a wrong limit, and 404 where nothing is kept', async () => {
+    const local = new LocalTraces({ limits: config.otel.limits });
+    const app = buildApp({ ...deployment.deps(), tracing: await tracingTo(null, { config, service: 'test', log: silentLog }, local) });
+    const { app: without } = open();
+    apps.push(app);
+    const statusOf = async (url: string, of = app) => (await of.inject({ url, headers: BEARER })).statusCode;
+    expect([await statusOf(`/traces/${TRACE}`), await statusOf('/traces?limit=0'), await statusOf('/traces', without)]).toEqual([404, 400, 404]);
   });
 });

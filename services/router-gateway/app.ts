@@ -5,6 +5,7 @@ import type { Living } from '#shared/config/living.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
+import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { RateLimits } from '#shared/rates/rate-limits.ts';
@@ -113,6 +114,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     { prefix, checks: callChecks, routes: [...calls.map(({ route }) => route), resumeGeneration(deps)] },
     { prefix, checks: [open, byKey], routes: [listModels(setup, measured), management] },
     { prefix, checks: [open, byPlatform], routes: [traces] },
+    { prefix, checks: [open, byKey, keyScopes.managementOnly], routes: [localTraces(tracing)] },
     { prefix, checks: [open, asPlatform], routes: [platform(deps)] },
     // Without a key: the code stands for it.
     { prefix, checks: [open], routes: [exchange] },

@@ -21,6 +21,7 @@ export function parseConfig(environment: Environment) {
     host: data.HOST,
     port: data.PORT,
     houseSecret: data.HOUSE_SECRET,
+    keepsTraces: data.TRACES_LOCAL,
     platformKeys: publicKey !== undefined && secretKey !== undefined ? { publicKey, secretKey } : null,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
   } as const;

@@ -33,6 +33,7 @@ await runProcess({
     releasers.add('reload on SIGHUP', onHangUp(reload));
     const tracing = await openTracing({
       config: config.tracing,
+      keepsTraces: config.keepsTraces,
       service: 'router-gateway',
       log,
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),

@@ -64,6 +64,7 @@ export function parseConfig(environment: Environment) {
     logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,
     tracing: tracingConfigOf(data),
+    keepsTraces: data.TRACES_LOCAL,
     /** Null: no management listener. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,

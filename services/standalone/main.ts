@@ -110,6 +110,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
 
   const tracing = await openTracing({
     config: config.tracing,
+    keepsTraces: config.keepsTraces,
     service: 'standalone',
     ...tracesOf(bundle.body, environment),
     log,

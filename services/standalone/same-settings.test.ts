@@ -7,7 +7,7 @@ import { parseConfig as parseRouterWorker } from '#services/router-worker/config
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseConfig } from './config.ts';
 
-/** Settings that belong to a separate process. The embedded store is not swept. */
+/** Settings that belong to a separate process. The embedded store is not swept; a gateway keeps traces when it is asked to. */
 const OWN = [
   'logLevel',
   'logFormat',
@@ -22,6 +22,7 @@ const OWN = [
   'kinds',
   'sweep',
   'platformKeys',
+  'keepsTraces',
 ];
 
 const stores = { NATS_URL: 'nats://127.0.0.1:4222', DATABASE_URL: 'postgres://127.0.0.1/agents', REDIS_URL: 'redis://127.0.0.1' };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { httpUrl } from '../contracts/manifest/hosts.ts';
 import { eventWebhookKinds, eventWebhookUrl } from './event-webhook-settings.ts';
 import { mailFrom, smtpUrl } from './mail-settings.ts';
-import { tracingSettings } from './tracing-settings.ts';
+import { tracesLocal, tracingSettings } from './tracing-settings.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().min(1).max(86_400);
@@ -101,6 +101,8 @@ const settingTable = {
   /** `text` or `json`; absent: text on a terminal, else JSON. */
   LOG_FORMAT: read(everywhere, text),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: read(everywhere, drain),
+  /** Whether the process keeps its last traces in memory and shows them. */
+  TRACES_LOCAL: { ...read(gateways, tracesLocal.default(false)), ...read(['standalone'], tracesLocal.default(true)) },
   /** File written with the process's addresses once it is ready, for programs that start it. */
   SWITCHYARD_READY_FILE: read(everywhere, text),
   /** The servers that the command line talks to; absent: those that `npm start` runs on DATA_DIR. */

@@ -30,6 +30,9 @@ export interface TracingConfig {
   otel: OtelConfig;
 }
 
+/** Of processes that can show them. */
+export const tracesLocal = z.stringbool();
+
 const shape = z.object(tracingSettings);
 
 export function tracingConfigOf(data: z.infer<typeof shape>): TracingConfig {

@@ -31,9 +31,13 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   });
 }
 
-/** Probes are too frequent, and tracing the ingestion of spans would never end. */
+/** Probes are too frequent, tracing the ingestion of spans would never end, and a page that shows traces would show itself. */
 function isTraced(route: string): boolean {
-  return route !== '/health' && !route.startsWith('/health/') && !route.includes('/otel/');
+  return route !== '/health' && !route.startsWith('/health/') && !route.includes('/otel/') && !isOfTraces(route);
+}
+
+function isOfTraces(route: string): boolean {
+  return route.endsWith('/traces') || route.endsWith('/traces/:trace_id');
 }
 
 function recorded(tracing: Tracing, parent: string | null, request: FastifyRequest, reply: FastifyReply): Span {

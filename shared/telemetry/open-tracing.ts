@@ -1,84 +1,59 @@
-import { randomUUID } from 'node:crypto';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Environment } from '../config/secret-ref.ts';
-import type { TracingConfig } from '../config/tracing-settings.ts';
 import { unusedOtelSettings } from '../config/unused-otel-settings.ts';
-import { within } from '../within.ts';
-import { countedExporter, MAX_WAITING_SPANS } from './counted-exporter.ts';
-import type { Log } from './log.ts';
-import { EXPORT_TIMEOUT_MS, openExporter, type TracesBackend } from './open-exporter.ts';
-import { readableSpan } from './readable-span.ts';
+import { type ExportSpansOptions, exportSpans } from './export-spans.ts';
+import { LocalTraces } from './local-traces.ts';
+import { openExporter, type TracesBackend } from './open-exporter.ts';
 import { spanReferenceOf, unsampled } from './sampling.ts';
 import { type SpanReference, traceparentOf } from './trace-context.ts';
 import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, type Tracing, unrecordedSpan } from './tracing.ts';
 
-const MAX_BATCH_SPANS = 512;
-/** Collectors accept a few megabytes at a time. */
-const MAX_BATCH_SPANS_WITH_CONTENT = 32;
-const BATCH_INTERVAL_MS = 1_000;
-/** For the last flush. */
-const STOP_MS = 2_000;
-
-export interface OpenTracingOptions {
-  config: TracingConfig;
-  /** Default of `service.name`. */
-  service: string;
+export interface OpenTracingOptions extends ExportSpansOptions {
   /** Used when the environment names no endpoint. */
   backend?: TracesBackend | null;
-  /** `traces.deployment_environment` of the manifest. */
-  deploymentEnvironment?: string | null;
   /** Default: that of the process. */
   environment?: Environment;
-  log: Log;
-  /** Called with the number of lost spans. */
-  onDrop?(count: number): void;
+  /** Whether the last traces are kept in memory, to be shown; not if the environment switches recording off. */
+  keepsTraces?: boolean;
 }
 
 /**
- * Opens tracing: exports spans in batches, off the path of the work. Without a destination nothing is recorded, and the libraries are not loaded.
+ * Opens tracing: exports spans in batches, off the path of the work. Without a destination nothing is recorded; without an exporter
+ * the libraries are not loaded.
  * Logs variables that are set but not supported.
  * @throws `config.invalid`
  */
-export async function openTracing({ config, backend = null, environment = process.env, log, ...options }: OpenTracingOptions): Promise<Tracing> {
+export async function openTracing({
+  config,
+  backend = null,
+  environment = process.env,
+  log,
+  keepsTraces = false,
+  ...options
+}: OpenTracingOptions): Promise<Tracing> {
   for (const unused of unusedOtelSettings(environment))
     log.warn({ ...unused }, `${unused.name} is set, but has no effect or only part of it: ${unused.reason}`);
   const exporter = await openExporter(config, backend, environment, log);
-  return exporter === null ? noTracing : tracingTo(exporter, { config, log, ...options });
+  const local = keepsTraces && config.otel.exporters?.length !== 0 ? new LocalTraces({ limits: config.otel.limits }) : null;
+  return exporter === null && local === null ? noTracing : tracingTo(exporter, { config, log, ...options }, local);
 }
 
-/** @param exporter shut down by `stop` */
-export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracingOptions, 'backend' | 'environment'>): Promise<Tracing> {
-  const { config, service, deploymentEnvironment = null, log, onDrop = () => {} } = options;
-  const { otel } = config;
-  const [{ BatchSpanProcessor }, { resourceFromAttributes }] = await Promise.all([import('@opentelemetry/sdk-trace-base'), import('@opentelemetry/resources')]);
-  const resource = resourceFromAttributes({
-    'service.namespace': 'switchyard',
-    'service.instance.id': randomUUID(),
-    'process.pid': process.pid,
-    ...(deploymentEnvironment === null ? {} : { 'deployment.environment.name': deploymentEnvironment }),
-    ...otel.resource,
-    'service.name': config.serviceName ?? otel.resource['service.name'] ?? service,
-  });
-  const maxWaitingSpans = otel.batch.queueSpans ?? MAX_WAITING_SPANS;
-  const counted = countedExporter(exporter, { log, onDrop, maxWaitingSpans });
-  const processor = new BatchSpanProcessor(counted.exporter, {
-    // `countedExporter` bounds the queue, since the library does not report what it drops.
-    maxQueueSize: maxWaitingSpans * 2,
-    maxExportBatchSize: otel.batch.batchSpans ?? (config.content === 'off' ? MAX_BATCH_SPANS : MAX_BATCH_SPANS_WITH_CONTENT),
-    scheduledDelayMillis: otel.batch.delayMs ?? BATCH_INTERVAL_MS,
-    exportTimeoutMillis: otel.batch.timeoutMs ?? (otel.timeoutMs ?? EXPORT_TIMEOUT_MS) * 2,
-  });
+/** @param exporter shut down by `stop`; null: none */
+export async function tracingTo(exporter: SpanExporter | null, options: ExportSpansOptions, local: LocalTraces | null = null): Promise<Tracing> {
+  const { config } = options;
+  const exported = exporter === null ? null : await exportSpans(exporter, options);
   let isStopped = false;
 
   const record = (span: FinishedSpan, reference: SpanReference) => {
     if (isStopped || !reference.isSampled) return;
-    const made = readableSpan(span, reference, resource, otel.limits);
-    if (counted.enter(made)) processor.onEnd(made);
+    exported?.add(span, reference);
+    local?.add(span, reference);
   };
   return {
     content: config.content,
+    local,
     get dropped() {
-      return counted.dropped;
+      return exported?.dropped ?? 0;
     },
     begin(name, options) {
       const reference = spanReferenceOf(options, config);
@@ -88,8 +63,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
     record: (span) => record(span, spanReferenceOf(span, config)),
     async stop() {
       isStopped = true;
-      const unsent = (error: unknown) => log.debug({ err: error }, 'the last spans could not be sent');
-      await within(STOP_MS, processor.shutdown().catch(unsent), () => {});
+      await exported?.stop();
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { HrTime, Attributes as OtelAttributes, SpanContext } from '@opentelemetry/api';
+import type { HrTime, SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { OtelConfig } from '../config/otel-settings.ts';
 import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
@@ -12,6 +12,8 @@ const MAX_CONTENT_CHARS = 32 * 1_024;
 const DEFAULT_COUNT_LIMIT = 128;
 const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
 const NANOS_PER_MS = 1_000_000;
+
+type Kept = Record<string, string | number | boolean | string[]>;
 
 const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
 /** One object each: the exporter groups spans by their identity. */
@@ -63,8 +65,8 @@ function contextOf({ traceId, spanId, isSampled }: SpanReference): SpanContext {
 }
 
 /** @param mostGiven attributes, null: the default @param valueChars of a value, null: the limits of their kinds */
-function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: number | null): { kept: OtelAttributes; droppedCount: number } {
-  const kept: OtelAttributes = {};
+function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: number | null): { kept: Kept; droppedCount: number } {
+  const kept: Kept = {};
   const most = mostGiven ?? DEFAULT_COUNT_LIMIT;
   let count = 0;
   for (const [name, value] of Object.entries(attributes)) {
@@ -77,6 +79,11 @@ function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: nu
     else kept[name] = value;
   }
   return { kept, droppedCount: Math.max(0, count - most) };
+}
+
+/** Within the bounds of a span's attributes. */
+export function keptAttributes(attributes: Attributes, { attributes: most, valueChars }: OtelConfig['limits']): Attributes {
+  return keptOf(attributes, most, valueChars).kept;
 }
 
 function cut(text: string, most: number): string {

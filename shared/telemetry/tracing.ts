@@ -1,3 +1,4 @@
+import type { LocalTrace, TraceSummary } from '../contracts/local-trace.ts';
 import { newSpanId, traceContextOf, traceparentOf } from './trace-context.ts';
 
 /** Short texts, numbers and flags. No secrets; customer text only as `Tracing.content` allows. */
@@ -54,9 +55,19 @@ export interface FinishedSpan extends Omit<SpanOptions, 'startMs' | 'parent'> {
 /** Captured customer and model text: none, its structure, or the text. */
 export type ContentCapture = 'off' | 'redacted' | 'full';
 
+/** Traces that the process keeps in memory, to be shown. */
+export interface TraceReader {
+  /** @returns newest first */
+  list(limit: number): TraceSummary[];
+  /** Null: not kept, or no longer. */
+  one(traceId: string): LocalTrace | null;
+}
+
 /** The tracing port. Recording never waits: spans beyond a bounded queue are dropped and counted. Never called per token. */
 export interface Tracing {
   readonly content: ContentCapture;
+  /** Absent and null: none are kept. */
+  readonly local?: TraceReader | null;
   begin(name: string, options: SpanOptions): Span;
   record(span: FinishedSpan): void;
   /** The queue was full or an export failed. */

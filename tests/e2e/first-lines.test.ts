@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { localTrace } from '../../shared/contracts/local-trace.ts';
 import { agentClient } from '../helpers/agent-client.ts';
+import { nthReady } from '../helpers/events-of-a-session.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { plainEnvironment, root } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
@@ -63,6 +66,33 @@ describe('a conversation without any setting', () => {
     await agent.postMessage(id, 'How long is the warranty?');
 
     expect((await following).map(({ event }) => event)).not.toContain('delta');
+  });
+});
+
+describe('the traces that npm start keeps', () => {
+  it('show a turn from the request to the model, on both ports, without a word of it', async () => {
+    const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
+    const { id } = await agent.createSession();
+    await agent.postMessage(id, 'Is a xylophone covered?');
+    const log = await agent.logUntil(id, nthReady(1));
+    const traceId = String(log.at(-1)?.['trace_id']);
+    const shown = await eventually(
+      async () => {
+        const trace = localTrace.parse(
+          await (await fetch(`${standalone.agentUrl}/traces/${traceId}`, { headers: { authorization: `Bearer ${standalone.keys.agentKey}` } })).json(),
+        );
+        return trace.spans.some(({ name }) => name.startsWith('invoke_agent')) && trace;
+      },
+      { timeoutMs: 60_000 },
+    );
+    const headers = { authorization: `Bearer ${standalone.keys.managementKey}` };
+    const atRouter = await fetch(`${standalone.routerUrl}/api/v1/traces/${traceId}`, { headers });
+
+    expect(shown.spans.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['publish cmd', expect.stringMatching(/^chat /), expect.stringMatching(/^upstream /)]),
+    );
+    expect(localTrace.parse(await atRouter.json())).toEqual(shown);
+    expect(JSON.stringify(shown)).not.toContain('xylophone');
   });
 });
 

@@ -20,6 +20,7 @@ import {
 } from '#shared/contracts/agent/answers.ts';
 import { deadLetterAnswer, deliveryAnswer, eventWebhookStateAnswer, replayAnswer, webhookDeliveryAnswer } from '#shared/contracts/agent/deliveries.ts';
 import { turnRecord, turnSummary } from '#shared/contracts/agent/turn-record.ts';
+import { localTrace, traceList } from '#shared/contracts/local-trace.ts';
 import type { PublishedBody, PublishedOperation } from '#shared/http-server/published-operation.ts';
 
 /** `key`: the bearer or the cookie of a login. `signature`: a webhook's own. `none`: public. */
@@ -70,6 +71,14 @@ export const operations: Readonly<Record<string, Operation>> = {
   'GET /pages/{file}': { summary: 'A file of the pages', access: 'key', answers: { 200: { media: 'text/javascript' } }, refusals: [404] },
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
   'GET /docs': { summary: 'This description as a page', access: 'key', answers: { 200: page, 302: null }, refusals: [] },
+
+  'GET /traces': {
+    summary: 'The last traces that this process keeps in memory, newest first; 404: it keeps none (TRACES_LOCAL)',
+    access: 'key',
+    answers: { 200: json(traceList) },
+    refusals: [400, 404],
+  },
+  'GET /traces/{trace_id}': { summary: 'One of them with its spans', access: 'key', answers: { 200: json(localTrace) }, refusals: [404] },
 
   'POST /sessions': {
     summary: 'Creates a session',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { localTrace, traceList } from '#shared/contracts/local-trace.ts';
 import { activityAnswer, callingKeyAnswer, generationAnswer, keyAnswer } from '#shared/contracts/router/account-answers.ts';
 import {
   chatCompletionAnswer,
@@ -137,6 +138,14 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: { json: z.looseObject({}), or: 'application/x-protobuf' } },
     refusals: invalid,
   },
+  'GET /api/v1/traces': {
+    summary: 'The last traces that this process keeps in memory, newest first; 404: it keeps none (TRACES_LOCAL)',
+    access: 'management',
+    answers: { 200: json(traceList) },
+    refusals: [400, 404],
+  },
+  'GET /api/v1/traces/{trace_id}': { summary: 'One of them with its spans', access: 'management', answers: { 200: json(localTrace) }, refusals: [404] },
+
   'GET /api/v1/platform/agents': { summary: 'Agents', access: 'platform', answers: { 200: json(pageOf(agent)) }, refusals: [400] },
   'GET /api/v1/platform/agents/{id}': { summary: 'An agent', access: 'platform', answers: { 200: json(agent) }, refusals: [404] },
   'PUT /api/v1/platform/agents/{id}': {

@@ -11,6 +11,7 @@ import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { AccountLimits } from '../account/limits.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
@@ -210,6 +211,7 @@ interface TestAppOptions {
   clock?: Clock;
   accountLimits?: AccountLimits;
   platformKeys?: PlatformKeys | null;
+  tracing?: Tracing;
   /** Clock of the call sender. */
   senderNowMs?: () => number;
 }

@@ -20,18 +20,25 @@ const description = z.object({
 });
 
 /** The operations and shapes of an OpenAPI description, as Markdown. @throws a ZodError for what is no such description */
-export function httpPage(document: unknown, literals: readonly CommentedLiteral[]): string {
+export function httpPage(document: unknown, literals: readonly CommentedLiteral[], accessOf: (operation: string) => string = () => ''): string {
   const { paths, components } = description.parse(document);
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, found]) => operationText(`${method.toUpperCase()} ${path}`, found, literals)),
+    Object.entries(methods).map(([method, found]) =>
+      operationText(`${method.toUpperCase()} ${path}`, found, literals, accessOf(`${method.toUpperCase()} ${path}`)),
+    ),
   );
   const shapes = Object.entries(components.schemas).map(([name, shape]) => shapeText(name, shape, literals));
   return `${operations.join('\n\n')}\n\n## Shapes\n\n${shapes.join('\n\n')}\n`;
 }
 
-function operationText(name: string, { summary, parameters, requestBody, security, responses }: Operation, literals: readonly CommentedLiteral[]): string {
-  const access = security?.length === 0 ? ' Needs no key.' : '';
-  const texts = [`## ${name}`, `${summary}.${access}`];
+function operationText(
+  name: string,
+  { summary, parameters, requestBody, security, responses }: Operation,
+  literals: readonly CommentedLiteral[],
+  given: string,
+): string {
+  const access = security?.length === 0 ? 'Needs no key.' : given;
+  const texts = [`## ${name}`, `${summary}. ${access}`.trim()];
   if (parameters.length > 0) {
     const rows = parameters.map(
       ({ name: parameter, in: place, required, schema: shape }) =>
