@@ -236,7 +236,8 @@ export const settingGroups = [
       {
         name: 'TRACES_LOCAL',
         default: 'true',
-        meaning: 'true: the last traces are kept in memory (32 MiB) and shown at /traces of the agent server and /api/v1/traces of the router, without a collector',
+        meaning:
+          'true: the last traces are kept in memory (32 MiB) and shown at /traces of the agent server and /api/v1/traces of the router, without a collector',
       },
     ],
   },
