@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { localTrace } from '../../shared/contracts/local-trace.ts';
 import { agentClient } from '../helpers/agent-client.ts';
+import { pastedSections, shellBlocks } from '../helpers/documented-blocks.ts';
 import { nthReady } from '../helpers/events-of-a-session.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
@@ -112,6 +113,21 @@ describe('the first requests of README', () => {
   });
 });
 
+describe('the commands of docs/', () => {
+  it.each(pastedSections)('of $page, "$heading", work when they are pasted', async ({ page, heading, shows }) => {
+    const { sessionId, ...keys } = { sessionId: (await agentClient(standalone.agentUrl, standalone.keys.agentKey).createSession()).id, ...standalone.keys };
+    const commands = shellBlocks(page, heading)
+      .join('\n')
+      .replaceAll('http://127.0.0.1:3000', standalone.routerUrl)
+      .replaceAll('http://127.0.0.1:8080', standalone.agentUrl)
+      .replaceAll('./data/keys.json', join(standalone.dataDir, 'keys.json'));
+    const environment = { ROUTER_API_KEY: keys.routerKey, AGENT_API_KEY: keys.agentKey, MANAGEMENT_KEY: keys.managementKey, SESSION: sessionId };
+    const { stdout } = await shell(commands, { ...environment, DATA_DIR: standalone.dataDir });
+
+    for (const shown of shows) expect(stdout).toContain(shown);
+  });
+});
+
 /** Runs the matching line of the banner in the folder that it is meant for. */
 function paste(fits: RegExp): Promise<{ stdout: string }> {
   const line = standalone
@@ -122,6 +138,6 @@ function paste(fits: RegExp): Promise<{ stdout: string }> {
   return shell(line);
 }
 
-function shell(commands: string): Promise<{ stdout: string }> {
-  return promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 60_000, cwd: root, env: plainEnvironment() });
+function shell(commands: string, environment: Record<string, string> = {}): Promise<{ stdout: string }> {
+  return promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 120_000, cwd: root, env: { ...plainEnvironment(), ...environment } });
 }
