@@ -847,7 +847,9 @@ export interface paths {
         /** Posts a message or an event of a front end; 202: it is durable and has no offset yet */
         post: {
             parameters: {
-                query?: never;
+                query?: {
+                    moderation?: "none" | "auto" | "paranoid";
+                };
                 header?: never;
                 path: {
                     session_id: string;

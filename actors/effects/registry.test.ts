@@ -21,6 +21,7 @@ const written: Record<string, object> = {
   'turn-preamble': { bundleHash: 'b', template: 'write-preamble@1', upToOffset: 3, ...common },
   'rewrite-query': { bundleHash: 'b', template: 'rewrite-query@1', upToOffset: 3, ...common },
   embed: { bundleHash: 'b', upToOffset: 3, staged: 2, ...common },
+  moderation: { upToOffset: 3, mode: 'paranoid', ...common },
   search: { bundleHash: 'b', upToOffset: 3, ...common },
   delivery: { deliveryId: 'r-callback', ...common },
   'event-delivery': { bundleHash: 'b', url: 'https://a.example/', kinds: ['tool'], fromOffset: 2, toOffset: 5, attempts: 1, waitingSinceMs: 7, ...common },

@@ -2,6 +2,7 @@ import { delivery } from './delivery.ts';
 import { EffectTable } from './effect-table.ts';
 import { embed } from './embed.ts';
 import { eventDelivery } from './event-delivery.ts';
+import { moderation } from './moderation.ts';
 import { rewriteQueryCall } from './rewrite-query.ts';
 import { runCall } from './run-call.ts';
 import { search } from './search.ts';
@@ -23,6 +24,7 @@ export const effects = new EffectTable([
   rewriteQueryCall,
   embed,
   search,
+  moderation,
   runCall,
   toolList,
   toolCall,

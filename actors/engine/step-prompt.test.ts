@@ -82,6 +82,13 @@ describe('the prompt of a step', () => {
     expect(text).toContain('sorry');
   });
 
+  it.each(['pending', 'unavailable'])('rule 2: of a message whose check is %s nothing is shown', (status) => {
+    const unchecked = event({ kind: 'user_message', text: 'SECRET THREAT' }, 'customer', { moderation: { mode: 'auto', status } });
+    const text = textOf({ ...view, history: [unchecked] });
+    expect(text).not.toContain('SECRET THREAT');
+    expect(text).toContain('"withheld":"the message has not been checked by moderation"');
+  });
+
   it('rule 2: a message that moderation passed is shown', () => {
     const passed = event({ kind: 'user_message', text: 'fine' }, 'customer', { moderation: { flagged: false, tags: [] } });
 

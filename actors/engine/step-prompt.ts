@@ -3,9 +3,9 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from '#shared/fenced.ts';
 import { fillPlaceholders } from './fill-placeholders.ts';
-import { flagOf } from './flagged.ts';
 import { glossaryText } from './glossary-text.ts';
 import { knownText, turnOf } from './known-text.ts';
+import { withheldOf } from './moderation/withheld.ts';
 import type { StepView } from './step.ts';
 
 /** What differs between the steps' prompts. */
@@ -24,7 +24,7 @@ const MAX_RESULT_CHARS = 16_384;
 /**
  * The messages of a step's call, in this order: instructions, system prompt, glossary, variables, conversation, results of this turn's tools, the items. The
  * calls of one turn that share instructions differ only in the items. Texts of customers, integrations and tools are data between lines that they can't
- * contain; of a flagged message only the reasons are shown.
+ * contain; of a flagged message only the reasons are shown, and of an unchecked one nothing.
  */
 export function stepMessages(view: StepView, { instructions, about, items }: StepQuestion): ChatMessage[] {
   const data = [
@@ -66,8 +66,10 @@ function lineOf(event: ConversationEvent): object[] {
     return [{ from: event.source === 'human_agent' ? 'human agent' : 'agent', text: event.text }];
   if (event.kind !== 'user_message') return [];
   const from = event.source === 'system' ? 'system' : 'customer';
-  const reasons = flagOf(event.metadata);
-  return [reasons === null ? { from, text: event.text } : { from, withheld: 'the message was flagged by moderation', reasons }];
+  const withheld = withheldOf(event.metadata);
+  if (withheld === null) return [{ from, text: event.text }];
+  if (withheld.reason === 'unchecked') return [{ from, withheld: 'the message has not been checked by moderation' }];
+  return [{ from, withheld: 'the message was flagged by moderation', reasons: withheld.tags }];
 }
 
 function stagedLine({ toolId, arguments: given, result }: StepView['staged'][number]): object {

@@ -1,4 +1,4 @@
-import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { type CommandOf, checkedEventOf, type SessionCommand } from '#bus/messages/session.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { SessionState } from '../runtime/apply/session-state.ts';
@@ -43,6 +43,8 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
 async function storedFor(commands: readonly SessionCommand[], sessions: ReaderDeps['sessions']): Promise<ActorInputs['stored'] | null> {
   for (const command of commands) {
     if (command.type === 'event.patch') return { event: await sessions.event(command.sessionId, command.eventId), cut: null };
+    const checked = checkedEventOf(command);
+    if (checked !== null) return { event: await sessions.event(command.sessionId, checked), cut: null };
     if (command.type === 'events.delete') return { event: null, cut: await sessions.cut(command.sessionId, command.minOffset) };
   }
   return null;

@@ -1,5 +1,5 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { type CommandOf, checkedEventOf, type ModerationMode, type SessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { EffectRow } from '../effects/effect-row.ts';
@@ -54,7 +54,7 @@ export class EngineSession {
   }
 
   get turnId(): string {
-    return [...this.open.values()][0]?.actorId ?? [...this.#rows.keys()].at(-1) ?? '';
+    return [...this.open.values()].find(({ kind }) => kind !== 'moderation')?.actorId ?? [...this.#rows.keys()].at(-1) ?? '';
   }
 
   /** Of all turns. */
@@ -78,6 +78,27 @@ export class EngineSession {
   say(text: string, pauseMs = 60_000): void {
     this.#nowMs += pauseMs;
     this.apply(post(text));
+  }
+
+  /** A message that moderation checks. @returns the id of its check */
+  sayChecked(text: string, { mode = 'auto', pauseMs = 60_000, ...fields }: { mode?: ModerationMode; pauseMs?: number; triggersTurn?: boolean } = {}): string {
+    this.#nowMs += pauseMs;
+    this.apply({ ...post(text), v: 3, moderation: mode, ...fields });
+    return this.checks.at(-1) ?? '';
+  }
+
+  /** Open checks of messages. */
+  get checks(): string[] {
+    return [...this.open.values()].flatMap(({ id, kind }) => (kind === 'moderation' ? [id] : []));
+  }
+
+  /** Ends an open check. */
+  moderate(callId: string, outcome: 'passed' | 'unavailable' | readonly string[]): void {
+    const passed = this.resultOf(callId, '');
+    const { text: _, ...result } = passed;
+    const isFailed = outcome === 'unavailable';
+    const failure = { code: isFailed ? 'router.plugin_unavailable' : 'router.content_policy', message: 'm', details: isFailed ? {} : { reasons: outcome } };
+    this.apply(outcome === 'passed' ? { ...passed, model: '', provider: 'guard' } : { ...result, type: 'call.failed', failure });
   }
 
   /** Answers an open matching call. @param applying ids of policies whose condition holds */
@@ -170,7 +191,8 @@ export class EngineSession {
   finish(applying: readonly string[] = [], choice = '0'): void {
     for (let [call] = this.open.values(); call !== undefined; [call] = this.open.values()) {
       const { reference, call: asked } = call.inputs as { reference?: { kind?: string } | null; call?: string };
-      if (call.kind === 'turn-preamble') this.preamble(call.id, null);
+      if (call.kind === 'moderation') this.moderate(call.id, 'passed');
+      else if (call.kind === 'turn-preamble') this.preamble(call.id, null);
       else if (call.kind === 'rewrite-query') this.reply(call.id, '{"query":"a query"}');
       else if (call.kind === 'embed') this.embedded(call.id, 'AACAPwAAAAA=');
       else if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
@@ -214,7 +236,10 @@ export class EngineSession {
       ...{ atMs: this.#nowMs, coalesceMs: COALESCE_MS, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: () => newId().padStart(32, 'f') },
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       chance: () => 0.5,
-      stored: { event: null, cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null },
+      stored: {
+        event: this.#storedEvent(command.type === 'event.patch' ? command.eventId : checkedEventOf(command)),
+        cut: command.type === 'events.delete' ? cutOf(this.log, command.minOffset) : null,
+      },
       ...(!this.isUnreadable && {
         engine: {
           documentsOf: () => this.#documents,
@@ -228,10 +253,18 @@ export class EngineSession {
     };
   }
 
+  #storedEvent(eventId: string | null): ConversationEvent | null {
+    return this.log.find(({ id }) => id === eventId) ?? null;
+  }
+
   /** States and rows as restored from the store's JSON. */
   #store(plan: CommitPlan): void {
     const stored = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
     for (const { event } of plan.events) this.log.push(event);
+    for (const { offset, text } of plan.changedEvents) {
+      const index = this.log.findIndex((event) => event.offset === offset);
+      this.log.splice(index, 1, JSON.parse(text) as ConversationEvent);
+    }
     for (const { fromOffset, toOffset } of plan.deletedEvents) {
       const kept = this.log.filter(({ offset }) => offset < fromOffset || offset >= toOffset);
       this.log.splice(0, this.log.length, ...kept);

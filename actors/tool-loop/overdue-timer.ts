@@ -4,7 +4,7 @@ import { overdueKeyOf } from './effect-ids.ts';
 const OVERDUE_GRACE_MS = 5_000;
 
 /** The timer that brings a result in place of a lost one. */
-export function overdueTimer<Kind extends 'rewrite-query' | 'embed' | 'search' | 'tool-call' | 'tool-list' | 'turn-tool-call'>(
+export function overdueTimer<Kind extends 'moderation' | 'rewrite-query' | 'embed' | 'search' | 'tool-call' | 'tool-list' | 'turn-tool-call'>(
   callId: string,
   deadlineAtMs: number,
   kind: Kind,

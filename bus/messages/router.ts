@@ -13,7 +13,7 @@ export const EVALUATION_CALL_PREFIX = 'evl';
 
 /** What an actor's call is for, for traces: ids and counts. */
 const callStep = z.object({
-  /** `compose`, `preamble`, `applied`, `run`, or the name of a question. */
+  /** `compose`, `preamble`, `moderation`, `applied`, `run`, or the name of a question. */
   name: z.string(),
   /** Of a question: how many items it is about. */
   items: z.number().optional(),

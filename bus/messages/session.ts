@@ -44,6 +44,10 @@ const createSession = z.object({
 
 const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
 
+/** How a customer's message is checked before models see it. */
+export const moderationModes = ['auto', 'paranoid'] as const;
+export type ModerationMode = (typeof moderationModes)[number];
+
 const postMessage = z.object({
   ...header,
   type: z.literal('message.post'),
@@ -51,6 +55,8 @@ const postMessage = z.object({
   text: z.string(),
   /** As the poster states it; a command that has one is of version 3. */
   participant: z.object({ id: z.string().nullable(), display_name: z.string() }).optional(),
+  /** Absent: it is not checked. A command that has one is of version 3. */
+  moderation: z.enum(moderationModes).optional(),
   metadata,
   triggersTurn: z.boolean(),
   /** 32 hex digits: the trace of the turn that it begins. */
@@ -297,8 +303,23 @@ const results = [
 ] as const satisfies SessionCommand['type'][];
 export type ResultType = (typeof results)[number];
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set(results);
-/** Those that change stored events, so each has a commit of its own: it reads the log as all commands before it have left it. */
-export const logChangeTypes: ReadonlySet<SessionCommand['type']> = new Set(['event.patch', 'events.delete']);
+const CHECK_SUFFIX = '-moderation';
+const logChangeTypes: ReadonlySet<SessionCommand['type']> = new Set(['event.patch', 'events.delete']);
+
+/** The id of the call that checks a message. */
+export function checkIdOf(eventId: string): string {
+  return `${eventId}${CHECK_SUFFIX}`;
+}
+
+/** The message that a command brings the check of; null for any other command. */
+export function checkedEventOf(command: SessionCommand): string | null {
+  return 'callId' in command && command.callId.endsWith(CHECK_SUFFIX) ? command.callId.slice(0, -CHECK_SUFFIX.length) : null;
+}
+
+/** Whether it changes stored events: such a command has a commit of its own, since it reads the log as all commands before it have left it. */
+export function changesLog(command: SessionCommand): boolean {
+  return logChangeTypes.has(command.type) || checkedEventOf(command) !== null;
+}
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
 /** The id of the message that a turn's call may bring: `trn_<ulid>-1` gives `evt_<ulid>-1`. Token readers name it before it is written. */

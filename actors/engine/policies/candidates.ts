@@ -1,7 +1,7 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
-import { flagOf } from '../flagged.ts';
+import { withheldOf } from '../moderation/withheld.ts';
 import { rankByWords } from './rank-by-words.ts';
 
 /** What is judged: a policy, or a condition of a routine as an observation. */
@@ -110,10 +110,10 @@ const rankRoutines = rankByWords(({ title, description, conditions, steps }: Rou
   return [title, description, ...conditions, ...inSteps].join('\n');
 });
 
-/** The words of the last ten messages, without those that moderation flagged. */
+/** The words of the last ten messages, without those that are withheld from models. */
 export function recentText(history: readonly ConversationEvent[]): string {
   const texts = history.flatMap((event) =>
-    (event.kind === 'user_message' || event.kind === 'assistant_message') && flagOf(event.metadata) === null ? [event.text] : [],
+    (event.kind === 'user_message' || event.kind === 'assistant_message') && withheldOf(event.metadata) === null ? [event.text] : [],
   );
   return texts.slice(-MAX_MESSAGES).join('\n');
 }

@@ -1,6 +1,6 @@
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import { flagOf } from '../flagged.ts';
+import { withheldOf } from '../moderation/withheld.ts';
 
 /** Of all messages that a search gets; older ones are left out. */
 const MAX_CHARACTERS = 128 * 1024;
@@ -9,7 +9,7 @@ type Input = Pick<Extract<ToolWork, { type: 'search' }>, 'query' | 'messages'>;
 type Message = Input['messages'][number];
 
 /**
- * What a search gets of a conversation; flagged messages never. The query is the customer's newest message, and empty without one.
+ * What a search gets of a conversation; messages that are withheld from models never. The query is the customer's newest message, and empty without one.
  */
 export function searchInput(history: readonly ConversationEvent[], maxMessages: number): Input {
   const messages = history.flatMap((event) => messageOf(event) ?? []);
@@ -29,7 +29,7 @@ function newestWithin(messages: readonly Message[], maxMessages: number): Messag
 
 function messageOf(event: ConversationEvent): Message | null {
   if (event.kind !== 'user_message' && event.kind !== 'assistant_message' && event.kind !== 'preamble') return null;
-  if (event.kind === 'user_message' && flagOf(event.metadata) !== null) return null;
+  if (event.kind === 'user_message' && withheldOf(event.metadata) !== null) return null;
   const role = event.kind !== 'user_message' ? 'assistant' : event.source === 'system' ? 'system' : 'user';
   return { role, text: event.text, createdAt: event.created_at };
 }

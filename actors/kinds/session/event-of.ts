@@ -1,5 +1,8 @@
-import type { CommandOf, ResultType, SessionCommand } from '#bus/messages/session.ts';
+import { type CommandOf, checkedEventOf, checkIdOf, type ModerationMode, type ResultType, type SessionCommand } from '#bus/messages/session.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { ModerationScope } from '../../effects/moderation.ts';
 import { effects } from '../../effects/registry.ts';
+import { settledMark } from '../../engine/moderation/moderation-mark.ts';
 import { awaitsEvents } from '../event-webhook/end-session.ts';
 import type { Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
@@ -10,10 +13,11 @@ import { mustSettle } from '../turn/engine-states.ts';
 import { likeliestFor } from '../turn/turn-memory.ts';
 import { turnScopeOf } from '../turn/turn-scope.ts';
 import type { TurnEventBody, TurnScope } from '../turn/types.ts';
+import { sessionActor } from './actor.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
 import { postedEvent } from './posted-event.ts';
-import type { PostedEvent, SessionEvent } from './types.ts';
+import type { MessageCheck, PostedEvent, SessionEvent } from './types.ts';
 
 /** The command as an event of the session; null when there is nothing to apply. */
 export function eventOf(plan: Plan): SessionEvent | null {
@@ -32,15 +36,18 @@ export function eventOf(plan: Plan): SessionEvent | null {
       return command.unlessBusy === true && awaitsEvents(plan) ? null : { type: command.type, unlessBusy: command.unlessBusy ?? false };
     case 'message.post':
     case 'tool-event.post':
-    case 'client-event.post':
+    case 'client-event.post': {
+      const post = postedEvent(command);
       return {
         type: 'event.post',
-        post: withLikeliest(plan, postedEvent(command)),
+        post: withLikeliest(plan, post),
         atMs: plan.atMs,
         coalesceMs: inputs.coalesceMs,
         newTurnId: `trn_${inputs.newId()}`,
         turnMustSettle: mustSettleIn(plan),
+        check: post.moderation === null ? null : checkFor(`evt_${inputs.newId()}`, post.moderation),
       };
+    }
     case 'run.start': {
       const facts = inputs.runOf(command.runId);
       // A replayed dead letter starts a settled run under another command id, and a cancellation may come before the start.
@@ -55,14 +62,50 @@ export function eventOf(plan: Plan): SessionEvent | null {
     case 'turn.deadline':
       return { type: 'turn.result', event: command };
     default:
-      return isAwaited(command) ? resultOf(plan, command) : null;
+      if (!isAwaited(command)) return null;
+      return checkedEventOf(command) === null ? resultOf(plan, command) : checkOf(plan, command);
   }
+}
+
+function checkFor(eventId: string, mode: ModerationMode): MessageCheck {
+  return { callId: checkIdOf(eventId), eventId, mode };
+}
+
+/** The end of a message's check, also a late one. */
+function checkOf(plan: Plan, command: Awaited): SessionEvent | null {
+  const { event } = storedIn(plan);
+  return effects.eventOf<ModerationScope, SessionEvent>(sessionActor.name, command, {
+    settledBy(callId, verdict) {
+      const mode = modeIn(event);
+      const marked = event === null ? null : { ...event, metadata: { ...event.metadata, ...settledMark(mode, verdict) } };
+      return {
+        type: 'message.checked',
+        callId,
+        verdict: verdict.type,
+        marked,
+        likeliest: verdict.type === 'passed' ? likeliestOfWaiting(plan, event) : undefined,
+      };
+    },
+  });
+}
+
+/** For a turn that waits to begin. */
+function likeliestOfWaiting(plan: Plan, event: ConversationEvent | null): string | undefined {
+  const wanted = plan.stateOf(sessionActor)?.context.wanted ?? null;
+  return wanted === null || event === null ? undefined : likeliestFor(plan, wanted.bundleHash, event);
+}
+
+/** As it was stored with the message. */
+function modeIn(event: ConversationEvent | null): unknown {
+  const { moderation } = event?.metadata ?? {};
+  return typeof moderation === 'object' && moderation !== null && 'mode' in moderation ? moderation.mode : null;
 }
 
 /** A turn that waits begins with another command, which does not have the message. */
 function withLikeliest(plan: Plan, post: PostedEvent): PostedEvent {
   const isWaiting = mustSettleIn(plan) || plan.stateOf(runActor) !== null;
-  const likeliest = post.turn === null || !isWaiting ? undefined : likeliestFor(plan, post.turn.bundleHash, post.content);
+  // A message that is to be checked selects none before it has passed.
+  const likeliest = post.turn === null || post.moderation !== null || !isWaiting ? undefined : likeliestFor(plan, post.turn.bundleHash, post.content);
   return post.turn === null || likeliest === undefined ? post : { ...post, turn: { ...post.turn, likeliest } };
 }
 

@@ -1,21 +1,25 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { initialTransition } from '../../runtime/apply/transition.ts';
+import { overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import type { ActorKind, ActorState } from '../actor-kind.ts';
 import { eventWebhookActor } from '../event-webhook/actor.ts';
 import { endSession } from '../event-webhook/end-session.ts';
-import type { Handlers, Plan } from '../plan.ts';
+import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { runActor } from '../run/actor.ts';
 import { awaitRun, beginRun, failUnstarted, recordFor } from '../run/lifecycle.ts';
 import { turnActor } from '../turn/actor.ts';
 import { checkedTurnOf, takeAppliedCheck } from '../turn/applied-check.ts';
 import { preambleFor } from '../turn/preamble.ts';
-import { joinedOpening, openingOf } from '../turn/turn-memory.ts';
+import { joinedOpening, likelyIn, openingOf } from '../turn/turn-memory.ts';
 import { withUnsettled } from '../turn/turn-scope.ts';
+import type { Held } from '../turn/types.ts';
 import { sessionActor } from './actor.ts';
 import { eventOf } from './event-of.ts';
 import { failCommand } from './fail-command.ts';
 import { SESSION_MACHINE_VERSION, sessionMachine } from './machine.ts';
+import { lostCheckTimer } from './message-checks.ts';
 import { patchRecord } from './patch-record.ts';
 import type { SessionActions, SessionContext } from './types.ts';
 
@@ -34,22 +38,43 @@ const handlers: Handlers<SessionActions> = {
     plan.posted = event;
   },
   cut: (plan, { from, to }) => plan.deleteEvents(from, to),
+  openCheck: (plan, check) => {
+    if (check === null) return;
+    const { callId: id, eventId: actorId } = check;
+    openEffect(plan, sessionActor.name, { kind: 'moderation', ...check }, { id, actorId, bundleHash: '', traceparent: plan.command.traceparent });
+    const { key, atMs, command } = lostCheckTimer(check);
+    plan.arm(key, atMs, { ...command, ...actorFields(actorId) });
+  },
+  closeCheck: (plan, { callId, marked }) => {
+    if (marked !== null) plan.changeEvent(marked);
+    plan.closeEffect(callId, 'done');
+    plan.disarm(overdueKeyOf(callId));
+  },
   openForRun: (plan, { runId }) => {
     plan.record = recordFor(plan, runId);
     plan.openCustomer(plan.record.customer_id);
   },
-  fact: (plan, { content, source, metadata, trace }) => {
-    plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id: null });
+  fact: (plan, { content, source, metadata, trace, id = null }) => {
+    plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id });
   },
   beginTurn: (plan, { traceId, bundleHash, traceparent }) => plan.begin(turnActor, { traceId, bundleHash, traceparent, startedAtMs: plan.atMs }),
-  runTurn: (plan, { likeliest }) => {
+  runTurn: (plan, { likeliest, isUnmoderated }) => {
     const { turnId } = contextOf(plan);
     if (turnId === null) throw new TypeError('a turn was started without an id');
     const { turnTimeoutMs: timeoutMs } = plan.inputs;
-    plan.start(turnActor, { turnId, atMs: plan.atMs, timeoutMs, opening: openingOf(plan, likeliest), preamble: preambleFor(plan) });
+    plan.start(turnActor, {
+      turnId,
+      atMs: plan.atMs,
+      timeoutMs,
+      opening: openingOf(plan, likeliest),
+      preamble: preambleFor(plan),
+      held: heldIn(plan, likeliest) ?? (isUnmoderated && {}),
+    });
+    if (isUnmoderated) plan.send(turnActor, { type: 'moderation.failed', atMs: plan.atMs });
   },
   notifyTurn: (plan, { event }) => {
-    const body = event.type === 'message.joined' ? { ...event, opening: joinedOpening(plan) } : event;
+    const isNews = event.type === 'message.joined' || event.type === 'messages.checked';
+    const body = isNews ? { ...event, opening: joinedOpening(plan), held: heldIn(plan) } : event;
     plan.send(turnActor, { ...withUnsettled(plan, body), atMs: plan.atMs });
   },
   beginRun: (plan, { runId }) => beginRun(plan, runId),
@@ -82,6 +107,7 @@ export const sessionKind: ActorKind<Plan> = {
     migrations: new Map([
       [1, withoutRuns],
       [2, unchanged],
+      [3, withoutChecks],
     ]),
   },
   initial: absent,
@@ -101,15 +127,29 @@ function withoutRuns({ value, context }: ActorState): ActorState {
   return { value, context: { ...context, ephemeral: false, isOver: false, runId: null, queue: [], wanted: null } };
 }
 
+/** Version 3 checked no messages. */
+function withoutChecks({ value, context }: ActorState): ActorState {
+  return { value, context: { ...context, checks: [] } };
+}
+
 /** Version 2 has the same states, and does not know the commands of version 3: its hosts must not own what hosts of version 3 have owned. */
 function unchanged(state: ActorState): ActorState {
   return state;
+}
+
+/** Of a turn that begins, or gets another message: messages are still being checked. Undefined: it has not to wait. */
+function heldIn(plan: Plan, awaited?: string): Held | undefined {
+  return contextOf(plan).checks.length === 0 ? undefined : { likely: likelyIn(plan, awaited) };
 }
 
 /** Keeps the session's row as a tombstone: no new session under its id, and late results are ignored. */
 function erase(plan: Plan): void {
   const { record } = plan;
   if (record === null) return;
+  for (const callId of contextOf(plan).checks) {
+    plan.closeEffect(callId, 'superseded');
+    plan.disarm(overdueKeyOf(callId));
+  }
   plan.send(eventWebhookActor, { type: 'session.erased' });
   plan.erase({ ...record, title: null, metadata: {}, labels: [], updated_at: plan.at }, { [sessionActor.name]: { ...absent, value: 'deleted' } });
 }

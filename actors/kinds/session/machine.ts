@@ -1,6 +1,7 @@
 import { and, assign, setup } from 'xstate';
 import { deleteEvents, deleteEventsOfTurn, keepEventsOfRun, patchEvent } from './log-actions.ts';
-import { append, begin, beginWantedTurn, wait } from './post-actions.ts';
+import { hasTooManyChecks, isAwaitedCheck, notifyHeldTurn, settleCheck, tooManyChecks } from './message-checks.ts';
+import { appendChecked, begin, beginWantedTurn, wait } from './post-actions.ts';
 import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
 import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
@@ -19,7 +20,7 @@ import {
 } from './waiting-runs.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const SESSION_MACHINE_VERSION = 3;
+export const SESSION_MACHINE_VERSION = 4;
 
 /**
  * One session:
@@ -35,6 +36,8 @@ export const SESSION_MACHINE_VERSION = 3;
  *              ──turn.settled, of an ephemeral session that is over──▶ idle, and deleted once its events are posted
  *   running    ──event.post that asks for a turn──▶ running             the turn waits: messages do not cancel a run
  *   any        ──run.cancel──▶ the same   the run fails; one in progress first waits for tools that can not be taken back
+ *   any that exists ──event.post of a message to be checked──▶ the same   its check is opened; a turn that it begins or joins waits for all checks
+ *   any that exists ──message.checked──▶ the same   the message is marked; the turn that waits goes on after the last, or fails without a result
  *   any that exists ──event.patch──▶ the same     a stored event changes
  *   any that exists ──events.delete──▶ the same   refused during a run, and during a turn unless it may cancel it
  *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
@@ -69,6 +72,8 @@ export const sessionMachine = setup({
     isCrowded: ({ context }) => context.queue.length >= MAX_WAITING_RUNS,
     hasWaitingRun: ({ context }) => context.queue.length > 0,
     hasWantedTurn: ({ context }) => context.wanted !== null,
+    hasTooManyChecks,
+    isAwaitedCheck,
     isEphemeral: ({ context }) => context.ephemeral,
     isOver: ({ context }) => context.isOver,
   },
@@ -80,6 +85,8 @@ export const sessionMachine = setup({
     changeMode: (_, _params: SessionActions['changeMode']) => {},
     changeEvent: (_, _params: SessionActions['changeEvent']) => {},
     cut: (_, _params: SessionActions['cut']) => {},
+    openCheck: (_, _params: SessionActions['openCheck']) => {},
+    closeCheck: (_, _params: SessionActions['closeCheck']) => {},
     fact: (_, _params: SessionActions['fact']) => {},
     beginTurn: (_, _params: SessionActions['beginTurn']) => {},
     runTurn: (_, _params: SessionActions['runTurn']) => {},
@@ -95,7 +102,7 @@ export const sessionMachine = setup({
   },
 }).createMachine({
   id: 'session',
-  context: { mode: 'auto', ephemeral: false, isOver: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null },
+  context: { mode: 'auto', ephemeral: false, isOver: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null, checks: [] },
   initial: 'absent',
   states: {
     absent: {
@@ -140,19 +147,21 @@ export const sessionMachine = setup({
         'run.expired': { actions: failUnknownRun() },
         'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
         'event.post': [
+          { guard: 'hasTooManyChecks', actions: tooManyChecks() },
           {
             guard: 'asksForTurn',
             target: 'responding',
             actions: [
               begin(),
               assign({ turnId: ({ event }) => event.newTurnId, lastMessageAtMs: ({ event }) => event.atMs }),
-              append('turn'),
+              ...appendChecked('turn'),
               { type: 'runTurn', params: {} },
               replyWithEvent(),
             ],
           },
-          { actions: [append('own'), replyWithEvent()] },
+          { actions: [...appendChecked('own'), replyWithEvent()] },
         ],
+        'message.checked': { guard: 'isAwaitedCheck', actions: settleCheck() },
         'run.start': {
           target: 'running',
           actions: [assign({ runId: ({ event }) => event.runId }), { type: 'beginRun', params: ({ event }) => ({ runId: event.runId }) }],
@@ -171,15 +180,16 @@ export const sessionMachine = setup({
           actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), replyWithNothing()],
         },
         'event.post': [
+          { guard: 'hasTooManyChecks', actions: tooManyChecks() },
           {
             guard: 'waitsForTurn',
-            actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel', mayWait: true } } }, wait(), append('wanted'), replyWithEvent()],
+            actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel', mayWait: true } } }, wait(), ...appendChecked('wanted'), replyWithEvent()],
           },
           {
             guard: 'joinsTurn',
             actions: [
               assign({ lastMessageAtMs: ({ event }) => event.atMs }),
-              append('turn'),
+              ...appendChecked('turn'),
               { type: 'notifyTurn', params: { event: { type: 'message.joined' } } },
               replyWithEvent(),
             ],
@@ -190,13 +200,14 @@ export const sessionMachine = setup({
               { type: 'notifyTurn', params: { event: { type: 'turn.cancel' } } },
               begin(),
               assign({ turnId: ({ event }) => event.newTurnId, lastMessageAtMs: ({ event }) => event.atMs }),
-              append('turn'),
+              ...appendChecked('turn'),
               { type: 'runTurn', params: {} },
               replyWithEvent(),
             ],
           },
-          { actions: [append('own'), replyWithEvent()] },
+          { actions: [...appendChecked('own'), replyWithEvent()] },
         ],
+        'message.checked': { guard: 'isAwaitedCheck', actions: [...settleCheck(), notifyHeldTurn()] },
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
         'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failUnknownRun() }],
         'run.cancel': [
@@ -228,12 +239,14 @@ export const sessionMachine = setup({
           actions: [{ type: 'notifyRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), replyWithNothing()],
         },
         'event.post': [
+          { guard: 'hasTooManyChecks', actions: tooManyChecks() },
           {
             guard: 'asksForTurn',
-            actions: [wait(), append('wanted'), replyWithEvent()],
+            actions: [wait(), ...appendChecked('wanted'), replyWithEvent()],
           },
-          { actions: [append('own'), replyWithEvent()] },
+          { actions: [...appendChecked('own'), replyWithEvent()] },
         ],
+        'message.checked': { guard: 'isAwaitedCheck', actions: settleCheck() },
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
         'run.result': { actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
         'run.expired': [

@@ -1,4 +1,6 @@
 import { assign } from 'xstate';
+import { pendingMark } from '../../engine/moderation/moderation-mark.ts';
+import { awaitCheck, openCheck } from './message-checks.ts';
 import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 
 type PostArgs = { event: Extract<SessionEvent, { type: 'event.post' }> };
@@ -38,10 +40,18 @@ function wantedIn({ wanted }: SessionContext): TurnStart {
   return wanted;
 }
 
-/** An event that begins, joins or queues a turn carries the turn's trace, any other its own. */
-export function append(trace: SessionActions['fact']['trace']) {
+/** An event that begins, joins or queues a turn carries the turn's trace, any other its own. Of a message that is to be checked the check is opened. */
+export function appendChecked(trace: SessionActions['fact']['trace']) {
+  return [awaitCheck(), append(trace), openCheck()] as const;
+}
+
+function append(trace: SessionActions['fact']['trace']) {
   return {
     type: 'fact' as const,
-    params: ({ event: { post } }: PostArgs): SessionActions['fact'] => ({ content: post.content, source: post.source, metadata: post.metadata, trace }),
+    params: ({ event: { post, check } }: PostArgs): SessionActions['fact'] => ({
+      ...{ content: post.content, source: post.source, trace },
+      metadata: check === null ? post.metadata : { ...post.metadata, ...pendingMark(check.mode) },
+      ...(check !== null && { id: check.eventId }),
+    }),
   };
 }

@@ -9,19 +9,26 @@ export function postedEvent(command: Post): PostedEvent {
   const { metadata } = command;
   switch (command.type) {
     case 'message.post': {
-      const { source, text, participant } = command;
+      const { source, text, participant, moderation } = command;
       const kind = isAgentSide(source) ? 'assistant_message' : 'user_message';
-      return { content: { kind, text, ...(participant && { participant }) }, source, metadata, turn: turnOf(command), joins: true };
+      return {
+        content: { kind, text, ...(participant && { participant }) },
+        source,
+        metadata,
+        turn: turnOf(command),
+        joins: true,
+        moderation: moderation ?? null,
+      };
     }
     case 'tool-event.post': {
       const { toolId, arguments: given, result = null, resultMetadata } = command;
       const call = { tool_id: toolId, arguments: given, result: { data: result, metadata: resultMetadata } };
       // The contract: it cancels the turn in progress, however recent.
-      return { content: { kind: 'tool', tool_calls: [call] }, source: 'system', metadata, turn: turnOf(command), joins: false };
+      return { content: { kind: 'tool', tool_calls: [call] }, source: 'system', metadata, turn: turnOf(command), joins: false, moderation: null };
     }
     case 'client-event.post': {
       const { content: given, source } = command;
-      return { content: given.kind === 'custom' ? customOf(given) : statusOf(given), source, metadata, turn: null, joins: false };
+      return { content: given.kind === 'custom' ? customOf(given) : statusOf(given), source, metadata, turn: null, joins: false, moderation: null };
     }
   }
 }

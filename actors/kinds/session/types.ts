@@ -1,4 +1,4 @@
-import type { CommandOf } from '#bus/messages/session.ts';
+import type { CommandOf, ModerationMode } from '#bus/messages/session.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
@@ -13,6 +13,8 @@ export interface TurnStart {
   traceparent: string | null;
   /** Of a turn that waits: the routine that its messages are most like. Absent: they are like none, or nothing asks for it. */
   likeliest?: string;
+  /** Of a turn that waits: one of its messages could not be checked by moderation. Absent: none. */
+  isUnmoderated?: true;
 }
 
 /** An event that a command appends. */
@@ -24,6 +26,15 @@ export interface PostedEvent {
   turn: Omit<TurnStart, 'turnId'> | null;
   /** Within the coalescing window it joins the turn in progress instead of cancelling it. */
   joins: boolean;
+  /** How its text is checked before models see it; null: it is not. */
+  moderation: ModerationMode | null;
+}
+
+/** The check of a message by moderation. */
+export interface MessageCheck {
+  callId: string;
+  eventId: string;
+  mode: ModerationMode;
 }
 
 /** A refusal of a command that changes stored events. */
@@ -53,6 +64,8 @@ export interface SessionContext {
   queue: string[];
   /** The turn that events requested during a run, or during a cancelled turn that has not ended. */
   wanted: TurnStart | null;
+  /** Awaited checks of messages, oldest first. */
+  checks: string[];
 }
 
 /** A command with the inputs that only the runtime has. `atMs`: time of application. */
@@ -63,7 +76,16 @@ export type SessionEvent =
   /** `unlessBusy`: only without a turn or run in progress. */
   | { type: 'session.delete'; unlessBusy: boolean }
   /** `turnMustSettle`: the turn in progress has calls that can't be taken back. */
-  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string; turnMustSettle: boolean }
+  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string; turnMustSettle: boolean; check: MessageCheck | null }
+  /** The check of a message has ended. `marked`: the message as it is to be stored; null: it is deleted. */
+  | {
+      type: 'message.checked';
+      callId: string;
+      verdict: 'passed' | 'flagged' | 'unavailable';
+      marked: ConversationEvent | null;
+      /** For a turn that waits: the routine that the message is most like. */
+      likeliest: string | undefined;
+    }
   /** `changed`: the event as it is to be stored. */
   | { type: 'event.patch'; changed: ConversationEvent | null; refusal: Refusal | null }
   /** `range` null: there is nothing to delete. */
@@ -95,11 +117,15 @@ export interface SessionActions {
   cut: CutRange;
   /** Creates the record of a run's ephemeral session. */
   openForRun: { runId: string };
-  fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' | 'wanted' };
+  /** `id`: absent for a new one. */
+  fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' | 'wanted'; id?: string };
+  /** Opens the check of the newest event. Null: it needs none. */
+  openCheck: (MessageCheck & { deadlineAtMs: number }) | null;
+  closeCheck: { callId: string; marked: ConversationEvent | null };
   /** Events up to the next turn carry its trace. */
   beginTurn: TurnStart;
   /** Starts the turn's machine, after its message is in the log. */
-  runTurn: Pick<TurnStart, 'likeliest'>;
+  runTurn: Pick<TurnStart, 'likeliest' | 'isUnmoderated'>;
   notifyTurn: { event: TurnEventBody };
   beginRun: { runId: string };
   notifyRun: { event: RunEventBody };

@@ -30,15 +30,17 @@ export function hasEngine({ context }: { context: TurnContext }): boolean {
 }
 
 /** Context of a turn that begins so. */
-export function engineAtStart({ decision }: Opening): NonNullable<TurnContext['engine']> {
+export function engineAtStart({ decision }: Opening, isHeld: boolean): NonNullable<TurnContext['engine']> {
+  const nothing = { pending: [], calls: 0, tokens: 0, status: null };
+  if (isHeld) return { stepCount: 0, ...nothing };
   // The first row is staged by `stageOpening`.
-  return { stepCount: 1, pending: [], calls: 0, tokens: 0, status: null, next: decision };
+  return { stepCount: 1, ...nothing, next: decision };
 }
 
-/** A message joins: all begins anew, with the rows before out of account. */
+/** A message joins, or all are checked: all begins anew, with the rows before out of account. */
 export const restart = turnSetup.enqueueActions(({ context, event, enqueue }) => {
-  const opening = event.type === 'message.joined' ? event.opening : undefined;
-  if (opening === undefined) throw new TypeError('a message joins a turn with an engine, without a new beginning');
+  const opening = 'opening' in event ? event.opening : undefined;
+  if (opening === undefined) throw new TypeError('a turn with an engine begins anew, without a new beginning');
   const { planning: _, ...engine } = engineOf(context);
   enqueue({ type: 'stage', params: { seq: engine.stepCount, row: opening.row } });
   enqueue.assign({ engine: { ...engine, stepCount: engine.stepCount + 1, pending: [], next: opening.decision } });

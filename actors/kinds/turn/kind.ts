@@ -45,7 +45,14 @@ const handlers: Handlers<TurnActions> = {
 export const turnKind: ActorKind<Plan> = {
   name: turnActor.name,
   machine: turnMachine,
-  snapshot: { version: TURN_MACHINE_VERSION, place: 100, migrations: new Map([[1, unchanged]]) },
+  snapshot: {
+    version: TURN_MACHINE_VERSION,
+    place: 100,
+    migrations: new Map([
+      [1, unchanged],
+      [2, unchanged],
+    ]),
+  },
   initial: null,
   handlers,
   afterTransition,
@@ -55,7 +62,7 @@ function outcomeOf({ value }: ActorState): 'completed' | 'cancelled' | 'failed' 
   return value === 'completed' || value === 'cancelled' ? value : 'failed';
 }
 
-/** Version 1 had no engine, and its states fit: its hosts must not own turns that have one. */
+/** States of version 1, which had no engine, and of version 2, which waited for no moderation, fit: their hosts must not own turns that have it. */
 function unchanged(state: ActorState): ActorState {
   return state;
 }

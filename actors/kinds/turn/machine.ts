@@ -25,6 +25,7 @@ import {
   settleStep,
   stageMalformed,
 } from './engine-states.ts';
+import { hold, isHeld, isHeldBy, isUntouched, release } from './moderating-states.ts';
 import { beginShortTyping, dropPreamble, isPreamble, openPreamble, passPreamble, preambleAtStart, renewPreamble, takePreamble } from './preamble-states.ts';
 import { awaitsSearch, beginRetrieving, endSearch, isLastOfSearch, isSearchAwaited, openSearch, settleSearch } from './search-states.ts';
 import type { ComposedReply } from './steps/compose-reply.ts';
@@ -32,9 +33,11 @@ import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const TURN_MACHINE_VERSION = 2;
+export const TURN_MACHINE_VERSION = 3;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
+
+const UNMODERATED = 'moderation_unavailable: a message could not be checked by moderation';
 
 const cancelledFact = { type: 'fact' as const, params: statusFact('cancelled') };
 
@@ -75,6 +78,9 @@ const composing = asking<TurnContext, TurnEvent, ComposedReply, TurnAction>({
 
 const whileChecking = interruptedBy(interruptions, endBatch);
 
+/** Effects of a turn that waits for moderation: it has none. */
+const nothingAwaited = turnSetup.enqueueActions(() => {});
+
 /** XState's first event has the machine's input. */
 const stageOpening = turnSetup.enqueueActions(({ event, enqueue }) => {
   const { opening } = (event as unknown as { input: TurnInput }).input;
@@ -107,6 +113,10 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
  *   composing ──a reply, and policies of high criticality are in force──▶ checking ──it follows them, or nothing is found out──▶ completed
  *                                                                          └──it does not──▶ composing (once, without another check)
  *
+ *   each state before the reply ──message.joined, while messages are being checked by moderation──▶ moderating (what is awaited is superseded)
+ *   moderating ──the last one is checked──▶ deciding | composing (all begins anew)      matching ──messages are being checked──▶ moderating
+ *              └──one could not be checked──▶ failed
+ *
  * What is missing is decided outside (actors/engine/decide.ts), from rows, and comes with the event: here are only ids and numbers.
  * Every transition to a final state appends exactly one `ready`, as the last event. Pure: no clock, no I/O. The runtime calls
  * `transition()` and stores what the returned actions name in one commit.
@@ -114,9 +124,16 @@ const supersedeCall = turnSetup.enqueueActions(({ context, enqueue }) => {
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
   context: ({ input }) => {
-    const { turnId, atMs, timeoutMs, opening } = input;
+    const { turnId, atMs, timeoutMs, opening, held } = input;
     const preamble = preambleAtStart(input);
-    return { turnId, deadlineAtMs: atMs + timeoutMs, callNo: 0, ...(opening && { engine: engineAtStart(opening) }), ...(preamble && { preamble }) };
+    return {
+      turnId,
+      deadlineAtMs: atMs + timeoutMs,
+      callNo: 0,
+      ...(opening && { engine: engineAtStart(opening, held !== undefined) }),
+      ...(preamble && { preamble }),
+      ...(held && { held }),
+    };
   },
   initial: 'matching',
   on: { 'preamble.settled': { guard: isPreamble, actions: takePreamble } },
@@ -128,9 +145,24 @@ export const turnMachine = turnSetup.createMachine({
         openPreamble,
       ],
       always: [
+        { guard: isHeld, target: 'moderating' },
         { guard: hasEngine, target: 'deciding', actions: [stageOpening, openSearch] },
         { target: 'composing', actions: beginShortTyping },
       ],
+    },
+    /** Messages are being checked, and no model sees them before. The session awaits the checks. */
+    moderating: {
+      on: {
+        ...interruptedBy(interruptions, nothingAwaited),
+        'message.joined': { actions: hold },
+        'messages.checked': [
+          { guard: isHeldBy, actions: hold },
+          { guard: hasEngine, target: 'deciding', actions: [release, restart, openSearch] },
+          { guard: isUntouched, target: 'composing', actions: [release, beginShortTyping] },
+          { target: 'composing', actions: release },
+        ],
+        'moderation.failed': { target: 'failed', actions: failAs(UNMODERATED) },
+      },
     },
     /** Left at once. */
     deciding: {
@@ -149,7 +181,10 @@ export const turnMachine = turnSetup.createMachine({
           { guard: isCancelledLate, target: 'settling', actions: [passPreamble, beginSettling] },
           { target: 'cancelled', actions: [endBatch, cancelledFact] },
         ],
-        'message.joined': { target: 'deciding', actions: [endBatch, endSearch, renewPreamble, restart, openSearch] },
+        'message.joined': [
+          { guard: isHeldBy, target: 'moderating', actions: [endBatch, endSearch, hold] },
+          { target: 'deciding', actions: [endBatch, endSearch, renewPreamble, restart, openSearch] },
+        ],
         'step.settled': [
           { guard: isLastAwaited, target: 'deciding', actions: settleStep },
           { guard: isAwaited, actions: settleStep },
@@ -173,7 +208,10 @@ export const turnMachine = turnSetup.createMachine({
     retrieving: {
       on: {
         ...interruptedBy(interruptions, endSearch),
-        'message.joined': { target: 'deciding', actions: [endSearch, renewPreamble, restart, openSearch] },
+        'message.joined': [
+          { guard: isHeldBy, target: 'moderating', actions: [endSearch, hold] },
+          { target: 'deciding', actions: [endSearch, renewPreamble, restart, openSearch] },
+        ],
         'search.settled': [
           { guard: isLastOfSearch, target: 'composing', actions: [settleSearch, beginTyping] },
           { guard: isSearchAwaited, actions: settleSearch },
@@ -211,6 +249,7 @@ export const turnMachine = turnSetup.createMachine({
           ...composing.on['call.replied'],
         ],
         'message.joined': [
+          { guard: isHeldBy, target: 'moderating', actions: [supersedeCall, hold] },
           { guard: hasEngine, target: 'deciding', actions: [supersedeCall, renewPreamble, restart, openSearch] },
           { target: 'composing', reenter: true, actions: [supersedeCall, renewPreamble] },
         ],
@@ -220,7 +259,10 @@ export const turnMachine = turnSetup.createMachine({
     checking: {
       on: {
         ...whileChecking,
-        'message.joined': { target: 'deciding', actions: [endBatch, renewPreamble, restart] },
+        'message.joined': [
+          { guard: isHeldBy, target: 'moderating', actions: [endBatch, hold] },
+          { target: 'deciding', actions: [endBatch, renewPreamble, restart] },
+        ],
         'check.settled': [
           { guard: isSent, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] },
           { guard: isMissed, target: 'composing', actions: settleCheck },

@@ -5,18 +5,25 @@ import type { HeldStatus, PreambleContext, TurnActions, TurnContext, TurnEvent }
 /** From the turn's start. Later it would come with the reply. */
 const WITHIN_MS = 1_500;
 
-type Enqueue = (action: { type: 'fact'; params: TurnActions['fact'] } | { type: 'supersede'; params: TurnActions['supersede'] }) => void;
+type Enqueue = (
+  action:
+    | { type: 'fact'; params: TurnActions['fact'] }
+    | { type: 'supersede'; params: TurnActions['supersede'] }
+    | { type: 'effect'; params: Extract<TurnActions['effect'], { kind: 'preamble' }> },
+) => void;
 
 interface Start {
   turnId: string;
   atMs: number;
   preamble?: { isDue: boolean } | undefined;
+  held?: object | undefined;
 }
 
 /** Context of a turn that begins so. */
-export function preambleAtStart({ turnId, atMs, preamble }: Start): PreambleContext | undefined {
+export function preambleAtStart({ turnId, atMs, preamble, held }: Start): PreambleContext | undefined {
   if (preamble === undefined) return undefined;
   const { isDue } = preamble;
+  if (isDue && held !== undefined) return { untilAtMs: atMs + WITHIN_MS, callId: null, calls: 0, held: null, isPostponed: true };
   return { untilAtMs: atMs + WITHIN_MS, callId: isDue ? idOf(turnId, 1) : null, calls: isDue ? 1 : 0, held: null };
 }
 
@@ -66,6 +73,22 @@ export const renewPreamble = turnSetup.enqueueActions(({ context: { turnId, prea
   enqueue({ type: 'effect', params: { kind: 'preamble', id: callId, deadlineAtMs: Math.max(preamble.untilAtMs, event.atMs) } });
   enqueue.assign({ preamble: { ...preamble, callId, calls: preamble.calls + 1 } });
 });
+
+/** The turn waits for moderation: a call that has not come yet is made later. */
+export function postponePreamble(enqueue: Enqueue, preamble: PreambleContext | undefined): { preamble?: PreambleContext } {
+  if (!isAwaited(preamble)) return {};
+  enqueue({ type: 'supersede', params: { id: preamble.callId } });
+  return { preamble: { ...preamble, callId: null, isPostponed: true } };
+}
+
+/** Makes the call that was postponed. Past its time it fails at once, and what waits for it goes on. */
+export function resumePreamble(enqueue: Enqueue, { turnId, preamble }: TurnContext, atMs: number): { preamble?: PreambleContext } {
+  if (preamble?.isPostponed !== true) return {};
+  const { isPostponed: _, ...resumed } = preamble;
+  const callId = idOf(turnId, preamble.calls + 1);
+  enqueue({ type: 'effect', params: { kind: 'preamble', id: callId, deadlineAtMs: Math.max(preamble.untilAtMs, atMs) } });
+  return { preamble: { ...resumed, callId, calls: preamble.calls + 1 } };
+}
 
 /** By the owner's clock, whatever the worker's says. */
 export const takePreamble = turnSetup.enqueueActions(({ context: { preamble }, event, enqueue }) => {

@@ -77,7 +77,7 @@ export const beginRetrieving = turnSetup.enqueueActions(({ context, enqueue }) =
 
 function planIn(event: TurnEvent | { input: TurnInput }): Pick<SearchPlan, 'first' | 'timeoutMs'> | null {
   if ('input' in event) return event.input.opening?.search ?? null;
-  return event.type === 'message.joined' ? (event.opening?.search ?? null) : null;
+  return 'opening' in event ? (event.opening?.search ?? null) : null;
 }
 
 /** XState's first event has the machine's input. */

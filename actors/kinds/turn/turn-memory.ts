@@ -9,7 +9,8 @@ import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
-import type { Opening } from './types.ts';
+import { newerOf } from './moderating-states.ts';
+import type { Likely, Opening } from './types.ts';
 
 interface Remembered {
   /** Of the event with whose deletion it is forgotten; -1: nothing is remembered. */
@@ -74,9 +75,25 @@ function listsFor(servers: ReadonlySet<string>, lists: Readonly<Record<string, s
   return Object.fromEntries(Object.entries(lists).filter(([server]) => servers.has(server)));
 }
 
-/** Of the turn in progress, if it has an engine. */
+/** Of the turn in progress, if it has an engine: how it begins anew. */
 export function joinedOpening(plan: Plan): Opening | undefined {
-  return plan.stateOf(turnActor)?.context.engine === undefined ? undefined : openingOf(plan);
+  const context = plan.stateOf(turnActor)?.context;
+  if (context?.engine === undefined) return undefined;
+  return openingOf(plan, newerOf(context.held?.likely, likelyIn(plan))?.routineId);
+}
+
+/**
+ * The routine that the newest messages are most like which this command has posted, or moderation has passed.
+ * @param awaited of messages of earlier commands
+ */
+export function likelyIn(plan: Plan, awaited?: string): Likely | undefined {
+  const { bundleHash } = plan.metadataOf(turnActor) ?? { bundleHash: '' };
+  const documents = plan.inputs.engine?.documentsOf(bundleHash) ?? null;
+  if (documents === null) return undefined;
+  const events = [...plan.changedEvents.map(({ text }) => JSON.parse(text) as ConversationEvent), ...plan.events.map(({ event }) => event)];
+  const routineId = likeliestRoutine(documents, events) ?? awaited;
+  const offset = events.findLast(({ kind }) => kind === 'user_message')?.offset ?? plan.lastOffset;
+  return routineId === undefined ? undefined : { routineId, offset };
 }
 
 /** Stores what the agent remembers of a turn that has replied. */

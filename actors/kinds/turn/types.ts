@@ -18,6 +18,20 @@ export interface TurnInput {
   opening?: Opening | undefined;
   /** Of an agent with preambles: whether this turn gets one. */
   preamble?: { isDue: boolean } | undefined;
+  /** Absent: it begins at once. */
+  held?: Held | undefined;
+}
+
+/** Of a turn that waits until moderation has checked all messages of the session. */
+export interface Held {
+  /** The routine that its messages are most like; absent: they are like none so far. */
+  likely?: Likely | undefined;
+}
+
+export interface Likely {
+  routineId: string;
+  /** Of the message. */
+  offset: number;
 }
 
 /** How a turn with an engine begins, and begins again when a message joins it. */
@@ -37,6 +51,8 @@ export interface TurnContext {
   engine?: EngineContext;
   /** Absent: the agent has no preambles. */
   preamble?: PreambleContext;
+  /** Absent: no message is being checked that it waits for. */
+  held?: Held | undefined;
   /** Why the turn has failed, safe to show. A turn that goes on has none. */
   failure?: string;
 }
@@ -97,6 +113,8 @@ export interface PreambleContext {
   callId: string | null;
   /** Calls so far. */
   calls: number;
+  /** The call is made once all messages are checked; absent: at once. */
+  isPostponed?: boolean;
   /** When it was appended; absent: it was not. */
   shownAtMs?: number;
   /** The status that follows, in the log once the preamble is, or once it can't come any more; null: none waits. */
@@ -193,7 +211,11 @@ export interface TurnScope {
 }
 
 export type TurnEventBody =
-  | { type: 'message.joined'; opening?: Opening | undefined; unsettled?: Unsettled | undefined }
+  | { type: 'message.joined'; opening?: Opening | undefined; held?: Held | undefined; unsettled?: Unsettled | undefined }
+  /** Moderation has checked a message; with `held`: others are still being checked. */
+  | { type: 'messages.checked'; opening?: Opening | undefined; held?: Held | undefined }
+  /** A message could not be checked. */
+  | { type: 'moderation.failed' }
   | StepSettled
   | StepMalformed
   | CheckSettled

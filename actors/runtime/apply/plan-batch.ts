@@ -1,5 +1,5 @@
 import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
-import { COMMAND_VERSION, logChangeTypes, sessionCommand } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, changesLog, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -50,10 +50,10 @@ export function partsOf(batch: readonly Parsed[]): Parsed[][] {
   const parts: Parsed[][] = [];
   let isAlone = true;
   for (const parsed of batch) {
-    const changesLog = parsed.command !== null && logChangeTypes.has(parsed.command.type);
-    if (isAlone || changesLog) parts.push([parsed]);
+    const isChange = parsed.command !== null && changesLog(parsed.command);
+    if (isAlone || isChange) parts.push([parsed]);
     else parts.at(-1)?.push(parsed);
-    isAlone = changesLog;
+    isAlone = isChange;
   }
   return parts.length === 0 ? [[]] : parts;
 }

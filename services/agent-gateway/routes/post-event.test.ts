@@ -25,6 +25,15 @@ function commandsOf(sessionId: string) {
   return deployment.owner.commands.filter((command) => command.sessionId === sessionId && command.type === 'message.post');
 }
 
+function postWith(app: ReturnType<TestDeployment['app']>, sessionId: string, query: string, body: object) {
+  return app.inject({
+    method: 'POST',
+    url: `/sessions/${sessionId}/events?${query}`,
+    headers: { ...BEARER, 'content-type': 'application/json' },
+    payload: body,
+  });
+}
+
 async function storedEvents(sessionId: string): Promise<number> {
   const { rows } = await deployment.database.query<{ count: number }>('select count(*)::int as count from events where session_id = $1', [sessionId]);
   return rows[0]?.count ?? 0;
@@ -189,6 +198,38 @@ describe('a message', () => {
 
     expect(replies.map((reply) => reply.statusCode)).toEqual([201, 201]);
     expect(replies.map((reply) => reply.json().offset)).toEqual([0, 1]);
+  });
+});
+
+describe('moderation', () => {
+  it.each(['auto', 'paranoid'])('rule 120: of a message is asked for by the query: %s', async (mode) => {
+    const app = deployment.app();
+    const sessionId = await newSession(app);
+    expect((await postWith(app, sessionId, `moderation=${mode}`, HELLO)).statusCode).toBe(201);
+    expect(commandsOf(sessionId)).toMatchObject([{ v: 3, moderation: mode }]);
+  });
+
+  it.each(['moderation=none', ''])('rule 120: is not asked for by the query "%s"', async (query) => {
+    const app = deployment.app();
+    const sessionId = await newSession(app);
+    await postWith(app, sessionId, query, HELLO);
+    const [command] = commandsOf(sessionId);
+    expect(command).toMatchObject({ v: 1 });
+    expect(command).not.toHaveProperty('moderation');
+  });
+
+  it.each([
+    ['another word', 'moderation=strict', HELLO],
+    ['a message of a human agent', 'moderation=auto', { kind: 'message', source: 'human_agent', message: 'Hello' }],
+    ['a message of the system', 'moderation=auto', { kind: 'message', source: 'system', message: 'Hello' }],
+    ['an event of a front end', 'moderation=paranoid', { kind: 'custom', data: 1 }],
+  ])('rule 120: answers 400 to %s', async (_, query, body) => {
+    const app = deployment.app();
+    const sessionId = await newSession(app);
+    const reply = await postWith(app, sessionId, query, body);
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path: '/moderation' });
+    expect(commandsOf(sessionId)).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
-import { postEventRequest } from '#shared/contracts/agent/session.ts';
+import { postEventQuery, postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
@@ -28,10 +28,11 @@ export interface PostEventDeps {
 export function postEvent({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
-    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { appendsCommand: true } }, async (request, reply) => {
+    const schema = { params, querystring: postEventQuery, body: postEventRequest };
+    app.post('/sessions/:session_id/events', { schema, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
-      const { command, isCustomers } = postedCommand(request.body, {
+      const { command, isCustomers } = postedCommand(request, {
         sessionId,
         commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),

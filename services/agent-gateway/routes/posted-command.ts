@@ -1,12 +1,22 @@
 import type { z } from 'zod';
 import { COMMAND_VERSION, type CommandOf } from '#bus/messages/session.ts';
-import type { postEventRequest } from '#shared/contracts/agent/session.ts';
+import type { postEventQuery, postEventRequest } from '#shared/contracts/agent/session.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 type Posted = CommandOf<'message.post' | 'client-event.post'>;
 type Shared = Pick<Posted, 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'traceId'> & { bundleHash: string };
 
-/** The command of a body, and whether it is a customer's message: such a one is answered with 202 once it is durable. */
-export function postedCommand(body: z.infer<typeof postEventRequest>, { bundleHash, ...shared }: Shared): { command: Posted; isCustomers: boolean } {
+interface PostedWith {
+  body: z.infer<typeof postEventRequest>;
+  query: z.infer<typeof postEventQuery>;
+}
+
+/**
+ * The command of a request, and whether it is a customer's message: such a one is answered with 202 once it is durable.
+ * @throws `request.invalid` for moderation of anything else
+ */
+export function postedCommand({ body, query }: PostedWith, { bundleHash, ...shared }: Shared): { command: Posted; isCustomers: boolean } {
+  const moderation = query.moderation === 'none' ? undefined : query.moderation;
   const { metadata } = body;
   switch (body.kind) {
     case 'user_message':
@@ -15,17 +25,28 @@ export function postedCommand(body: z.infer<typeof postEventRequest>, { bundleHa
       const isCustomers = source === 'customer' || source === 'customer_ui';
       const triggersTurn = body.trigger_processing ?? isCustomers;
       const participant = body.participant && { id: body.participant.id ?? null, display_name: body.participant.display_name };
-      // Hosts of the release before would drop the participant.
-      const v = participant ? COMMAND_VERSION : 1;
+      if (moderation !== undefined && !isCustomers) throw notModerated();
+      // Hosts of the release before would drop the participant, and check nothing.
+      const v = participant || moderation !== undefined ? COMMAND_VERSION : 1;
       return {
-        command: { v, type: 'message.post', ...shared, source, text, ...(participant && { participant }), metadata, triggersTurn, bundleHash },
+        command: {
+          ...{ v, type: 'message.post', ...shared, source, text, ...(participant && { participant }) },
+          ...{ ...(moderation && { moderation }), metadata, triggersTurn, bundleHash },
+        },
         isCustomers,
       };
     }
     case 'custom':
     case 'status': {
+      if (moderation !== undefined) throw notModerated();
       const content = body.kind === 'custom' ? { kind: body.kind, data: body.data } : { kind: body.kind, status: body.status, data: body.data };
       return { command: { v: COMMAND_VERSION, type: 'client-event.post', ...shared, source: body.source, content, metadata }, isCustomers: false };
     }
   }
+}
+
+function notModerated(): SwitchyardError {
+  return new SwitchyardError('request.invalid', 'moderation is for messages of a customer: those of other sources, and other events, are not checked', {
+    details: { path: '/moderation' },
+  });
 }

@@ -132,6 +132,12 @@ export const postEventRequest = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('status'), status: z.enum(sessionStatuses), data: z.unknown().optional(), ...ofFrontEnds }),
 ]);
 
+/** Query of POST /sessions/{id}/events. */
+export const postEventQuery = z.object({
+  /** Whether the router's moderation reads a customer's message before any model of the agent does; `paranoid` also looks for what is hidden or split. */
+  moderation: z.enum(['none', 'auto', 'paranoid']).default('none'),
+});
+
 /** The initial record of a run's ephemeral session. @param at start of the run, RFC 3339 */
 export function sessionOfRun({ id, customerId, agentId, at }: { id: string; customerId: string; agentId: string; at: string }): SessionRecord {
   return {

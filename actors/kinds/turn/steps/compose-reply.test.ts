@@ -54,6 +54,12 @@ describe('composing a reply', () => {
     expect(two?.content).toBe('sorry');
   });
 
+  it.each(['pending', 'unavailable'])('rule 83: says of a message whose check is %s only that there was one', (status) => {
+    const unchecked = { ...event({ kind: 'user_message', text: 'SECRET THREAT' }), metadata: { moderation: { mode: 'auto', status } } };
+    const [, one] = promptOf({ ...input, history: [unchecked] });
+    expect(one).toEqual({ role: 'user', content: '(A message of the customer stood here. Moderation has not checked it, and it is not shown.)' });
+  });
+
   it('retains the order of the log and each author’s role, and leaves statuses out', () => {
     const history = [
       event({ kind: 'user_message', text: 'one' }),

@@ -3,9 +3,9 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from '#shared/fenced.ts';
 import { fillPlaceholders } from '../../../engine/fill-placeholders.ts';
-import { flagOf } from '../../../engine/flagged.ts';
 import { glossaryText } from '../../../engine/glossary-text.ts';
 import { knownText } from '../../../engine/known-text.ts';
+import { type Withheld, withheldOf } from '../../../engine/moderation/withheld.ts';
 import { retrievedMessage } from '../../../engine/retrieval/retrieved-message.ts';
 import type { EngineStep, StepView } from '../../../engine/step.ts';
 import type { TurnStep } from './turn-step.ts';
@@ -63,13 +63,15 @@ function toMessage(event: ConversationEvent, callId: string, isGuided: boolean):
   if (event.kind === 'tool') return isGuided ? results(event.tool_calls.map(resultOf), callId) : [];
   if (event.kind !== 'user_message') return [];
   if (event.source === 'system') return [{ role: 'system', content: event.text }];
-  const reasons = flagOf(event.metadata);
-  return [{ role: 'user', content: reasons === null ? event.text : withheld(reasons) }];
+  const withheld = withheldOf(event.metadata);
+  return [{ role: 'user', content: withheld === null ? event.text : inPlaceOf(withheld) }];
 }
 
-/** In place of a message that moderation flagged. */
-function withheld(reasons: readonly string[]): string {
-  return `(A message of the customer stood here. It was flagged by moderation${reasons.length > 0 ? `, because of ${cleanJson(reasons)}` : ''}, and is not shown.)`;
+/** In place of a message that moderation flagged, or that it has not checked. */
+function inPlaceOf(withheld: Withheld): string {
+  if (withheld.reason === 'unchecked') return '(A message of the customer stood here. Moderation has not checked it, and it is not shown.)';
+  const because = withheld.tags.length > 0 ? `, because of ${cleanJson(withheld.tags)}` : '';
+  return `(A message of the customer stood here. It was flagged by moderation${because}, and is not shown.)`;
 }
 
 function resultOf({ tool_id: toolId, arguments: given, result: { data } }: ToolEntry): StepView['staged'][number] {
