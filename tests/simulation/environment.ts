@@ -4,6 +4,7 @@ import type { CallSignal } from '../../services/router-worker/call-signal.ts';
 import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '../../shared/http/guarded-post.ts';
 import { answerText, toolCallsFor } from './model-answers.ts';
+import { FLAGGED_TAG, type Found } from './moderation-rules.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
 /** The tools of the one server: a repeatable one and one that may happen once. */
@@ -32,6 +33,8 @@ export class Environment {
   readonly #watch: EnvironmentWatch;
   /** Upstream requests, by call. */
   readonly modelCalls = new Map<string, number>();
+  /** What moderation has said, by call. */
+  readonly moderated = new Map<string, Set<Found>>();
   /** How often a tool call took effect, by `run number`. */
   readonly toolEffects = new Map<string, number>();
   readonly posts: { deliveryId: string; body: string }[] = [];
@@ -60,6 +63,30 @@ export class Environment {
     } catch (error) {
       return { type: 'failed', failure: failureOf(error) };
     }
+  }
+
+  /** The router's moderation of a message's texts. */
+  async checkTexts(process: Process, { call: { callId }, signal }: Execution): Promise<CallResult> {
+    this.#watch.begun(process, callId);
+    const lost = () => new SwitchyardError('router.plugin_unavailable', 'the connection to the engine was lost');
+    try {
+      return await orAborted(
+        signal,
+        this.#scheduler.park<CallResult>(process, 'moderation', lost, () => this.#verdictOn(callId)),
+      );
+    } catch (error) {
+      return { type: 'failed', failure: failureOf(error) };
+    }
+  }
+
+  #verdictOn(callId: string): CallResult {
+    const how = this.isFaultFree ? 0 : this.#scheduler.chance.below(10);
+    const found: Found = how < 6 ? 'passed' : how < 8 ? 'flagged' : 'failed';
+    this.moderated.set(callId, new Set([...(this.moderated.get(callId) ?? []), found]));
+    const usage = { promptTokens: 0, completionTokens: 0 };
+    if (found === 'passed') return { type: 'completed', text: '', toolCalls: [], model: '', provider: 'guard', finishReason: 'stop', usage };
+    const flagged = () => new SwitchyardError('router.content_policy', 'flagged', { details: { reasons: [FLAGGED_TAG] } });
+    return { type: 'failed', failure: failureOf(found === 'flagged' ? flagged() : new SwitchyardError('router.plugin_unavailable', 'no')) };
   }
 
   #answerOf({ callId, request }: Execution['call'], isTurn: boolean): CallResult {

@@ -1,5 +1,5 @@
 import type { Bus } from '../../bus/bus.ts';
-import type { NoticeMessage, SessionCommand } from '../../bus/messages/session.ts';
+import { moderationModes, type NoticeMessage, type SessionCommand } from '../../bus/messages/session.ts';
 import { partitionOf } from '../../bus/partition.ts';
 import {
   cancel,
@@ -118,7 +118,8 @@ export class Gateway {
     const commandId = this.#next('post');
     const triggersTurn = !this.#deps.scheduler.chance.oneIn(6);
     const traceId = String(this.#numbers).padStart(32, '0');
-    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn, bundleHash: this.bundleOf(session) });
+    const checked = this.#deps.scheduler.chance.oneIn(4) && ({ v: 3, moderation: this.#deps.scheduler.chance.pick(moderationModes) } as const);
+    this.#send({ ...post(session, `message ${commandId}`), ...checked, commandId, traceId, triggersTurn, bundleHash: this.bundleOf(session) });
   }
 
   #inject(session: string): void {

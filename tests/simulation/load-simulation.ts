@@ -36,6 +36,10 @@ export async function loadSimulation(patch: Patch | null = null): Promise<RunSim
       refuseCall: (_: Execution, error: unknown) => ({ type: 'failed', failure: failureOf(error) }),
     };
   });
+  vi.doMock('../../services/router-worker/call/check-texts.ts', () => ({
+    checkTexts: (execution: SimulatedExecution, { environment, process }: { environment: Environment; process: Process }) =>
+      environment.checkTexts(process, execution),
+  }));
   return withPatch(patch, async () => (await import('./run-simulation.ts')).runSimulation);
 }
 

@@ -1,6 +1,7 @@
 import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import type { DeletedEvents } from '../../actors/runtime/apply/commit-rows.ts';
 import type { ModelTables, Row } from './model-rows.ts';
+import { withheldTextIn } from './moderation-rules.ts';
 import type { Scheduler } from './scheduler.ts';
 
 type Range = Pick<DeletedEvents, 'sessionId' | 'fromOffset' | 'toOffset'>;
@@ -38,10 +39,13 @@ export class LogWatch {
     return atMs === undefined || atMs >= beginAtMs ? null : beginAtMs - atMs;
   }
 
-  /** A turn's call that is open when it is published was opened after every deletion. */
+  /** A turn's call that is open when it is published was opened after every deletion. No model sees a text that moderation has not passed. */
   prompted(effectId: string, body: string): void {
     const [effect] = this.#tables.effects.get(effectId) ?? [];
-    if (effect?.['state'] !== 'open') return;
+    if (effect === undefined || effect['kind'] === 'moderation') return;
+    const withheld = withheldTextIn(this.#tables, effect['session_id'] as string, body);
+    if (withheld !== null) this.#breach('prompt', `${effectId} has the text of ${withheld}`);
+    if (effect['state'] !== 'open') return;
     const { request } = JSON.parse(body) as { request?: { messages: { content: unknown }[] } };
     const contents = new Set(request?.messages.map(({ content }) => content));
     for (const row of this.#tables.events.get(effect['session_id'] as string)?.values() ?? []) {

@@ -108,8 +108,8 @@ export const plantedFaults: readonly PlantedFault[] = [
 
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
-      find: 'const changesLog = parsed.command !== null && logChangeTypes.has(parsed.command.type);',
-      replace: 'const changesLog = logChangeTypes.size === 0;',
+      find: 'const isChange = parsed.command !== null && changesLog(parsed.command);',
+      replace: 'const isChange = parsed.command === null && changesLog !== undefined;',
     },
   },
   {
@@ -156,6 +156,22 @@ export const plantedFaults: readonly PlantedFault[] = [
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
       replace: "graph.nodes.get(node)?.kind === 'tool';",
     },
+  },
+  {
+    name: 'a message that models see while it is being checked',
+    patch: {
+      file: 'actors/engine/moderation/withheld.ts',
+      find: "z.enum(['pending', 'unavailable'])",
+      replace: "z.enum(['unavailable'])",
+    },
+  },
+  {
+    name: 'a failed check that passes',
+    patch: { file: 'actors/effects/moderation.ts', find: "data === undefined ? { type: 'unavailable' }", replace: "data === undefined ? { type: 'passed' }" },
+  },
+  {
+    name: 'a reply to a message that could not be checked',
+    patch: { file: 'actors/kinds/session/message-checks.ts', find: "return verdict === 'unavailable' && marked !== null;", replace: 'return marked === null;' },
   },
   { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];

@@ -2,13 +2,14 @@ import type { SessionCommand } from '../../bus/messages/session.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import { checkEvents } from './event-rules.ts';
 import type { Row } from './model-rows.ts';
+import { checkModeration } from './moderation-rules.ts';
 import type { Simulation } from './simulation.ts';
 import { checkTurns } from './turn-rules.ts';
 import { checkToolsOfTurns } from './turn-tool-rules.ts';
 
 /** The allowed sequences of a turn's and a run's events, without the messages. Each ends in one `ready`. */
 const TURN =
-  /^acknowledged (typing (assistant_message|error|cancelled)|processing\/matching( processing\/tools( tool)*( processing\/matching)?)*( typing( tool)* assistant_message|( typing( tool)*)? (error|cancelled))) ready$/;
+  /^acknowledged ((error|cancelled)|typing (assistant_message|error|cancelled)|processing\/matching( processing\/tools( tool)*( processing\/matching)?)*( typing( tool)* assistant_message|( typing( tool)*)? (error|cancelled))) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Compares what is stored, and what had an effect outside, with what was requested, once nothing is in flight any more. */
@@ -22,6 +23,7 @@ export function checkRules(simulation: Simulation): void {
   checkCallbacks(simulation);
   checkWebhooks(simulation);
   checkTools(simulation);
+  checkModeration(simulation, logs);
   checkTurns(simulation);
   checkToolsOfTurns(simulation, logs);
   checkEvents(simulation);

@@ -41,7 +41,20 @@ export async function runSchedules(half: number): Promise<void> {
   if (executed < 500) return;
   // Schedules in which policies, tools or a routine decide a turn: 5,000 and more of the deep tier.
   expect(sums['withEngine'], 'withEngine').toBeGreaterThan(executed / 4);
-  for (const what of ['replies', 'succeeded', 'fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs', 'eventsDeleted', 'eventsPatched'])
+  for (const what of [
+    'replies',
+    'succeeded',
+    'fenced',
+    'redeliveries',
+    'noticesLost',
+    'kills',
+    'pauses',
+    'cutOffs',
+    'eventsDeleted',
+    'eventsPatched',
+    'messagesPassed',
+    'messagesWithheld',
+  ])
     expect(sums[what], what).toBeGreaterThan(0);
 }
 

@@ -58,7 +58,17 @@ export class Simulation {
   readonly gateway: Gateway;
   readonly hosts: Host[] = [];
   readonly workers: Process[] = [];
-  readonly counts = { kills: 0, pauses: 0, noticesLost: 0, cutOffs: 0, turnsWithTools: 0, turnsWithRoutine: 0, withEngine: 0 };
+  readonly counts = {
+    kills: 0,
+    pauses: 0,
+    noticesLost: 0,
+    cutOffs: 0,
+    turnsWithTools: 0,
+    turnsWithRoutine: 0,
+    withEngine: 0,
+    messagesPassed: 0,
+    messagesWithheld: 0,
+  };
   readonly #options: SimulationOptions;
   #numbers = 0;
   #lastDead: string | null = null;
