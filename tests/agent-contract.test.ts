@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+const CORPUS = 'shared/config/manifest-corpus.test.ts';
+const RESOLVE = 'actors/engine/relationships/resolve.test.ts';
+const NUMBERS = 'actors/engine/relationships/resolve-numbers.test.ts';
+const SEARCH = 'services/effect-worker/search/external-search.test.ts';
+const ANNOUNCED = 'actors/kinds/turn/announced-tools.test.ts';
+const CALL = 'services/effect-worker/tools/call-tool.test.ts';
+const GRAPH = 'services/agent-gateway/routes/journeys.test.ts';
+
+/** Lines of the agent server's contract about the conversation engine, each with a test of it: its file, and its title or a part of it. */
+const lines: readonly (readonly [line: string, file: string, title: string])[] = [
+  ['context: defaults of optional blocks', CORPUS, 'fills in the defaults of optional blocks'],
+  [
+    'context.system_prompt',
+    'tests/e2e/deployment/conversation-cases.ts',
+    'goes over three messages by long-poll, each answered from the agent’s own documents',
+  ],
+  ['context.language', 'actors/kinds/turn/steps/compose-reply.test.ts', 'rule 81: passes a language literally, and asks to match the customer otherwise'],
+  ['context.greeting', 'actors/kinds/session/session.test.ts', 'greets at offset 0, then is ready, when its configuration has a greeting'],
+  ['context.preamble.examples', 'tests/e2e/preamble.test.ts', 'agent-server.md preamble: rules 111 to 113'],
+  ['context.preamble.announce_tools', ANNOUNCED, 'rule 110: each batch ends in one line and the status with the same text, before the reply'],
+  ['context.preamble.announce_tools: default false', ANNOUNCED, 'rule 110: without it there is none'],
+  ['context.routines', 'tests/e2e/conversation-tools.test.ts', 'rule 64: the tool step of a routine calls its tool, and the routine goes on'],
+  ['context.policies', 'tests/e2e/why.test.ts', 'npm start answers for the leak rather than the refund'],
+  ['context.glossaries', 'actors/kinds/turn/steps/compose-reply.test.ts', 'rule 82: has the terms of the glossary behind the system prompt'],
+  [
+    'context.macros in chat_state',
+    'actors/engine/routines/routine-model.test.ts',
+    'rule 94: an evaluated step has its macros expanded, as the written one has',
+  ],
+  [
+    'context.reevaluation_tools: on success and on error',
+    'actors/engine/tools/tool-batch.test.ts',
+    'rule 64: forces another pass by a named tool whose call %s',
+  ],
+  ['relationships.priorities: higher, over', RESOLVE, 'rule 21: a policy over a policy'],
+  ['relationships.priorities: over a routine', RESOLVE, 'rule 21: a policy over a routine'],
+  ['relationships.priorities: over_all_routines', RESOLVE, 'rule 21: a policy over all routines'],
+  ['relationships.entailments: when, also_apply', NUMBERS, 'rule 25: an entailment adds policies whose condition does not hold'],
+  ['mcps[]: defaults of transport and path', CORPUS, 'fills in the defaults of optional blocks'],
+  ['mcps[].id: prefix of its tools; api_key as bearer', CALL, 'is the tool’s result, and its request has the unchanged arguments and the configured key'],
+  ['mcps[].hostname, port', CALL, 'has failed as unreachable at a closed port, after three tries'],
+  [
+    'mcps[].transport',
+    'services/effect-worker/tools/eras.test.ts',
+    'is called without a handshake: its version, method and name stand in headers, and no session',
+  ],
+  ['search external: hostname without a scheme', CORPUS, 'puts http:// before the host of an external search that has no scheme'],
+  ['search external: path, api_key', SEARCH, 'rule 75: posts query, messages and ids with the bearer, and passes on what it answers'],
+  ['search external: no api_key', SEARCH, 'rule 75: sends no bearer without a key, and nothing at all without a query'],
+  ['search external: top_k', SEARCH, 'rule 75: takes a bare array, leaves out what has no text, and no more than top_k'],
+  ['search external: timeout_seconds soft-fails', 'tests/e2e/retrieval.test.ts', 'agent-server.md search: rule 72: answers without it when it %s'],
+  [
+    'tool events: one per batch, with every call',
+    'actors/engine/tools/tool-batch.test.ts',
+    'rule 62: is one event in the order of inference, with its failures',
+  ],
+  [
+    'tool events: tool_id, arguments, result of an injection',
+    'actors/kinds/session/tool-events.test.ts',
+    'is one tool event of the system, with all that was sent',
+  ],
+  ['preamble events', 'actors/kinds/turn/preamble.test.ts', 'rule 112: is asked for beside matching, and stands before the first stage'],
+  ['GET /journeys/{id}/graph: journey, nodes, edges', GRAPH, 'is the graph of a routine, by its journey id and its routine id'],
+  ['GET /journeys/{id}/graph: 404', GRAPH, 'of an unknown routine is 404, also with an invalid query: %s'],
+  ['GET /journeys/{id}/graph: 401, 503', GRAPH, 'is 401 without the key, and 503 while the server is booting, also of an unknown routine'],
+  ['EVAL_NODE_PARALLELISM: 1 is sequential', 'services/actor-host/boot/evaluate-documents.test.ts', 'asks at most EVAL_NODE_PARALLELISM questions at once: %d'],
+  [
+    'EVAL_NODE_PARALLELISM: at boot',
+    'tests/e2e/deployment/routine-cases.ts',
+    'EVAL_NODE_PARALLELISM: is evaluated after the start, which its graph shows at any gateway',
+  ],
+];
+
+describe('the contract of the agent server', () => {
+  it.each(lines)('has a test of %s', (_, file, title) => {
+    expect(readFileSync(join(root, file), 'utf8')).toContain(title);
+  });
+});
