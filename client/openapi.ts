@@ -3641,6 +3641,12 @@ export interface paths {
                                 documents: number;
                                 failure: string | null;
                                 ms: number;
+                                query: {
+                                    text: string | null;
+                                    failure: string | null;
+                                    model: string | null;
+                                    ms: number;
+                                } | null;
                             } | null;
                             check: {
                                 /** @enum {string} */
