@@ -101,7 +101,6 @@ export async function openEnvironment(
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
   // The test's own pool loses the server too; a query in flight then fails by itself.
   database.on('error', () => {});
-  const auditor = await openAuditor(database);
   const hosts: NamedHost[] = [];
   let named = 0;
   const ended = new Set<ClusterProcess>();
@@ -115,6 +114,11 @@ export async function openEnvironment(
       }
     }
   };
+  if (first !== undefined) {
+    const roles = (Object.keys(COUNTS) as (keyof typeof COUNTS)[]).flatMap((role) => Array.from({ length: COUNTS[role] }, () => role));
+    await Promise.all(roles.map((role) => add(role, {}, first)));
+  }
+  const auditor = await openAuditor(database);
   const addHost = async (env: Record<string, string> = {}, folder?: string) => {
     named += 1;
     const name = `host-${named}`;
@@ -123,10 +127,6 @@ export async function openEnvironment(
     hosts.push(host);
     return host;
   };
-  if (first !== undefined) {
-    const roles = (Object.keys(COUNTS) as (keyof typeof COUNTS)[]).flatMap((role) => Array.from({ length: COUNTS[role] }, () => role));
-    await Promise.all(roles.map((role) => add(role, {}, first)));
-  }
   await Promise.all(Array.from({ length: HOSTS }, () => addHost({}, first)));
   const everyPartitionOwned = async (excluded?: string) => {
     await eventually(async () => (await auditor.partitionsWithoutOwner(excluded)) === 0, { timeoutMs: TIMEOUT_MS });

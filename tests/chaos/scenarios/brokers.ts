@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { streams } from '../../../bus/nats/streams.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import type { Environment } from '../environment.ts';
-import type { Fault } from '../scenario.ts';
+import { type Fault, untilItOwns } from '../scenario.ts';
 
 /** Elections take up to 9 s, a replica that has nothing copies its streams, and the machine may be busy. */
 const WHOLE_TIMEOUT_MS = 120_000;
@@ -35,6 +35,25 @@ export function brokersKilledInTurn(rounds: number): Fault {
       }
     },
   };
+}
+
+const replacedInOrder = ['router-gateway', 'agent-gateway', 'router-worker', 'effect-worker'] as const;
+
+/** Replaces every process by one of this build. @param between called between two of them */
+export async function replaceServices(environment: Environment, between: (some: number) => Promise<void>): Promise<void> {
+  for (const role of replacedInOrder) {
+    for (const former of environment.cluster.running(role)) {
+      await environment.add(role);
+      await environment.end(former, 'SIGTERM');
+      await between(5);
+    }
+  }
+  for (const former of environment.hosts()) {
+    await untilItOwns(environment, await environment.addHost());
+    await environment.end(former, 'SIGTERM');
+    await environment.everyPartitionOwned(former.name);
+    await between(5);
+  }
 }
 
 function brokerOf({ cluster: { brokers } }: Environment, index: number): Broker {
