@@ -73,7 +73,11 @@ export const endSearch = turnSetup.enqueueActions(({ context: { engine }, enqueu
 });
 
 /** All is decided but what the reply is to use. */
-export const beginRetrieving = turnSetup.enqueueActions(({ context, enqueue }) => enqueue.assign(beginStage(enqueue, context, 'retrieving')));
+export const beginRetrieving = turnSetup.enqueueActions(({ context, enqueue }) => {
+  const { engine } = context;
+  if (engine === undefined || engine.status === 'typing' || engine.status === 'retrieving') return;
+  enqueue.assign({ ...beginStage(enqueue, context, 'retrieving'), engine: { ...engine, status: 'retrieving' } });
+});
 
 function planIn(event: TurnEvent | { input: TurnInput }): Pick<SearchPlan, 'first' | 'timeoutMs'> | null {
   if ('input' in event) return event.input.opening?.search ?? null;

@@ -96,6 +96,17 @@ describe('a turn that retrieves documents', () => {
     expect(session.lines.filter((line) => line === 'ready')).toHaveLength(1);
   });
 
+  it('rule 71: a message that joins while it waits, and again while it composes, brings no stage twice in a row, and none behind `typing`', () => {
+    const session = begun(EXTERNAL, []);
+    session.say('The hose, I mean', 10);
+    expect(session.lines.slice(1)).toEqual(['acknowledged', 'processing/retrieving', 'user_message The hose, I mean']);
+    session.tool(id(session, 2), FOUND);
+    session.say('The blue one', 10);
+    expect(kindsOf(session)).toEqual(['search']);
+    session.finish();
+    expect(session.lines.slice(4)).toEqual(['typing', 'user_message The blue one', 'assistant_message a reply', 'ready']);
+  });
+
   it.each(['turn.cancel', 'turn.deadline', 'poison'])('rule 73: ends with its turn, by %s', (how) => {
     const session = begun(EXTERNAL, []);
     const { turnId } = session;

@@ -68,7 +68,7 @@ export interface EngineContext {
   /** Of their prompts and replies. */
   tokens: number;
   /** The newest status in the log; null: `acknowledged`. No stage follows `typing`, and none is announced twice in a row. */
-  status: 'matching' | 'tools' | 'typing' | null;
+  status: HeldStatus | null;
   /** The reply that is composed will be checked before it is sent. */
   isToCheck?: boolean;
   /** Of the questions that are asked now, for traces: number of the first row of theirs, and when they began. Absent: none are asked. */
