@@ -23,6 +23,7 @@ import { unroutable } from './plugins/unroutable.ts';
 import { cancelRun } from './routes/cancel-run.ts';
 import { changeEvents } from './routes/change-events.ts';
 import { chatPage } from './routes/chat-page.ts';
+import { consolePage } from './routes/console-page.ts';
 import { customers } from './routes/customers.ts';
 import { deadLetters } from './routes/dead-letters.ts';
 import { deliveries } from './routes/deliveries.ts';
@@ -104,7 +105,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [root(api), publishedApi(api)] },
-    { routes: [chatPage({ agentName: bundle.body.manifest.name }), pageFiles()] },
+    { routes: [chatPage({ agentName: bundle.body.manifest.name }), consolePage({ agentName: bundle.body.manifest.name }), pageFiles()] },
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },
     { routes: [customers({ customerRows, firstReplies, commandReplies, clock, waits })] },
     { routes: [variables({ variables: variablesByName, variableRows: components.variableRows, customerRows, firstReplies })] },

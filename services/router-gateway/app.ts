@@ -5,6 +5,7 @@ import type { Living } from '#shared/config/living.ts';
 import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
+import { pageFiles } from '#shared/http-server/built-pages.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
@@ -30,6 +31,7 @@ import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth, platformOnly } from './plugins/platform-auth.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { DetachedCalls } from './relay/detached-calls.ts';
+import { consolePage } from './routes/console-page.ts';
 import { health } from './routes/health.ts';
 import { modelCall } from './routes/model-call.ts';
 import { listModels } from './routes/models.ts';
@@ -124,6 +126,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     ...elsewhere,
     { checks: [open], routes: [keyApproval(accountDeps)] },
     { checks: [open, byKey], routes: [publishedApi()] },
+    { checks: [open], routes: [consolePage(), pageFiles()] },
     { routes: [health({ bus, admission })] },
   ]);
   return app;

@@ -16,6 +16,6 @@ export default defineConfig({
     // The policy of the pages allows no `data:`.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: { chat: pathOf('chat.html') } },
+    rollupOptions: { input: Object.fromEntries(['chat', 'agent-console', 'router-console'].map((page) => [page, pathOf(`${page}.html`)])) },
   },
 });

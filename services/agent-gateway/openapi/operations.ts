@@ -68,6 +68,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: page, 302: null },
     refusals: [],
   },
+  'GET /console': {
+    summary: 'The page for those who run the agent; a browser without a login is sent to /auth/login',
+    access: 'key',
+    answers: { 200: page, 302: null },
+    refusals: [],
+  },
   'GET /pages/{file}': { summary: 'A file of the pages', access: 'key', answers: { 200: { media: 'text/javascript' } }, refusals: [404] },
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
   'GET /docs': { summary: 'This description as a page', access: 'key', answers: { 200: page, 302: null }, refusals: [] },

@@ -50,6 +50,14 @@ const publishedDocument = published.extend({ kind: z.string(), id: z.string() })
 export const operations: Readonly<Record<string, Operation>> = {
   'GET /health/live': { summary: 'Whether the process runs', access: 'none', answers: { 200: json(health) }, refusals: [] },
   'GET /health/ready': { summary: 'Whether requests can be served', access: 'none', answers: { 200: json(health), 503: json(health) }, refusals: [] },
+  'GET /': {
+    summary: 'Which API this is; a browser is led to /console',
+    access: 'none',
+    answers: { 200: json(z.object({ name: z.string(), version: z.string(), docs: z.string(), openapi: z.string() })), 302: null },
+    refusals: [],
+  },
+  'GET /console': { summary: 'The page for those who run the router', access: 'none', answers: { 200: page }, refusals: [] },
+  'GET /pages/{file}': { summary: 'A file of the pages', access: 'none', answers: { 200: { media: 'text/javascript' } }, refusals: [404] },
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
 
   'POST /api/v1/chat/completions': modelCall('Completes a chat; stream=true: as events', chatCompletionAnswer),

@@ -1,0 +1,19 @@
+import type { FastifyPluginAsync } from 'fastify';
+import { builtPage } from '#shared/http-server/built-pages.ts';
+
+const API = { name: 'Switchyard model router', version: '1', docs: '/openapi.json', openapi: '/openapi.json' };
+
+/**
+ * GET /console: a page without content of its own: what it shows, it asks for with the management key that is typed into it. GET /: leads a browser there, and
+ * tells any other client which API this is. Both without a key.
+ */
+export function consolePage(): FastifyPluginAsync {
+  const send = builtPage('router-console.html', 'Switchyard router');
+  return async (app) => {
+    app.get('/console', async (request, reply) => send(request, reply));
+    app.get('/', async (request, reply) => {
+      reply.header('vary', 'accept').header('cache-control', 'no-store');
+      return request.headers.accept?.includes('text/html') ? reply.redirect('/console', 302) : reply.send(API);
+    });
+  };
+}

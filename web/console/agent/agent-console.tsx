@@ -1,0 +1,44 @@
+import type { AgentClient } from '#client/agent-client.ts';
+import { Shell } from '../shell.tsx';
+import { useRoute } from '../use-route.ts';
+import { DeadLetters } from './dead-letters.tsx';
+import { Deliveries } from './deliveries.tsx';
+import { RoutineGraph } from './routine-graph.tsx';
+import { Routines } from './routines.tsx';
+import { Runs } from './runs.tsx';
+import { SessionView } from './session-view.tsx';
+import { Sessions } from './sessions.tsx';
+
+const SECTIONS = [
+  ['sessions', 'Sessions'],
+  ['routines', 'Routines'],
+  ['runs', 'Runs'],
+  ['deliveries', 'Deliveries'],
+  ['dead-letters', 'Dead letters'],
+] as const;
+
+export interface WithClient {
+  client: AgentClient;
+}
+
+export function AgentConsole({ client, title }: WithClient & { title: string }) {
+  const [section = 'sessions', id, detail] = useRoute();
+  const logOut = (
+    <form method="post" action="/auth/logout">
+      <button type="submit" class="quiet">
+        Log out
+      </button>
+    </form>
+  );
+  return (
+    <Shell title={title} sections={SECTIONS} current={section} action={logOut}>
+      {section === 'sessions' && id === undefined && <Sessions client={client} />}
+      {section === 'sessions' && id !== undefined && <SessionView key={id} client={client} sessionId={id} traceId={detail ?? null} />}
+      {section === 'routines' && id === undefined && <Routines client={client} />}
+      {section === 'routines' && id !== undefined && <RoutineGraph key={`${id} ${detail}`} client={client} journeyId={id} sessionId={detail ?? null} />}
+      {section === 'runs' && <Runs client={client} runId={id ?? null} />}
+      {section === 'deliveries' && <Deliveries client={client} />}
+      {section === 'dead-letters' && <DeadLetters client={client} />}
+    </Shell>
+  );
+}

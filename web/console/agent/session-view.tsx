@@ -1,0 +1,69 @@
+import { useState } from 'preact/hooks';
+import { Problem } from '../problem.tsx';
+import { timeText } from '../texts.ts';
+import { useLoaded } from '../use-loaded.ts';
+import { addressOf } from '../use-route.ts';
+import type { WithClient } from './agent-console.tsx';
+import { EventLog } from './event-log.tsx';
+import { Takeover } from './takeover.tsx';
+import { TurnView } from './turn-view.tsx';
+import { Turns } from './turns.tsx';
+
+interface SessionViewProps extends WithClient {
+  sessionId: string;
+  /** Of the turn that is shown; null: none. */
+  traceId: string | null;
+}
+
+const REFRESH_MS = 2_000;
+
+/** One session: its record, takeover, log and turns. */
+export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
+  const { value: session, failure, reload } = useLoaded(sessionId, () => client.sessions.get(sessionId), REFRESH_MS);
+  const [fromOffset, setFromOffset] = useState<number | null>(null);
+  const from = (event: SubmitEvent) => {
+    event.preventDefault();
+    setFromOffset(Number(new FormData(event.currentTarget as HTMLFormElement).get('offset')));
+  };
+  return (
+    <div class="session">
+      {failure !== null && <Problem error={failure} />}
+      {session !== null && (
+        <section class="card" aria-label="Session">
+          <h2>{session.title ?? session.id}</h2>
+          <p class="faint">
+            Customer {session.customer_id} · {session.status} · {session.mode} · {session.last_offset + 1} events · since {timeText(session.created_at)}
+          </p>
+          <Takeover client={client} session={session} onChange={reload} />
+        </section>
+      )}
+      <div class="columns">
+        <section class="card" aria-label="Log">
+          <div class="head">
+            <h2>Log</h2>
+            <form class="filters" onSubmit={from} aria-label="Place in the log">
+              <input name="offset" type="number" min="0" aria-label="From offset" placeholder="From offset" required />
+              <button type="submit" class="quiet">
+                Go
+              </button>
+            </form>
+          </div>
+          {session !== null && <EventLog key={fromOffset} client={client} sessionId={sessionId} from={fromOffset ?? Math.max(0, session.last_offset - 199)} />}
+        </section>
+        <section class="card" aria-label="Turns">
+          <h2>Turns</h2>
+          {traceId === null ? (
+            <Turns client={client} sessionId={sessionId} />
+          ) : (
+            <>
+              <p>
+                <a href={addressOf('sessions', sessionId)}>All turns</a>
+              </p>
+              <TurnView client={client} sessionId={sessionId} traceId={traceId} />
+            </>
+          )}
+        </section>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { ResultOf } from '#client/api.ts';
+import { PagedList } from '../paged-list.ts';
+import { timeText } from '../texts.ts';
+import { addressOf } from '../use-route.ts';
+import { VirtualList } from '../virtual-list.tsx';
+import type { WithClient } from './agent-console.tsx';
+
+type Turn = ResultOf<'GET', '/sessions/{session_id}/turns'>['items'][number];
+const REFRESH_MS = 3_000;
+
+/** The turns of a session, newest first, kept up to date. */
+export function Turns({ client, sessionId }: WithClient & { sessionId: string }) {
+  const [list] = useState(
+    () =>
+      new PagedList<Turn>(
+        ({ trace_id }) => trace_id,
+        (cursor) =>
+          client.request('GET', '/sessions/{session_id}/turns', {
+            path: { session_id: sessionId },
+            query: { limit: 50, ...(cursor !== undefined && { cursor }) },
+          }),
+      ),
+  );
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) void list.refresh();
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [list]);
+  return (
+    <VirtualList
+      label="Turns of the session"
+      list={list}
+      keyOf={({ trace_id }) => trace_id}
+      empty="There are no turns."
+      row={({ trace_id, begin_offset, outcome, error, policies, tools, created_at }) => (
+        <a class="row" href={addressOf('sessions', sessionId, trace_id)}>
+          <span class="number">{begin_offset}</span>
+          <span class="badge">{outcome}</span>
+          <span class="wide">{error ?? `${policies.length} policies, ${tools.length} tools`}</span>
+          <time dateTime={created_at}>{timeText(created_at)}</time>
+        </a>
+      )}
+    />
+  );
+}

@@ -1,0 +1,92 @@
+import { Changes } from '../changes.ts';
+
+interface Page<Item> {
+  items: Item[];
+  next_cursor: string | null;
+}
+
+/** A list that the server gives in pages, newest first: as far as it was scrolled to. */
+export class PagedList<Item> {
+  readonly changes = new Changes();
+  items: Item[] = [];
+  /** Of the last request; null: it succeeded. */
+  failure: Error | null = null;
+  isLoading = false;
+  /** Undefined: nothing is loaded; null: everything. */
+  #next: string | null | undefined;
+  /** Of the present filter: an answer of another one is dropped. */
+  #generation = 0;
+  readonly #keyOf: (item: Item) => string;
+  #load: (cursor: string | undefined) => Promise<Page<Item>>;
+
+  constructor(keyOf: (item: Item) => string, load: (cursor: string | undefined) => Promise<Page<Item>>) {
+    this.#keyOf = keyOf;
+    this.#load = load;
+  }
+
+  get hasMore(): boolean {
+    return this.#next !== null;
+  }
+
+  /** Begins again, with another filter. */
+  reset(load: (cursor: string | undefined) => Promise<Page<Item>>): void {
+    this.#load = load;
+    this.#generation += 1;
+    this.#next = undefined;
+    this.items = [];
+    this.isLoading = false;
+    void this.more();
+  }
+
+  /** The next page, unless one is on its way. */
+  async more(): Promise<void> {
+    if (this.isLoading || this.#next === null) return;
+    this.isLoading = true;
+    await this.#request(this.#next, (page) => {
+      const known = new Set(this.items.map(this.#keyOf));
+      this.items = [...this.items, ...page.items.filter((item) => !known.has(this.#keyOf(item)))];
+      this.#next = page.next_cursor;
+    });
+    this.isLoading = false;
+    this.changes.emit();
+  }
+
+  /** Changed items of the first page take the place of the old ones, new ones come first. */
+  async refresh(): Promise<void> {
+    if (this.isLoading || this.#next === undefined) return;
+    await this.#request(undefined, (page) => {
+      const fresh = new Map(page.items.map((item) => [this.#keyOf(item), item]));
+      const kept = this.items.map((item) => {
+        const key = this.#keyOf(item);
+        const changed = fresh.get(key);
+        fresh.delete(key);
+        return changed ?? item;
+      });
+      this.items = [...fresh.values(), ...kept];
+    });
+    this.changes.emit();
+  }
+
+  /** At the end, of a list that grows there. The array stays the same: a log may have many thousands. */
+  append(item: Item): void {
+    this.items.push(item);
+    this.changes.emit();
+  }
+
+  remove(key: string): void {
+    this.items = this.items.filter((item) => this.#keyOf(item) !== key);
+    this.changes.emit();
+  }
+
+  async #request(cursor: string | undefined, apply: (page: Page<Item>) => void): Promise<void> {
+    const generation = this.#generation;
+    try {
+      const page = await this.#load(cursor);
+      if (generation !== this.#generation) return;
+      apply(page);
+      this.failure = null;
+    } catch (error) {
+      if (generation === this.#generation) this.failure = error instanceof Error ? error : new Error(String(error));
+    }
+  }
+}
