@@ -48,7 +48,7 @@ export interface Generation {
 }
 
 /** An answer other than 2xx. */
-export class RouterError extends Error {
+class RouterError extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {
