@@ -50,6 +50,7 @@ const asked: readonly Asked[] = [
   { operation: 'POST /auth/logout', body: {}, status: 204 },
   { operation: 'GET /', status: 200 },
   { operation: 'GET /chat', status: 200, after: (_, page) => name('file', /\/pages\/([\w.-]+\.js)/.exec(page)?.[1]) },
+  { operation: 'GET /console', status: 200 },
   { operation: 'GET /pages/{file}', status: 200 },
   { operation: 'GET /openapi.json', status: 200 },
   { operation: 'GET /docs', status: 200 },

@@ -1,4 +1,3 @@
-import type { AgentClient } from '#client/agent-client.ts';
 import { Shell } from '../shell.tsx';
 import { useRoute } from '../use-route.ts';
 import { DeadLetters } from './dead-letters.tsx';
@@ -8,6 +7,7 @@ import { Routines } from './routines.tsx';
 import { Runs } from './runs.tsx';
 import { SessionView } from './session-view.tsx';
 import { Sessions } from './sessions.tsx';
+import type { WithClient } from './with-client.ts';
 
 const SECTIONS = [
   ['sessions', 'Sessions'],
@@ -16,10 +16,6 @@ const SECTIONS = [
   ['deliveries', 'Deliveries'],
   ['dead-letters', 'Dead letters'],
 ] as const;
-
-export interface WithClient {
-  client: AgentClient;
-}
 
 export function AgentConsole({ client, title }: WithClient & { title: string }) {
   const [section = 'sessions', id, detail] = useRoute();

@@ -5,7 +5,7 @@ import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 type Letter = ResultOf<'GET', '/dead_letters'>['items'][number];
 

@@ -3,9 +3,9 @@ import { useChanges } from '../../use-changes.ts';
 import { Problem } from '../problem.tsx';
 import { json, timeText } from '../texts.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithClient } from './agent-console.tsx';
 import { summaryOf } from './event-summary.ts';
 import { follow } from './followed-log.ts';
+import type { WithClient } from './with-client.ts';
 
 interface EventLogProps extends WithClient {
   sessionId: string;

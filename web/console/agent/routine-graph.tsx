@@ -2,8 +2,8 @@ import type { ResultOf } from '#client/api.ts';
 import { Problem } from '../problem.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
-import type { WithClient } from './agent-console.tsx';
 import { layered } from './layered.ts';
+import type { WithClient } from './with-client.ts';
 
 type Graph = ResultOf<'GET', '/journeys/{journey_id}/graph'>;
 type Node = Exclude<Graph, string>['nodes'][number];

@@ -1,7 +1,7 @@
 import { Problem } from '../problem.tsx';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 /** The agent's routines. */
 export function Routines({ client }: WithClient) {

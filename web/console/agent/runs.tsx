@@ -7,7 +7,7 @@ import { json, ms, timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 type Status = Run['status'];
 const STATUSES: readonly Status[] = ['accepted', 'running', 'succeeded', 'failed'];

@@ -3,11 +3,11 @@ import { Problem } from '../problem.tsx';
 import { timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
-import type { WithClient } from './agent-console.tsx';
 import { EventLog } from './event-log.tsx';
 import { Takeover } from './takeover.tsx';
 import { TurnView } from './turn-view.tsx';
 import { Turns } from './turns.tsx';
+import type { WithClient } from './with-client.ts';
 
 interface SessionViewProps extends WithClient {
   sessionId: string;

@@ -4,7 +4,7 @@ import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 const REFRESH_MS = 3_000;
 const PAGE = 100;

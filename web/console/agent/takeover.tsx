@@ -3,7 +3,7 @@ import type { Session } from '#client/api.ts';
 import { newKey } from '../../new-key.ts';
 import { DangerousButton } from '../dangerous-button.tsx';
 import { Problem } from '../problem.tsx';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 interface TakeoverProps extends WithClient {
   session: Session;

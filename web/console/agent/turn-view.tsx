@@ -3,8 +3,8 @@ import { Problem } from '../problem.tsx';
 import { json, ms, timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
-import type { WithClient } from './agent-console.tsx';
 import { Waterfall } from './waterfall.tsx';
+import type { WithClient } from './with-client.ts';
 
 interface TurnViewProps extends WithClient {
   sessionId: string;

@@ -4,7 +4,7 @@ import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithClient } from './agent-console.tsx';
+import type { WithClient } from './with-client.ts';
 
 type Turn = ResultOf<'GET', '/sessions/{session_id}/turns'>['items'][number];
 const REFRESH_MS = 3_000;

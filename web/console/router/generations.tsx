@@ -3,7 +3,7 @@ import { ms, timeText, usd } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
 import type { Generation } from './router-api.ts';
-import type { WithApi } from './router-console.tsx';
+import type { WithApi } from './with-api.ts';
 
 /** Why a call went where it went. */
 export function Generations({ api, generationId }: WithApi & { generationId: string | null }) {

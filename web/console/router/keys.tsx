@@ -3,8 +3,8 @@ import { DangerousButton } from '../dangerous-button.tsx';
 import { PagedList } from '../paged-list.ts';
 import { timeText, usd } from '../texts.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import type { WithApi } from './router-console.tsx';
 import type { RouterKey } from './router-key.ts';
+import type { WithApi } from './with-api.ts';
 
 /** Keys with what they have used and may use; exposed ones alone on demand. */
 export function Keys({ api }: WithApi) {

@@ -6,7 +6,7 @@ import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { Endpoint, Model } from './router-api.ts';
-import type { WithApi } from './router-console.tsx';
+import type { WithApi } from './with-api.ts';
 
 const PAGE = 200;
 const REFRESH_MS = 5_000;

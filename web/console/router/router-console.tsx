@@ -13,10 +13,6 @@ const SECTIONS = [
   ['generations', 'Generations'],
 ] as const;
 
-export interface WithApi {
-  api: RouterApi;
-}
-
 /** Asks for a management key, which a reload forgets. */
 export function RouterConsole({ title }: { title: string }) {
   const [section = 'models', ...rest] = useRoute();
