@@ -10,7 +10,7 @@ const MAX_BYTES_PER_TRACE = 2 * 1_024 * 1_024;
 const MAX_SPANS_PER_TRACE = 2_000;
 const MAX_LINKS = 16;
 const MAX_EVENTS = 128;
-/** Of a span beside its texts, and of each attribute: measured in V8. */
+/** Of a span beside its texts, and of each attribute: estimates, so that the bound holds roughly without a measurement per span. */
 const SPAN_BYTES = 600;
 const ATTRIBUTE_BYTES = 64;
 const BYTES_PER_CHARACTER = 2;
