@@ -29,7 +29,7 @@ export const repair = {
   ],
 };
 
-/** The agent of `testBundle` with policies, tools of a policy and of a step, and a routine. */
+/** The agent of `testBundle` with policies, tools of a policy and of a step, a routine, and a search by meaning. */
 export const engineBundle: Bundle = (() => {
   const { manifest, documents } = testBundle.body;
   const { agent_config: config } = manifest;
@@ -39,9 +39,14 @@ export const engineBundle: Bundle = (() => {
     routines: [{ id: repair.id, version: repair.version }],
     reevaluation_tools: [{ id: REEVALUATING_TOOL }],
   };
+  // Its model calls are those of the environment, as is the table.
+  const search = {
+    ...{ type: 'pgvector', hostname: 'kb', port: 5432, user: 'postgres', password: config.runtime.api_key, dbname: 'kb', sslmode: 'require', prompt: null },
+    ...{ collection: 'docs', content_key: 'content', metadata_filter: {}, embedding_model: 'a/vectors', embedding_dimensions: 2, top_k: 5 },
+  };
   const runtime = { ...config.runtime, policy_batch_size: 2, max_engine_iterations: MAX_ITERATIONS };
   const body = bundleBody.parse({
-    manifest: { ...manifest, agent_config: { ...config, runtime, context } },
+    manifest: { ...manifest, agent_config: { ...config, runtime, context, search } },
     documents: { ...documents, policies, routines: [...documents.routines, repair] },
   });
   return { hash: hashOf(body), body };

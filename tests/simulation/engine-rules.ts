@@ -10,12 +10,16 @@ export interface TurnRow {
   answer?: { verdicts?: { id: string; applies: boolean }[]; kind?: string; follow?: string[] | null };
   call?: { toolId: string };
   paths?: Record<string, (string | null)[]>;
+  documents?: unknown[];
 }
 
 interface Breach {
   rule: string;
   text: string;
 }
+
+/** Of a search by meaning, in the order in which they are stored. */
+const STAGES = ['query', 'embedding', 'search'];
 
 type Path = readonly (string | null)[];
 
@@ -85,4 +89,23 @@ function isFounded(from: string | null, to: string, all: readonly TurnRow[], cur
 
 function iterationOf(key: string): number {
   return Number(key.split('-')[1]);
+}
+
+/** The stages of a search stand behind each other, each once since the turn's beginning; without a vector nothing is found. */
+export function checkSearch(rows: readonly TurnRow[]): Breach[] {
+  const found: Breach[] = [];
+  let stages: string[] = [];
+  for (const { kind, documents = [] } of rows) {
+    if (kind === 'began') stages = [];
+    if (!STAGES.includes(kind)) continue;
+    stages.push(kind);
+    const isEarly = kind === 'search' && documents.length === 0;
+    if (
+      stages.length > STAGES.length ||
+      (!isEarly && stages.some((stage, index) => stage !== STAGES[index])) ||
+      stages.indexOf('search') < stages.lastIndexOf('search')
+    )
+      found.push({ rule: 'search', text: `has the stages ${stages.join()}` });
+  }
+  return found;
 }

@@ -1,3 +1,5 @@
+import type { FoundDocument } from '../../bus/messages/found-document.ts';
+import { SearchFailure } from '../../services/effect-worker/search/search-failure.ts';
 import { ToolFailure } from '../../services/effect-worker/tools/tool-failure.ts';
 import type { CallResult, Execution } from '../../services/router-worker/call/execution.ts';
 import type { CallSignal } from '../../services/router-worker/call-signal.ts';
@@ -12,6 +14,9 @@ export const TOOLS = [
   { name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true },
   { name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false },
 ];
+
+/** As base64 in JSON. */
+const VECTOR = '"AACAPwAAAAA="';
 
 type Posted = Parameters<GuardedPoster['post']>[0];
 
@@ -89,7 +94,7 @@ export class Environment {
     return { type: 'failed', failure: failureOf(found === 'flagged' ? flagged() : new SwitchyardError('router.plugin_unavailable', 'no')) };
   }
 
-  #answerOf({ callId, request }: Execution['call'], isTurn: boolean): CallResult {
+  #answerOf({ callId, request, embedding }: Execution['call'], isTurn: boolean): CallResult {
     const { chance } = this.#scheduler;
     const how = this.isFaultFree ? 0 : chance.below(100);
     const usage = { promptTokens: 1, completionTokens: 1 };
@@ -98,6 +103,7 @@ export class Environment {
     // A turn asks many questions: each fails less often than a turn's one call.
     const isQuestion = request.response_format?.type === 'json_schema' || (isTurn && (request.tools ?? []).length > 0);
     if (how >= (isQuestion ? 97 : 92)) return failed;
+    if (embedding !== undefined) return how >= 90 ? failed : { ...empty, vectors: [VECTOR] };
     if (request.response_format?.type === 'json_schema') return { ...empty, text: how >= 90 ? '{}' : answerText(request, chance) };
     if (isTurn && (request.tools ?? []).length > 0) return { ...empty, toolCalls: toolCallsFor(request, callId, chance), finishReason: 'tool_calls' };
     if (isTurn) return how >= 85 ? empty : { ...empty, text: `a reply to ${callId}` };
@@ -109,6 +115,17 @@ export class Environment {
     if (how < 52) return empty;
     if (how < 75) return calling(call('c1', 'shop__refund', { callId, n: 1 }));
     return calling(call('c1', 'shop__find', { callId, n: 1 }), call('c2', 'shop__refund', { callId, n: 2 }));
+  }
+
+  /** Searches a table of vectors. */
+  async search(process: Process, vector: string, signal: AbortSignal): Promise<FoundDocument[]> {
+    const { chance } = this.#scheduler;
+    const lost = () => new SearchFailure('unreachable', 'no answer came');
+    const found = this.#scheduler.park<FoundDocument[]>(process, 'search', lost, () => {
+      if (!this.isFaultFree && chance.oneIn(10)) throw new SearchFailure('unreachable', 'the server is not there');
+      return [{ content: `near ${vector}`, title: null, url: null }];
+    });
+    return orAborted(signal, found);
   }
 
   /** Executes a tool call. Its effect stands even if its result is lost. */

@@ -24,6 +24,8 @@ export function answerText(request: Request, chance: Chance): string {
       return JSON.stringify({ rationale, requires_backtracking: chance.oneIn(4), same_process: chance.oneIn(2) });
     case 'select_node':
       return JSON.stringify({ rationale, ...selectedNode(request, chance) });
+    case 'rewrite_query':
+      return JSON.stringify({ query: chance.oneIn(4) ? '' : 'a query' });
     default:
       return JSON.stringify({
         verdicts: itemsOf(request).map((_, index) => ({ id: index + 1, rationale, applies: !chance.oneIn(4), followed: chance.oneIn(2) })),

@@ -87,7 +87,9 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   const aborts = new ReceivedAborts({ notices: bus.notices, clock });
   const { servers, lists } = toolServerOf(process, environment);
   const external = { search: async () => [] } as unknown as ToolDeps['external'];
-  const knowledgeBases = { search: async () => [] } as unknown as ToolDeps['knowledgeBases'];
+  const knowledgeBases = {
+    search: (_: unknown, vector: string, signal: AbortSignal) => environment.search(process, vector, signal),
+  } as unknown as ToolDeps['knowledgeBases'];
   consumeKind(
     toolItems({ ...items, servers, lists, external, knowledgeBases, environment: variables, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' }),
     effects,

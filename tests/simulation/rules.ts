@@ -9,7 +9,7 @@ import { checkToolsOfTurns } from './turn-tool-rules.ts';
 
 /** The allowed sequences of a turn's and a run's events, without the messages. Each ends in one `ready`. */
 const TURN =
-  /^acknowledged ((error|cancelled)|typing (assistant_message|error|cancelled)|processing\/matching( processing\/tools( tool)*( processing\/matching)?)*( typing( tool)* assistant_message|( typing( tool)*)? (error|cancelled))) ready$/;
+  /^acknowledged ((error|cancelled)|typing (assistant_message|error|cancelled)|processing\/matching( processing\/tools( tool)*( processing\/matching)?| processing\/retrieving( processing\/matching)?)*( typing( tool)* assistant_message|( typing( tool)*)? (error|cancelled))) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Compares what is stored, and what had an effect outside, with what was requested, once nothing is in flight any more. */

@@ -54,6 +54,7 @@ export async function runSchedules(half: number): Promise<void> {
     'eventsPatched',
     'messagesPassed',
     'messagesWithheld',
+    'turnsWithDocuments',
   ])
     expect(sums[what], what).toBeGreaterThan(0);
 }

@@ -64,6 +64,8 @@ export class Simulation {
     noticesLost: 0,
     cutOffs: 0,
     turnsWithTools: 0,
+    turnsWithSearch: 0,
+    turnsWithDocuments: 0,
     turnsWithRoutine: 0,
     withEngine: 0,
     messagesPassed: 0,

@@ -1,6 +1,6 @@
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import { engineBundle } from './engine-bundle.ts';
-import { bundlePolicies, checkPaths, checkReevaluation, type TurnRow } from './engine-rules.ts';
+import { bundlePolicies, checkPaths, checkReevaluation, checkSearch, type TurnRow } from './engine-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
@@ -19,8 +19,10 @@ export function checkTurns(simulation: Simulation): void {
     const bundle = gateway.bundleOf(String(rows[0]?.['session_id']));
     checkBeginnings(simulation, turn, bodies, POLICIES.get(bundle) ?? []);
     if (bundle !== engineBundle.hash) continue;
-    for (const breach of [...checkReevaluation(bodies), ...checkPaths(bodies)]) watch.breach(breach.rule, `${turn}: ${breach.text}`);
+    for (const breach of [...checkReevaluation(bodies), ...checkPaths(bodies), ...checkSearch(bodies)]) watch.breach(breach.rule, `${turn}: ${breach.text}`);
     const has = (kind: string) => bodies.some((row) => row.kind === kind);
+    if (has('search')) counts.turnsWithSearch += 1;
+    if (bodies.some(({ documents = [] }) => documents.length > 0)) counts.turnsWithDocuments += 1;
     if (has('tool')) counts.turnsWithTools += 1;
     if (has('routine')) counts.turnsWithRoutine += 1;
     if (has('match') && (has('tool') || has('routine'))) counts.withEngine = 1;
