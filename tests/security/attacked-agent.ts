@@ -63,7 +63,9 @@ export async function openAttackedAgent(): Promise<AttackedAgent> {
     headers: BEARER,
     payload: { callback_url: 'https://hooks.allowed.example/' },
   });
+  await database.query(`insert into dead_letters (id, source, reason, body, created_at) values ('lost', 'tool', 'r', '', now())`);
   const known: Record<string, string> = {
+    dead_letter_id: 'lost',
     session_id: session,
     event_id: String(event.json().id),
     customer_id: 'ada',
