@@ -108,7 +108,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     for (let cut = 0; cut < 4; cut += 1) {
       await page.locator('.message.open').waitFor();
       proxy.cut();
-      await say(page, `Question ${cut}`);
+      await say(page, `!slow 40 Question ${cut}: how long is the warranty?`);
     }
     await expect.poll(() => messages(page, 'customer').count()).toBe(5);
     await idle(page);
