@@ -92,7 +92,7 @@ export class Chat {
     const { signal } = this.#end;
     const breathe = breather();
     try {
-      const { last_offset: lastOffset } = await this.#patiently(() => client.sessions.get(sessionId, { signal }));
+      const { last_offset: lastOffset } = await this.#retrying(() => client.sessions.get(sessionId, { signal }));
       this.conversation = new Conversation(Math.max(-1, lastOffset - PAGE_EVENTS));
       this.changes.emit();
       for await (const item of client.events.follow(sessionId, { after: this.conversation.lastOffset, signal })) {
@@ -135,7 +135,7 @@ export class Chat {
     const { signal } = this.#end;
     try {
       const sessionId = this.sessionId ?? (await this.#makeSession(message));
-      const { event } = await this.#patiently(() => client.messages.send(sessionId, message.text, { idempotencyKey: message.key, signal }));
+      const { event } = await this.#retrying(() => client.messages.send(sessionId, message.text, { idempotencyKey: message.key, signal }));
       message.state = 'accepted';
       message.eventId = event?.id ?? null;
       // The log may have been faster than the answer.
@@ -156,7 +156,7 @@ export class Chat {
   async #makeSession({ key, text }: Unsent): Promise<string> {
     const { client, outbox, onSession } = this.#deps;
     const title = text.trim().replace(/\s+/g, ' ').slice(0, TITLE_CHARACTERS);
-    const { id } = await this.#patiently(() => client.sessions.create({ title }, { idempotencyKey: `${key}-session`, signal: this.#end.signal }));
+    const { id } = await this.#retrying(() => client.sessions.create({ title }, { idempotencyKey: `${key}-session`, signal: this.#end.signal }));
     for (const waiting of outbox.of(null)) waiting.sessionId = id;
     outbox.save();
     this.sessionId = id;
@@ -166,7 +166,7 @@ export class Chat {
   }
 
   /** Repeats while the failure is transient. The requests have idempotency keys. */
-  async #patiently<Value>(attempt: () => Promise<Value>): Promise<Value> {
+  async #retrying<Value>(attempt: () => Promise<Value>): Promise<Value> {
     for (;;) {
       try {
         return await attempt();
