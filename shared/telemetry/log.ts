@@ -89,12 +89,43 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
 
 /** Adds fields to every line, such as the ids of a call. @param about called per line */
 export function logAbout(log: Log, about: () => Record<string, unknown>): Log {
-  const at =
-    (name: Level): Write =>
-    (fields, message) =>
-      // The line's own fields come first and win over those of `about`.
-      log[name](Object.assign({}, fields, about(), fields), message);
-  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return new LogAbout(log, about);
+}
+
+/** One is made for each call, most of which log nothing by it: so its methods are the class's, not closures. */
+class LogAbout implements Log {
+  readonly #log: Log;
+  readonly #about: () => Record<string, unknown>;
+
+  constructor(log: Log, about: () => Record<string, unknown>) {
+    this.#log = log;
+    this.#about = about;
+  }
+
+  trace(fields: Record<string, unknown>, message: string): void {
+    this.#log.trace(this.#with(fields), message);
+  }
+
+  debug(fields: Record<string, unknown>, message: string): void {
+    this.#log.debug(this.#with(fields), message);
+  }
+
+  info(fields: Record<string, unknown>, message: string): void {
+    this.#log.info(this.#with(fields), message);
+  }
+
+  warn(fields: Record<string, unknown>, message: string): void {
+    this.#log.warn(this.#with(fields), message);
+  }
+
+  error(fields: Record<string, unknown>, message: string): void {
+    this.#log.error(this.#with(fields), message);
+  }
+
+  /** The line's own fields come first and win over those of `about`. */
+  #with(fields: Record<string, unknown>): Record<string, unknown> {
+    return Object.assign({}, fields, this.#about(), fields);
+  }
 }
 
 const ignore: Write = () => {};
