@@ -3,12 +3,13 @@ import { emptyTables } from '../../services/actor-host/test-support/empty-tables
 import type { Database } from '../../shared/storage/database.ts';
 import { migrate } from '../../shared/storage/migrate.ts';
 import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
+import { tier } from '../helpers/tier.ts';
 import { loadSimulation } from './load-simulation.ts';
 import { readAll } from './model-rows.ts';
 import { StoreShadow } from './store-shadow.ts';
 
 /** Each takes the database a second. Other seeds than those of the long run, for more coverage. */
-const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? 25);
+const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? (tier === 'deep' ? 25 : 10));
 const FIRST_SEED = 900_000;
 
 let database: Database;

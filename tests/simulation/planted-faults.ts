@@ -12,6 +12,8 @@ export interface Patch {
 
 interface PlantedFault {
   name: string;
+  /** A seed at which it was detected last. A change of the product may move it. */
+  caughtAt: number;
   /** Where the fault is injected: in the model of a store, between a worker and its bus, or in a copy of the runtime's source. */
   options?: Omit<SimulationOptions, 'seed'>;
   patch?: Patch;
@@ -19,11 +21,12 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no check of owner and epoch', options: { fence: { owner: false, epoch: false, commitNo: true } } },
-  { name: 'no commit_no check', options: { fence: { owner: true, epoch: true, commitNo: false } } },
-  { name: 'work acked before its result is stored', options: { busOfWorker: (bus) => withItems(bus, acked) } },
+  { name: 'no check of owner and epoch', caughtAt: 17, options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no commit_no check', caughtAt: 6, options: { fence: { owner: true, epoch: true, commitNo: false } } },
+  { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',
+    caughtAt: 6,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
@@ -33,11 +36,12 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
+    caughtAt: 4,
     patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',
-
+    caughtAt: 406,
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -46,6 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
+    caughtAt: 6,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -54,15 +59,17 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an outbox row deleted before its publish',
+    caughtAt: 6,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'await bus.work.publish(workOf(effect.kind), id, body);',
       replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
+    caughtAt: 2,
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
       find: "addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');",
@@ -71,6 +78,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an event posted out of order',
+    caughtAt: 3,
     patch: {
       file: 'services/effect-worker/deliveries/post-events.ts',
       find: 'for (const { offset, text } of page) {',
@@ -79,6 +87,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a cursor that jumps',
+    caughtAt: 6,
     patch: {
       file: 'actors/kinds/event-webhook/machine.ts',
       find: 'return Math.min(Math.max(nextOffset, cursor), scene.head);',
@@ -87,6 +96,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a webhook that runs twice',
+    caughtAt: 3,
     patch: {
       file: 'services/agent-gateway/webhooks/fan-out.ts',
       find: 'const { webhook, key, body, parent } = delivery;',
@@ -96,7 +106,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a prompt from the memory of a host, with what was deleted',
-
+    caughtAt: 4,
     patch: {
       file: 'actors/runtime/publish/histories.ts',
       find: 'for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);',
@@ -105,7 +115,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a deletion in one commit with what it deletes',
-
+    caughtAt: 9,
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
       find: 'const isChange = parsed.command !== null && changesLog(parsed.command);',
@@ -114,6 +124,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an answer of a turn counted twice',
+    caughtAt: 1,
     patch: {
       file: 'actors/kinds/turn/engine-states.ts',
       find: "enqueue({ type: 'stage', params: { seq: engine.stepCount, row: event.row } });",
@@ -122,11 +133,12 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-
+    caughtAt: 36,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
     name: 'a matching call that is left out',
+    caughtAt: 1,
     patch: {
       file: 'actors/engine/matching-phase.ts',
       find: 'return plan.batches.flatMap((batch) => {',
@@ -135,6 +147,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result of a tool counted twice in the log',
+    caughtAt: 1,
     patch: {
       file: 'actors/kinds/turn/engine-states.ts',
       find: "if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
@@ -143,6 +156,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
+    caughtAt: 5,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
@@ -151,6 +165,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
+    caughtAt: 28,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -159,6 +174,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
+    caughtAt: 428,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -167,13 +183,15 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a failed check that passes',
+    caughtAt: 9,
     patch: { file: 'actors/effects/moderation.ts', find: "data === undefined ? { type: 'unavailable' }", replace: "data === undefined ? { type: 'passed' }" },
   },
   {
     name: 'a reply to a message that could not be checked',
+    caughtAt: 94,
     patch: { file: 'actors/kinds/session/message-checks.ts', find: "return verdict === 'unavailable' && marked !== null;", replace: 'return marked === null;' },
   },
-  { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
+  { name: 'the message at the cursor not compared', caughtAt: 54, options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {

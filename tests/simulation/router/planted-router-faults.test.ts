@@ -1,21 +1,22 @@
 import { describe, expect, it } from 'vitest';
+import { seedsToTry, WITHIN } from '../seeds-to-try.ts';
 import { loadRouterSimulation } from './load-router-simulation.ts';
 import { plantedRouterFaults } from './planted-router-faults.ts';
 
-/** Each fault has to be detected within this many schedules, all of which pass without it. */
-const WITHIN = 2_000;
+let loaded: ReturnType<typeof loadRouterSimulation> | null = null;
 
 describe('a planted fault of the router', () => {
   it.each(plantedRouterFaults)(
     'is caught: $name',
-    async ({ name, rule, options = {}, patch }) => {
-      const runWithFault = await loadRouterSimulation(patch ?? null);
-      for (let seed = 1; seed <= WITHIN; seed += 1) {
+    async ({ name, caughtAt, rule, options = {}, patch }) => {
+      loaded ??= loadRouterSimulation();
+      const runWithoutFault = await loaded;
+      const runWithFault = patch === undefined ? runWithoutFault : await loadRouterSimulation(patch);
+      for (const seed of seedsToTry(caughtAt)) {
         const { violations } = await runWithFault({ seed, ...options });
         const found = violations.find((violation) => violation.startsWith(`${rule}:`));
         if (found === undefined) continue;
-        console.log(`${name}: seed ${seed}: ${found}`);
-        const runWithoutFault = await loadRouterSimulation();
+        console.log(`${name}: seed ${seed} (last at ${caughtAt}): ${found}`);
         expect((await runWithoutFault({ seed })).violations, `seed ${seed} without the fault`).toEqual([]);
         return;
       }

@@ -3,10 +3,10 @@ import type { Tier } from '../../helpers/tier.ts';
 import { scheduleRun } from '../run-schedules.ts';
 import { loadRouterSimulation } from './load-router-simulation.ts';
 
-const SCHEDULES_OF: Record<Tier, number> = { fast: 300, normal: 1_000, deep: 20_000 };
+const SCHEDULES_OF: Record<Tier, number> = { fast: 200, normal: 400, deep: 20_000 };
 /** Per schedule. */
 const FEWEST_STEPS = 60;
-/** What happens in any 500 of them. */
+/** What happens in any 200 of them. */
 const OCCURRING = ['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'redeliveries', 'lapsed', 'noCredit', 'unavailable', 'actors', 'withFile'];
 
 /** Runs a half of the router's schedules and checks the rules in each. @param half 0 or 1 */
@@ -15,6 +15,6 @@ export async function runRouterSchedules(half: number): Promise<void> {
   const { executed, fewest, sums } = await scheduleRun(run, { name: 'simulation of the router', schedulesOf: SCHEDULES_OF, half });
   if (executed === 0) return;
   expect(fewest, 'steps of the shortest').toBeGreaterThanOrEqual(FEWEST_STEPS);
-  if (executed < 500) return;
+  if (executed < 200) return;
   for (const what of OCCURRING) expect(sums[what], what).toBeGreaterThan(0);
 }
