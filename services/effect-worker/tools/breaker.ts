@@ -11,6 +11,8 @@ export class Breaker {
   #failures = 0;
   #openUntilMs = 0;
   #because: ToolFailure | null = null;
+  /** Calls that wait for the same connection get the same failure. */
+  readonly #counted = new WeakSet<ToolFailure>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -30,6 +32,8 @@ export class Breaker {
       case 'unreachable':
       case 'lost':
       case 'busy':
+        if (this.#counted.has(failure)) return;
+        this.#counted.add(failure);
         this.#failures += 1;
         if (this.#failures >= MAX_FAILURES) this.#open(failure);
         return;
