@@ -119,6 +119,16 @@ describe('a message', () => {
     expect(keys[2]?.isRepeat).toBe(false);
   });
 
+  it('is moderated as its option says, and without one as the server does by default', async () => {
+    const { client, sent } = scripted(json(message(0), 201));
+
+    await client.messages.send('ses_1', 'Hello', { moderation: 'paranoid' });
+    await client.messages.send('ses_1', 'Hello');
+
+    expect(sent.map(({ path }) => path)).toEqual(['/sessions/ses_1/events?moderation=paranoid', '/sessions/ses_1/events']);
+    expect(sent[0]?.body).toEqual({ kind: 'user_message', text: 'Hello' });
+  });
+
   it('has no event yet when the server answers 202', async () => {
     const { client } = scripted(json({ command_id: 'c' }, 202));
 

@@ -24,6 +24,8 @@ export interface SentMessage {
 
 export interface SendOptions extends RequestOptions {
   metadata?: Record<string, unknown> | undefined;
+  /** Whether the router's moderation reads the message before the agent does. Absent: `none`. Its result comes later, in the event's metadata. */
+  moderation?: NonNullable<QueryOf<'POST', '/sessions/{session_id}/events'>['moderation']> | undefined;
 }
 
 export interface AgentClient {
@@ -96,10 +98,11 @@ export function createAgentClient({ baseUrl, apiKey, fetch, timings }: AgentClie
       },
     },
     messages: {
-      async send(sessionId, text, { metadata, ...options } = {}) {
-        const { idempotencyKey, signal } = withKey(options);
+      async send(sessionId, text, { metadata, moderation, ...options } = {}) {
         const body = { kind: 'user_message', text, ...(metadata !== undefined && { metadata }) };
-        const { status, value } = await send('POST', '/sessions/{session_id}/events', { path: { session_id: sessionId }, body, idempotencyKey, signal });
+        const { idempotencyKey, signal } = withKey(options);
+        const input = { path: { session_id: sessionId }, query: { moderation }, body, idempotencyKey, signal };
+        const { status, value } = await send('POST', '/sessions/{session_id}/events', input);
         return { event: status === 202 ? null : (value as AgentEvent), isRepeat: status === 200, idempotencyKey };
       },
     },
