@@ -3719,6 +3719,14 @@ export interface paths {
                                     rationale: string | null;
                                 }[];
                             } | null;
+                            moderation: {
+                                event_id: string;
+                                offset: number;
+                                mode: ("auto" | "paranoid") | null;
+                                /** @enum {string} */
+                                status: "pending" | "passed" | "flagged" | "unavailable";
+                                tags: string[];
+                            }[];
                             faults: {
                                 kind: string;
                                 batch: string;

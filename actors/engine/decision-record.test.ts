@@ -76,6 +76,28 @@ it('routines, tools that can not be called, and a reply without its check are na
   expect(check).toEqual({ outcome: 'unchecked', reason: 'malformed', policies: [] });
 });
 
+it('messages that moderation reads are named with what it has found, a caller’s own mark too, and never with their text', () => {
+  const said = (offset: number, moderation: unknown) => ({ ...event({ kind: 'user_message', text: 'secret words' }, offset), metadata: { moderation } });
+  const messages = [
+    said(0, { mode: 'auto', status: 'passed', flagged: false, tags: [] }),
+    said(1, { mode: 'paranoid', status: 'flagged', flagged: true, tags: ['violence'] }),
+    said(2, { flagged: true, tags: ['by the caller'] }),
+    said(3, { mode: 'auto', status: 'unavailable' }),
+    said(4, { mode: 'auto', status: 'pending' }),
+    said(5, 'something else'),
+  ];
+  const record = recordOf([status('acknowledged', 6)], [], [], messages);
+
+  expect(record.moderation.map(({ event_id, offset, mode, status: found, tags }) => [event_id, offset, mode, found, tags])).toEqual([
+    ['evt_0', 0, 'auto', 'passed', []],
+    ['evt_1', 1, 'paranoid', 'flagged', ['violence']],
+    ['evt_2', 2, null, 'flagged', ['by the caller']],
+    ['evt_3', 3, 'auto', 'unavailable', []],
+    ['evt_4', 4, 'auto', 'pending', []],
+  ]);
+  expect(JSON.stringify(record)).not.toContain('secret words');
+});
+
 it('a turn of one model call has its events alone', () => {
   const reply = event({ kind: 'assistant_message', text: 'Hello' }, 3);
   expect(recordOf([status('acknowledged', 1), status('typing', 2), reply, status('ready', 4)], [], [])).toMatchObject({

@@ -1,5 +1,6 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { TurnRecord, TurnSummary } from '#shared/contracts/agent/turn-record.ts';
+import { readMark } from './moderation/moderation-mark.ts';
 import { currentRows, type RowOf, type TurnRow } from './turn-row.ts';
 
 /**
@@ -25,8 +26,17 @@ export function summaryOf(events: readonly ConversationEvent[], rows: readonly T
   };
 }
 
-/** The same with the reasons. @param calls the turn's model calls, in the order of their opening */
-export function recordOf(events: readonly ConversationEvent[], rows: readonly TurnRow[], calls: TurnRecord['calls']): TurnRecord {
+/**
+ * The same with the reasons.
+ * @param calls the turn's model calls, in the order of their opening
+ * @param messages with a mark of moderation, since the turn before began
+ */
+export function recordOf(
+  events: readonly ConversationEvent[],
+  rows: readonly TurnRow[],
+  calls: TurnRecord['calls'],
+  messages: readonly ConversationEvent[] = [],
+): TurnRecord {
   const { current, resolved } = decidedIn(rows);
   const search = current.findLast((row) => row.kind === 'search');
   return {
@@ -40,6 +50,7 @@ export function recordOf(events: readonly ConversationEvent[], rows: readonly Tu
     tools: toolsIn(current).map(({ call, ms }) => ({ tool_id: call.toolId, failed: call.hasFailed, arguments: call.arguments, ms })),
     retrieval: search?.kind === 'search' ? { documents: search.documents.length, failure: search.failure, ms: search.ms, query: queryIn(current) } : null,
     check: checkIn(current),
+    moderation: messages.flatMap(moderationIn),
     faults: rows.flatMap(faultsIn),
     calls,
   };
@@ -78,6 +89,11 @@ function inferencesIn(row: TurnRow): TurnRecord['inferences'] {
 function queryIn(rows: readonly TurnRow[]): NonNullable<TurnRecord['retrieval']>['query'] {
   const row = rows.findLast(({ kind }) => kind === 'query');
   return row?.kind === 'query' ? { text: row.query, failure: row.failure, model: row.model, ms: row.ms } : null;
+}
+
+function moderationIn({ id, offset, metadata }: ConversationEvent): TurnRecord['moderation'] {
+  const mark = readMark(metadata);
+  return mark === null ? [] : [{ event_id: id, offset, ...mark }];
 }
 
 /** Also of before a message joined. */

@@ -140,6 +140,28 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
     expect(JSON.stringify(record)).not.toContain('Hoses');
   });
 
+  it('has the messages that moderation reads since the turn before began, also one that ended that turn', async () => {
+    await begin();
+    const marked = (text: string, statusOf: string) => ({ ...said, text, metadata: { moderation: { mode: 'auto', status: statusOf } } });
+    await log(1, marked('first', 'passed'), status('acknowledged'), marked('second', 'passed'), status('cancelled'), status('ready'));
+    await log(
+      2,
+      marked('third', 'unavailable'),
+      status('acknowledged'),
+      status('error', { error_detail: 'moderation_unavailable: no result' }),
+      status('ready'),
+    );
+    await log(3, marked('fourth', 'pending'), status('acknowledged'));
+    const moderatedIn = async (turn: number) => (await get(`/sessions/${sessionId}/turns/${traceOf(turn)}`)).json().moderation;
+
+    expect(await moderatedIn(1)).toEqual([
+      { event_id: 'evt_1-0', offset: 0, mode: 'auto', status: 'passed', tags: [] },
+      expect.objectContaining({ offset: 2 }),
+    ]);
+    expect(await moderatedIn(2)).toMatchObject([{ offset: 2 }, { offset: 5, status: 'unavailable' }]);
+    expect(await moderatedIn(3)).toEqual([{ event_id: 'evt_3-9', offset: 9, mode: 'auto', status: 'pending', tags: [] }]);
+  });
+
   it('is 404 for a turn of another session, and for what is no trace', async () => {
     await begin();
     await log(1, said, status('acknowledged'));

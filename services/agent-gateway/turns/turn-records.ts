@@ -9,6 +9,8 @@ import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 /** Of one turn; the longest have some dozen. */
 const MAX_EVENTS = 5_000;
 const MAX_ROWS = 2_000;
+/** More are not checked at a time. */
+const MAX_MODERATED = 32;
 /** Effects of a turn have the numbers from 1; the calls of its check after the reply are beside. */
 const MAX_EFFECTS = 512;
 
@@ -31,6 +33,16 @@ const EVENTS: NamedStatement = {
   name: 'turn-events',
   text: `select trace_id, body from events
     where session_id = $1 and off >= $2 and off < $3 and trace_id = any($4::text[]) and deleted_at is null order by off limit $5`,
+};
+
+/** `$2`, `$3`: the turn's first offset, and one behind its last. A message that ended the turn before stands in the middle of that one. */
+const MODERATED: NamedStatement = {
+  name: 'turn-moderated',
+  text: `select body from events
+    where session_id = $1 and off < $3 and kind = 'user_message' and deleted_at is null and body -> 'metadata' -> 'moderation' is not null and off > coalesce(
+      (select max(off) from events
+        where session_id = $1 and off < $2 and kind = 'status' and source = 'ai_agent' and deleted_at is null and body ->> 'status' = 'acknowledged'), -1)
+    order by off limit $4`,
 };
 
 const ROWS: NamedStatement = {
@@ -73,7 +85,17 @@ export class TurnRecords {
   async one(sessionId: string, traceId: string): Promise<TurnRecord | null> {
     const { rows: beginnings } = await this.#database.query<Beginning>(BEGINNING, [sessionId, traceId]);
     const [stored] = await this.#stored(sessionId, beginnings, Number.MAX_SAFE_INTEGER);
-    return stored === undefined ? null : recordOf(stored.events, stored.rows, await this.#callsOf(sessionId, stored.turnId));
+    if (stored === undefined) return null;
+    const { events, rows, turnId } = stored;
+    const [calls, moderated] = await Promise.all([this.#callsOf(sessionId, turnId), this.#moderatedIn(sessionId, events)]);
+    return recordOf(events, rows, calls, moderated);
+  }
+
+  /** @param events of the turn */
+  async #moderatedIn(sessionId: string, events: readonly ConversationEvent[]): Promise<ConversationEvent[]> {
+    const { begin_offset: begin, end_offset: end } = summaryOf(events, []);
+    const { rows } = await this.#database.query<{ body: ConversationEvent }>(MODERATED, [sessionId, begin, end ?? Number.MAX_SAFE_INTEGER, MAX_MODERATED]);
+    return rows.map(({ body }) => body);
   }
 
   /** Of turns, in the order of their beginnings. @param end an offset behind all of them */

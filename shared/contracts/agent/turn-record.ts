@@ -75,6 +75,17 @@ export const turnRecord = turnSummary.extend({
       policies: z.array(z.object({ id: z.string(), followed: z.boolean(), rationale })),
     })
     .nullable(),
+  /** Messages since the turn before began that moderation reads, or that a caller has marked: those that are not `passed` are in no prompt. */
+  moderation: z.array(
+    z.object({
+      event_id: z.string(),
+      offset: z.int().min(0),
+      /** Null: the caller's own mark. */
+      mode: z.enum(['auto', 'paranoid']).nullable(),
+      status: z.enum(['pending', 'passed', 'flagged', 'unavailable']),
+      tags: z.array(z.string()),
+    }),
+  ),
   /** Answers of models that could not be read, with the reason. Each is asked for once more. */
   faults: z.array(
     z.object({
