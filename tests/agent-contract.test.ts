@@ -9,6 +9,8 @@ const CORPUS = 'shared/config/manifest-corpus.test.ts';
 const RESOLVE = 'actors/engine/relationships/resolve.test.ts';
 const NUMBERS = 'actors/engine/relationships/resolve-numbers.test.ts';
 const SEARCH = 'services/effect-worker/search/external-search.test.ts';
+const VECTORS = 'services/effect-worker/search/vector-search.test.ts';
+const VECTOR_CALLS = 'actors/effects/vector-search.test.ts';
 const ANNOUNCED = 'actors/kinds/turn/announced-tools.test.ts';
 const CALL = 'services/effect-worker/tools/call-tool.test.ts';
 const GRAPH = 'services/agent-gateway/routes/journeys.test.ts';
@@ -51,6 +53,25 @@ const lines: readonly (readonly [line: string, file: string, title: string])[] =
     'services/effect-worker/tools/eras.test.ts',
     'is called without a handshake: its version, method and name stand in headers, and no session',
   ],
+  ['search pgvector: the default type, user, dbname, sslmode, content_key, metadata_filter, top_k, prompt', CORPUS, 'fills in the defaults of optional blocks'],
+  [
+    'search pgvector: hostname, port, user, password, dbname, sslmode',
+    VECTORS,
+    'agent-server.md search: hostname, port, user, password, dbname and sslmode are those of the server',
+  ],
+  [
+    'search pgvector: sslmode refuses a server without TLS',
+    'services/effect-worker/search/knowledge-bases.test.ts',
+    'sslmode require refuses a server without TLS',
+  ],
+  ['search pgvector: collection', VECTORS, 'agent-server.md search: collection: %s finds the columns by their types'],
+  ['search pgvector: content_key', VECTORS, 'agent-server.md search: content_key names the body in the metadata'],
+  ['search pgvector: metadata_filter', VECTORS, 'agent-server.md search: metadata_filter: the metadata has to contain %j'],
+  ['search pgvector: embedding_model', VECTOR_CALLS, 'under llms.api_key, of embedding_model and embedding_dimensions'],
+  ['search pgvector: embedding_dimensions equals the column’s', VECTORS, 'agent-server.md search: rule 79: fails when the table %s'],
+  ['search pgvector: top_k', VECTORS, 'agent-server.md search: top_k documents count'],
+  ['search pgvector: prompt', VECTOR_CALLS, 'rule 77: a query of the agent’s models, with the further instructions of search.prompt'],
+  ['search pgvector: password refused by the server', VECTORS, 'agent-server.md search: rule 79: fails when the server does not let it in'],
   ['search external: hostname without a scheme', CORPUS, 'puts http:// before the host of an external search that has no scheme'],
   ['search external: path, api_key', SEARCH, 'rule 75: posts query, messages and ids with the bearer, and passes on what it answers'],
   ['search external: no api_key', SEARCH, 'rule 75: sends no bearer without a key, and nothing at all without a query'],
