@@ -48,7 +48,7 @@ describe('the kinds of effects', () => {
       actorId: 'r',
       createdAtMs: 0,
       kind: 'run-call',
-      inputs: { ...written['run-call'], template: 'run@2' },
+      inputs: { ...written['run-call'], template: 'run@3' },
     };
 
     await expect(effects.render({ ...row, inputs: { ...common, ...row.inputs } }, true, {} as RenderDeps)).rejects.toThrow(/run@1/);

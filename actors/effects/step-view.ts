@@ -1,5 +1,5 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
-import { nearestTerms } from '../engine/composition/nearest-terms.ts';
+import { glossaryTerms, nearestTerms } from '../engine/composition/nearest-terms.ts';
 import { draftIn } from '../engine/composition/reply-check.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
@@ -15,15 +15,15 @@ import { turnRowsBelow } from './turn-rows-below.ts';
 /** What a turn's prompt is made from: documents, and the conversation up to the event of the effect's inputs. */
 export async function stepView(
   effect: EffectRow & { inputs: { upToOffset: number; staged?: number | undefined; customerId?: string | undefined } },
-  { manifest, documents }: BundleBody,
+  body: BundleBody,
   { name, values }: KnownCustomer,
   deps: Pick<RenderDeps, 'histories' | 'turns'>,
 ): Promise<StepView> {
+  const { manifest, documents } = body;
   const { context } = manifest.agent_config;
   const { staged = 0 } = effect.inputs;
   const rows = staged === 0 ? [] : await turnRowsBelow(staged, effect.actorId, deps);
   const history = (await deps.histories.upTo(effect.inputs.upToOffset, effect)).filter((event) => !isAnnouncement(event));
-  const terms = context.glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
   const draft = rows.length === 0 ? null : draftIn(rows);
   return {
     callId: effect.id,
@@ -32,7 +32,7 @@ export async function stepView(
     customerName: name,
     systemPrompt: promptOf(documents, context.system_prompt),
     language: context.language,
-    glossary: nearestTerms(terms, history),
+    glossary: nearestTerms(glossaryTerms(body), history),
     // Rows of releases before name no customer.
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,

@@ -34,7 +34,10 @@ export const toolList: EffectKind<z.infer<typeof inputs>, Request, RunScope, Run
     };
   },
   results: {
-    'tools.listed': ({ type, callId, lists, unavailable, timedOut }) => ({ type, callId, lists, unavailable, timedOut: timedOut ?? false }),
+    'tools.listed': ({ type, callId, lists, unavailable, timedOut }, scope) => ({
+      ...{ type, callId, lists, unavailable, timedOut: timedOut ?? false },
+      missingTool: scope.missingTool(lists),
+    }),
   },
   overdue({ callId }, { servers }) {
     const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));

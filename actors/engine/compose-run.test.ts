@@ -59,6 +59,20 @@ describe('composeRun', () => {
     expect(contentOf(composeRun({ ...input, routine: { title: ' ' } }), 0)).toContain('\n\n# Task\n\n');
   });
 
+  it('rule 130: has what the documents say to the run at its place, and nothing without them', () => {
+    const documents = {
+      glossary: [{ name: 'RMA', description: 'A return.', synonyms: [] }],
+      steps: '# Steps\nOne.',
+      policies: [{ condition: null, action: 'Be brief.' }],
+    };
+    const content = contentOf(composeRun({ ...input, documents }), 0);
+
+    const parts = ['You are Acme Support.', '# Words that you should know', '# Task: Triage', 'Sort the claim.', '# Steps', '# Policies', '# How to finish'];
+    expect(parts.map((part) => content.indexOf(part))).toEqual(parts.map((part) => content.indexOf(part)).toSorted((left, right) => left - right));
+    expect(parts.filter((part) => !content.includes(part))).toEqual([]);
+    expect(contentOf(composeRun({ ...input, documents: { glossary: [], steps: '', policies: [] } }), 0)).toBe(contentOf(composeRun(input), 0));
+  });
+
   it('appends the transcript, without what is only for the log', () => {
     const steps: StepMessage[] = [
       { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'crm__find', arguments: '{}' } }] },

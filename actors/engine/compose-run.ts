@@ -4,7 +4,10 @@ import { fenced } from '#shared/fenced.ts';
 import type { StepMessage } from '../tool-loop/types.ts';
 import type { CallableTools } from './callable-tools.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
+import { glossaryText } from './glossary-text.ts';
+import { type RunPolicy, runPoliciesText } from './run-policies.ts';
 import { EMIT_OUTPUT } from './run-tools.ts';
+import type { StepView } from './step.ts';
 
 /** Input of one model call of a run; equal inputs give equal bytes in any process. */
 export interface ComposeRunInput extends PlaceholderValues {
@@ -18,6 +21,8 @@ export interface ComposeRunInput extends PlaceholderValues {
   /** The transcript so far. */
   steps: readonly StepMessage[];
   tools: CallableTools;
+  /** What the agent's documents say to the run (rules 131 to 133); absent: nothing, as in releases before. */
+  documents?: { glossary: StepView['glossary']; steps: string; policies: readonly RunPolicy[] };
 }
 
 export interface RunRequest {
@@ -34,14 +39,20 @@ export function composeRun(input: ComposeRunInput): RunRequest {
 }
 
 function systemText(input: ComposeRunInput): string {
-  const { systemPrompt, routine, instructions } = input;
+  const { systemPrompt, routine, instructions, documents } = input;
   const title = routine.title.trim();
   return [
     fillPlaceholders(systemPrompt, input),
+    ...present(glossaryText(documents?.glossary ?? [])),
     title === '' ? '# Task' : `# Task: ${title}`,
     fillPlaceholders(instructions, input),
+    ...present(documents?.steps ?? '', runPoliciesText(documents?.policies ?? [])),
     `# How to finish\nYou work alone: nobody answers questions, and text that you write is read by nobody. Work with function calls only. When the task is done, finish by calling ${EMIT_OUTPUT} with the result.`,
   ].join('\n\n');
+}
+
+function present(...texts: readonly string[]): string[] {
+  return texts.filter((text) => text !== '');
 }
 
 /** The input is untrusted. */

@@ -1,7 +1,8 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
+import { agentPolicies } from './agent-policies.ts';
 import { type Evaluations, noEvaluations } from './evaluation/evaluation-set.ts';
-import type { MatchDocuments } from './policies/candidates.ts';
+import { type MatchDocuments, scopesOf } from './policies/candidates.ts';
 import type { PolicyEvaluation } from './policies/policy-evaluation.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
 import { type SearchPlan, searchPlanOf } from './retrieval/search-plan.ts';
@@ -55,15 +56,12 @@ export function documentsFor(body: BundleBody, evaluations: Evaluations, values:
   return { ...documents, routineModels: routineModels(body.documents, evaluations.routineOf, inlineValues(values)) };
 }
 
-/** Those of the manifest, enabled and in its order. */
-function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
+function readDocuments(body: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
+  const { manifest, documents } = body;
   const { context, runtime, mcps } = manifest.agent_config;
   const search = searchPlanOf(manifest.agent_config.search);
-  const policies = context.policies.flatMap(({ id, version }): Policy[] => {
-    const policy = documents.policies.find((one) => one.id === id && one.version === version);
-    return policy?.enabled === true ? [policy] : [];
-  });
   const models = routineModels(documents, routineOf);
+  const policies = policiesOfTurns(body, new Set(models.map(({ routine }) => routine.id)));
   if (policies.length + models.length === 0 && search === null) return null;
   const routines = models.map(({ routine }) => routine);
   const relationships = relationshipGraph({ policies, routines }, context.relationships);
@@ -83,4 +81,11 @@ function readDocuments({ manifest, documents }: BundleBody, { set: evaluationSet
     toolServers: new Set([...policies.flatMap(({ tools }) => tools), ...toolsOfSteps].map(serverOf)),
     trustedServers: new Set(mcps.filter(({ trusted }) => trusted).map(({ id }) => id)),
   };
+}
+
+/** Without those that belong to routines of runs alone, or that are disabled: no turn has them active. @param followed ids of routines */
+function policiesOfTurns(body: BundleBody, followed: ReadonlySet<string>): Policy[] {
+  const policies = agentPolicies(body);
+  const scopes = scopesOf({ policies, routines: body.documents.routines });
+  return policies.filter(({ id }) => scopes.get(id)?.some((routineId) => followed.has(routineId)) ?? true);
 }

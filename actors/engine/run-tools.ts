@@ -1,5 +1,7 @@
+import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
 import { type CallableTools, callableTools, parametersOf } from './callable-tools.ts';
+import { stepToolsOf } from './run-steps.ts';
 
 /** The function that ends a run. */
 export const EMIT_OUTPUT = 'emit_output';
@@ -11,6 +13,11 @@ interface RunToolsInput extends Pick<Parameters<typeof callableTools>[0], 'selec
 /** The functions that a run's model may call: the routine's tools, then `emit_output`. */
 export function runTools({ selectors, lists, outputSchema }: RunToolsInput): CallableTools {
   return callableTools({ selectors, lists, own: [emitOutput(outputSchema)] });
+}
+
+/** What a run may call: the routine's tools, and those of its steps. */
+export function selectorsOf(routine: Pick<Routine, 'tools' | 'steps'>): string[] {
+  return [...new Set([...routine.tools, ...stepToolsOf(routine)])];
 }
 
 function emitOutput(outputSchema: Record<string, unknown>): ChatTool {

@@ -139,6 +139,7 @@ export async function readRunFacts(
   const stagedFrom = new Map<string, number>();
   const pending: string[] = [];
   for (const command of commands) {
+    if (command.type === 'tools.listed') for (const hash of Object.values(command.lists)) hashes.add(hash);
     const state = states.get(command.sessionId) ?? null;
     if (state === null) continue;
     for (const runId of stateIn(state, sessionActor)?.context.queue ?? []) runIds.add(runId);

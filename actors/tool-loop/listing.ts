@@ -45,7 +45,7 @@ export function listing<Context extends MachineContext, Event extends AnyEventOb
       'tools.listed': [
         {
           guard: ({ context, event }: { context: Context; event: ToolsListed }) =>
-            isCurrent({ context, event }) && unlistedServerOf(loopOf(context), event) === undefined,
+            isCurrent({ context, event }) && unlistedServerOf(loopOf(context), event) === undefined && (event.missingTool ?? null) === null,
           target: states.asking,
           actions: [disarm, change<ToolsListed>(({ context, event }) => keep({ lists: event.lists, ...nextIteration(loopOf(context)) }))],
         },
@@ -75,7 +75,8 @@ function unlistedServerOf({ servers }: LoopContext, { lists }: ToolsListed): str
 }
 
 function unlistedFailure(loop: LoopContext, event: ToolsListed): LoopFailure {
-  const server = unlistedServerOf(loop, event) ?? '';
+  const server = unlistedServerOf(loop, event);
+  if (server === undefined) return { type: 'tool-missing', toolId: event.missingTool ?? '' };
   // A worker's clock may be ahead of the host's: the cause decides, not the time.
   const atDeadline = event.timedOut && listDeadlineOf(loop) === loop.deadlineAtMs;
   return { type: 'server-unlisted', server, reason: event.unavailable[server] ?? 'unreachable', atDeadline };

@@ -66,6 +66,8 @@ export interface ToolsListed {
   unavailable: Record<string, LossReason>;
   /** By the listing's own time limit; `unavailable` then says nothing about the servers. */
   timedOut: boolean;
+  /** A tool that the loop needs and no list has; null and absent: there is none. */
+  missingTool?: string | null;
 }
 
 export interface ToolSettled {
@@ -115,6 +117,7 @@ export type LoopFailure =
   | AskFailure
   /** `atDeadline`: the listing was ended by the actor's own deadline. */
   | { type: 'server-unlisted'; server: string; reason: LossReason; atDeadline: boolean }
+  | { type: 'tool-missing'; toolId: string }
   | { type: 'server-lost'; toolId: string; reason: LossReason };
 
 /** Executed by the runtime, in this order, in one commit. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Routine } from '#shared/contracts/documents/routine.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
@@ -35,6 +36,22 @@ it('records a run that failed with its code, also when its configuration can not
 
   expect(tracing.spans[0]).toMatchObject({ name: 'invoke_agent', spanId: spanIdOf('run_1'), errorType: 'timeout' });
   expect(tracing.spans[0]?.attributes).toMatchObject({ 'switchyard.run.id': 'run_1', 'switchyard.routine.id': 'triage' });
+});
+
+it('records a run of a routine with steps as a workflow, by the routine’s title', async () => {
+  const tracing = recordingTracing();
+  const { body } = testBundle;
+  const way: Routine['steps'][number] = { kind: 'fork', id: 'way', description: null, labels: [], metadata: {} };
+  const withSteps = body.documents.routines.map((one) => ({ ...one, steps: [way] }));
+    ...one,
+    steps: [{ kind: 'fork', id: 'way', description: null, labels: [], metadata: {} } as const],
+  }));
+  const bundleOf = async () => ({ ...testBundle, body: { ...body, documents: { ...body.documents, routines: withSteps } } });
+  recordEnded({ tracing, bundleOf, log: silentLog })({ ...ended, id: 'run_2', kind: 'run', routineId: 'triage', outcome: 'succeeded' });
+  await expect.poll(() => tracing.spans.length).toBe(1);
+
+  expect(tracing.spans[0]).toMatchObject({ name: 'invoke_workflow triage', errorType: null });
+  expect(tracing.spans[0]?.attributes).toMatchObject({ 'gen_ai.operation.name': 'invoke_workflow', 'gen_ai.workflow.name': 'triage' });
 });
 
 it('records a planning below its turn, with what there is to say of it', async () => {

@@ -37,10 +37,12 @@ export function recordEnded({ tracing, bundleOf, log }: RecordDeps): (ended: End
 function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void {
   const { kind, id, partOf, sessionId, routineId, parent, startedAtMs, endedAtMs, outcome } = ended;
   const manifest = bundle?.body.manifest;
-  const operation = PARTS[kind] ?? 'invoke_agent';
+  const workflow = kind === 'run' ? workflowIn(bundle, routineId) : null;
+  const operation = workflow === null ? (PARTS[kind] ?? 'invoke_agent') : 'invoke_workflow';
+  const subject = workflow ?? manifest?.name;
   const { attributes = {}, events = [] } = ended.details?.(tracing.content) ?? {};
   tracing.record({
-    name: manifest === undefined ? operation : `${operation} ${manifest.name}`,
+    name: subject === undefined ? operation : `${operation} ${subject}`,
     kind: 'internal',
     scope: 'switchyard.gen_ai',
     parent: partOf === undefined ? parent : contextBelow(parent, partOf),
@@ -51,6 +53,7 @@ function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void
     events,
     attributes: {
       [genAi.operation]: operation,
+      [genAi.workflow]: workflow ?? undefined,
       [genAi.provider]: 'switchyard',
       [genAi.agentId]: manifest?.id,
       [genAi.agentName]: manifest?.name,
@@ -63,4 +66,10 @@ function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void
       ...attributes,
     },
   });
+}
+
+/** The name of a routine with steps. */
+function workflowIn(bundle: Bundle | null, routineId: string | null): string | null {
+  const routine = bundle?.body.documents.routines.find(({ id }) => id === routineId);
+  return routine === undefined || routine.steps.length === 0 ? null : routine.title.trim() || routine.id;
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { type Policy, policy } from '../contracts/documents/policy.ts';
 import { type Routine, routine } from '../contracts/documents/routine.ts';
 import { manifest } from '../contracts/manifest/manifest.ts';
-import { autonomousBlocks, blocksWithoutEffect, manifestBlocks } from './blocks-without-effect.ts';
+import { blocksWithoutEffect, manifestBlocks } from './blocks-without-effect.ts';
 
 /** 80 columns of a terminal, less the prefix of each line at the start. */
 const LINE_CHARS = 80 - '  No effect yet: '.length;
@@ -28,10 +29,6 @@ describe('each block that is listed', () => {
     expect(`${path} (${missing})`.length).toBeLessThanOrEqual(LINE_CHARS);
   });
 
-  it.each(autonomousBlocks)('is a place of autonomous routines: $path', ({ path }) => {
-    expect(hasField(schemaOf(routine), path.split('.'))).toBe(true);
-  });
-
   it('would not be one with an unknown field', () => {
     expect(hasField(schemaOf(manifest), ['agent_config', 'context', 'policy'])).toBe(false);
   });
@@ -41,16 +38,30 @@ describe('what a start lists', () => {
   it('is nothing for absent, empty, false or null blocks', () => {
     const context = { policies: [], preamble: null, relationships: {} };
 
-    expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, [autonomous('triage')])).toEqual([]);
-    expect(blocksWithoutEffect(null, [])).toEqual([]);
+    expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, { routines: [autonomous('triage')], policies: [] })).toEqual([]);
+    expect(blocksWithoutEffect(null, { routines: [], policies: [] })).toEqual([]);
   });
 
-  it('is one line for each block that is given, and for each routine in a conversation', () => {
-    const context = { policies: [{ id: 'a', version: 1 }], preamble: { examples: ['One moment.'] } };
+  it('is one line for each policy of an autonomous routine that runs do not follow, or that has tools', () => {
+    const context = { preamble: { examples: ['One moment.'] } };
     const given = { endpoint: true, agent_config: { runtime: { policy_batch_size: 5 }, context } };
+    const rule = (id: string, more: object): Policy => policy.parse({ id, version: 1, condition: 'it is urgent', ...more });
+    const policies = [
+      rule('plain', { action: 'Hurry' }),
+      rule('observed', {}),
+      rule('asking', { action: 'Ask', disambiguates: ['policy:plain', 'policy:observed'] }),
+      rule('calling', { action: 'Call', tools: ['crm:find'], routines: ['triage'] }),
+      rule('elsewhere', { tools: ['crm:find'] }),
+    ];
     const steps = [{ kind: 'chat', id: 'a', chat_state: 'Hello' }];
     const talk = routine.parse({ id: 'talk', version: 1, conditions: ['always'], steps });
 
-    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { policies: ['kind'] })])).toEqual(['routine triage: policies (no policy is matched)']);
+    const triage = autonomous('triage', { policies: ['plain', 'observed', 'asking'], steps });
+
+    expect(blocksWithoutEffect(given, { routines: [talk, triage], policies })).toEqual([
+      'routine triage: policy observed (a run follows actions alone)',
+      'routine triage: policy asking (a run follows actions alone)',
+      'routine triage: policy calling, tools (name them in the routine)',
+    ]);
   });
 });

@@ -1,3 +1,4 @@
+import type { Policy } from '../contracts/documents/policy.ts';
 import type { Routine } from '../contracts/documents/routine.ts';
 
 /** A field that is accepted without effect; short enough for one line of an 80-column terminal. */
@@ -10,25 +11,25 @@ export interface BlockWithoutEffect {
 /** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [];
 
-/** The same for autonomous routines. */
-export const autonomousBlocks: readonly BlockWithoutEffect[] = [
-  { path: 'steps', missing: 'a run has no steps' },
-  { path: 'policies', missing: 'no policy is matched' },
-];
-
 /**
  * Configured fields without effect, one line each.
  *
  * @param manifest before parsing, so that defaults are not reported
  */
-export function blocksWithoutEffect(manifest: unknown, routines: readonly Routine[]): string[] {
+export function blocksWithoutEffect(manifest: unknown, { routines, policies }: { routines: readonly Routine[]; policies: readonly Policy[] }): string[] {
   const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
-  for (const routine of routines) {
-    const name = `routine ${routine.id}`;
-    if (routine.kind === 'autonomous')
-      lines.push(...autonomousBlocks.filter(({ path }) => isGiven(routine, path)).map(({ path, missing }) => `${name}: ${path} (${missing})`));
-  }
-  return lines;
+  return [...lines, ...routines.flatMap((routine) => unusedByRuns(routine, policies))];
+}
+
+/** Of a policy runs read the condition and the action, and their tools are those of the routine. */
+function unusedByRuns(routine: Routine, policies: readonly Policy[]): string[] {
+  if (routine.kind !== 'autonomous') return [];
+  const own = policies.filter(({ id, routines }) => routine.policies.includes(id) || routines.includes(routine.id));
+  return own.flatMap(({ id, action, tools, disambiguates }) => {
+    const of = `routine ${routine.id}: policy ${id}`;
+    if (action === null || disambiguates.length > 0) return [`${of} (a run follows actions alone)`];
+    return tools.length > 0 ? [`${of}, tools (name them in the routine)`] : [];
+  });
 }
 
 /** Null, false and empty values ask for nothing. */

@@ -76,7 +76,7 @@ export async function loadBundle({ manifestPath, documents: source, environment,
     ...webhooks,
     ...unrestrictedCallbacks(named),
   ];
-  return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents.routines) };
+  return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents) };
 }
 
 function otherVersion(version: string | null): string[] {

@@ -22,6 +22,7 @@ export const genAi = {
   conversation: 'gen_ai.conversation.id',
   agentId: 'gen_ai.agent.id',
   agentName: 'gen_ai.agent.name',
+  workflow: 'gen_ai.workflow.name',
   dataSource: 'gen_ai.data_source.id',
   toolName: 'gen_ai.tool.name',
   toolCallId: 'gen_ai.tool.call.id',

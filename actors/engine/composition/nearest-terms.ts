@@ -1,3 +1,4 @@
+import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Glossary } from '#shared/contracts/documents/glossary.ts';
 import { recentText } from '../policies/candidates.ts';
@@ -12,9 +13,20 @@ const MAX_NEAREST = 20;
 
 const rank = rankByWords(({ name, description, synonyms }: Term) => [name, ...synonyms, description].join('\n'));
 
+/** Those of the manifest's glossaries. */
+export function glossaryTerms({ manifest, documents }: BundleBody): Term[] {
+  const { glossaries } = manifest.agent_config.context;
+  return glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
+}
+
 /** The glossary of a prompt (rule 82), in the order of the documents. */
 export function nearestTerms(terms: readonly Term[], history: readonly ConversationEvent[]): readonly Term[] {
+  return terms.length <= MAX_UNRANKED ? terms : termsNearTo(terms, recentText(history));
+}
+
+/** The same by a text. */
+export function termsNearTo(terms: readonly Term[], text: string): readonly Term[] {
   if (terms.length <= MAX_UNRANKED) return terms;
-  const nearest = new Set(rank(recentText(history), terms).slice(0, MAX_NEAREST));
+  const nearest = new Set(rank(text, terms).slice(0, MAX_NEAREST));
   return terms.filter((term) => nearest.has(term));
 }

@@ -1,3 +1,4 @@
+import { selectorsOf } from '../../engine/run-tools.ts';
 import type { AutonomousRoutine, RunFacts } from '../../inputs/actor-inputs.ts';
 import type { Plan } from '../plan.ts';
 
@@ -9,5 +10,6 @@ export function factsOf({ inputs }: Plan, runId: string): RunFacts {
 }
 
 export function serversOf(routine: AutonomousRoutine | null): string[] {
-  return [...new Set((routine?.tools ?? []).map((selector) => selector.slice(0, selector.indexOf(':'))))];
+  const selectors = routine === null ? [] : selectorsOf(routine);
+  return [...new Set(selectors.map((selector) => selector.slice(0, selector.indexOf(':'))))];
 }

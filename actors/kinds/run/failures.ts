@@ -14,6 +14,12 @@ export function errorOf(failure: LoopFailure, { timeoutMs }: RunContext): RunErr
       return engineError(`the model gave no usable answer (${failure.finishReason})`);
     case 'server-unlisted':
       return failure.atDeadline ? timeoutError(timeoutMs) : toolError(`the tool server ${failure.server}`, `${failure.server}:*`, failure.reason);
+    case 'tool-missing':
+      return {
+        code: 'tool_error',
+        message: `a step needs the tool ${failure.toolId}, which its server does not have`,
+        details: { tool_id: failure.toolId, reason: 'missing' },
+      };
     case 'server-lost':
       return toolError(`the server of the tool ${failure.toolId}`, failure.toolId, failure.reason);
   }

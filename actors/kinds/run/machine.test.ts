@@ -86,6 +86,17 @@ describe('the run machine', () => {
       expect(linesOf(actions).at(-1)).toBe(`settle tool_error ${details}`);
     });
 
+    it('rule 134: fails when a tool that it needs is in no list, by the name of the tool', () => {
+      const [next, actions] = afterEvents(listing, {
+        ...{ type: 'tools.listed', callId: 'run_1-1', lists: { crm: 'h1', erp: 'h2' }, unavailable: {}, timedOut: false },
+        missingTool: 'crm:pay',
+      });
+
+      expect(next.value).toBe('failed');
+      expect(linesOf(actions)[0]).toBe('disarm run_1-1-overdue');
+      expect(linesOf(actions).at(-1)).toBe('settle tool_error {"tool_id":"crm:pay","reason":"missing"}');
+    });
+
     it('fixes the lists for the whole run and calls the model', () => {
       const [next, actions] = afterEvents(listing, listed({ crm: 'h1', erp: 'h2' }));
 
