@@ -32,7 +32,10 @@ async function promptOf(template: string): Promise<{ system: string; functions: 
   const inputs = runCall.inputs.parse({ template, bundleHash: 'b', deadlineAtMs: 1, traceparent: null, ...run });
   const effect = { partition: 1, id: 'run_1-1', sessionId: 's', actorId: 'run_1', createdAtMs: 0, kind: 'run-call', inputs };
   const { request } = (await runCall.render(effect, false, depsOfRun())) as RouterCall;
-  return { system: String(request.messages?.[0]?.content), functions: (request.tools ?? []).map((tool) => ('function' in tool ? tool.function.name : undefined)) };
+  return {
+    system: String(request.messages?.[0]?.content),
+    functions: (request.tools ?? []).map((tool) => ('function' in tool ? tool.function.name : undefined)),
+  };
 }
 
 function depsOfRun(): RenderDeps {

@@ -43,9 +43,6 @@ it('records a run of a routine with steps as a workflow, by the routine’s titl
   const { body } = testBundle;
   const way: Routine['steps'][number] = { kind: 'fork', id: 'way', description: null, labels: [], metadata: {} };
   const withSteps = body.documents.routines.map((one) => ({ ...one, steps: [way] }));
-    ...one,
-    steps: [{ kind: 'fork', id: 'way', description: null, labels: [], metadata: {} } as const],
-  }));
   const bundleOf = async () => ({ ...testBundle, body: { ...body, documents: { ...body.documents, routines: withSteps } } });
   recordEnded({ tracing, bundleOf, log: silentLog })({ ...ended, id: 'run_2', kind: 'run', routineId: 'triage', outcome: 'succeeded' });
   await expect.poll(() => tracing.spans.length).toBe(1);
