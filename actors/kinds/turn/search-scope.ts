@@ -18,6 +18,10 @@ export function searchOf(plan: Plan, command: SearchCommand): SearchSettled | nu
   const sinceMs = Math.max(0, atMs - openedAtMs);
   const stageMs = Math.max(0, atMs - stageOpenedAtMs);
   const settled = { type: 'search.settled' as const, callId, tokens: tokensOf(command) };
+  const recorded = plan.inputs.engine?.recordedOf?.(callId) ?? null;
+  if (recorded?.kind === 'query') return { ...settled, row: recorded, next: 'embed' };
+  if (recorded?.kind === 'embedding') return { ...settled, row: recorded, next: 'search' };
+  if (recorded?.kind === 'search') return { ...settled, row: recorded, next: null };
   if (stage === 'search') return { ...settled, row: searchRowOf(command.type === 'tool.completed' ? command.outcome : LOST, sinceMs), next: null };
   if (stage === 'rewrite-query') {
     const row = queryRowOf(command, stageMs);

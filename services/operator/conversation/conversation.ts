@@ -3,11 +3,13 @@ import { embed } from '#actors/effects/embed.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderDeps } from '#actors/effects/render-deps.ts';
 import { rewriteQueryCall } from '#actors/effects/rewrite-query.ts';
+import { search } from '#actors/effects/search.ts';
 import type { AgentState } from '#actors/engine/agent-state.ts';
 import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
 import type { Evaluations } from '#actors/engine/evaluation/evaluation-set.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
 import type { TurnRow } from '#actors/engine/turn-row.ts';
+import { Unrenderable } from '#actors/runtime/publish/unrenderable.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
@@ -19,9 +21,13 @@ import { headerOf, SessionInMemory, type SessionPast } from './session-in-memory
 
 /** Steps of a turn: passes of matching, tools and repeats of malformed answers. More is a turn that does not end. */
 const MAX_ROUNDS = 1_000;
+/** Kinds of effects of a search, which is not made here: what was recorded of one counts, and else it is lost. */
+const RETRIEVAL: ReadonlySet<string> = new Set([rewriteQueryCall.name, embed.name, search.name]);
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 export type ToolCallItem = Extract<ToolWork, { type: 'call' }>;
+/** What a result may be recorded for. */
+export type RecordedItem = RouterCall | ToolCallItem | Extract<ToolWork, { type: 'search' }>;
 
 /** What a model call brings. */
 export type ModelAnswer =
@@ -36,7 +42,7 @@ interface Answers {
   model(call: RouterCall): Promise<ModelAnswer>;
   tool(call: ToolCallItem): ToolOutcome;
   /** Looked at before the others; null: there is none. Absent: nothing is recorded. */
-  recorded?(effect: EffectRow, item: RouterCall | ToolCallItem): Promise<RecordedAnswer | null>;
+  recorded?(effect: EffectRow, item: RecordedItem): Promise<RecordedAnswer | null>;
 }
 
 /** `metadata`: of the event. */
@@ -120,29 +126,39 @@ export class Conversation {
   }
 
   /** Null: it is none that a turn waits for. */
-  async #itemOf(effect: EffectRow): Promise<RouterCall | ToolCallItem | null> {
+  async #itemOf(effect: EffectRow): Promise<RecordedItem | null> {
     const { work } = effects.kind(effect.kind);
     if (work !== 'router.turn' && work !== 'tool') return null;
-    // Nothing is searched for here, so a query and its vector would be of no use.
-    if (effect.kind === rewriteQueryCall.name || effect.kind === embed.name) return null;
+    if (RETRIEVAL.has(effect.kind)) return this.#deps.answers.recorded === undefined ? null : this.#retrievalOf(effect);
     const item = JSON.parse(await effects.render(effect, false, this.rendering)) as RouterCall | ToolWork;
     return 'request' in item || item.type === 'call' ? item : null;
   }
 
-  async #recordedOf(effect: EffectRow, item: RouterCall | ToolCallItem | null, atMs: number): Promise<SessionCommand | null> {
+  /** Null: there is nothing to search for. */
+  async #retrievalOf(effect: EffectRow): Promise<RecordedItem | null> {
+    try {
+      return JSON.parse(await effects.render(effect, false, this.rendering)) as RecordedItem;
+    } catch (error) {
+      if (error instanceof Unrenderable || error instanceof TypeError) return null;
+      throw error;
+    }
+  }
+
+  async #recordedOf(effect: EffectRow, item: RecordedItem | null, atMs: number): Promise<SessionCommand | null> {
     const recorded = item === null ? null : ((await this.#deps.answers.recorded?.(effect, item)) ?? null);
     if (item === null || recorded === null) return null;
     if (recorded.type === 'answer') return answered(effect, recorded.answer, atMs);
     this.session.recorded.set(effect.id, recorded.row);
     // The row counts in place of what the command says.
-    if ('toolId' in item) return toolAnswered(effect, { type: 'result', data: null, metadata: {}, isError: false }, atMs);
+    if (!('request' in item)) return toolAnswered(effect, { type: 'result', data: null, metadata: {}, isError: false }, atMs);
     const model = 'model' in recorded.row ? (recorded.row.model ?? '') : '';
     return answered(effect, { type: 'completed', text: '', toolCalls: [], model, provider: '', finishReason: 'stop', usage: null }, atMs);
   }
 
-  async #resultOf(effect: EffectRow, item: RouterCall | ToolCallItem | null, atMs: number): Promise<SessionCommand | null> {
+  async #resultOf(effect: EffectRow, item: RecordedItem | null, atMs: number): Promise<SessionCommand | null> {
     const { answers } = this.#deps;
-    if (item === null) return overdue(effect, atMs);
+    // Nothing is searched for here, so a query and its vector would be of no use.
+    if (item === null || RETRIEVAL.has(effect.kind) || ('type' in item && item.type === 'search')) return overdue(effect, atMs);
     if ('toolId' in item) return toolAnswered(effect, answers.tool(item), atMs);
     return answered(effect, await answers.model(item), atMs);
   }

@@ -4,11 +4,10 @@ import type { RenderDeps } from '#actors/effects/render-deps.ts';
 import type { AgentState } from '#actors/engine/agent-state.ts';
 import type { Evaluations } from '#actors/engine/evaluation/evaluation-set.ts';
 import { currentRows, readTurnRows, type TurnRow } from '#actors/engine/turn-row.ts';
-import type { RouterCall } from '#bus/messages/router.ts';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Conversation, RecordedAnswer, ToolCallItem } from '../conversation/conversation.ts';
+import type { Conversation, RecordedAnswer, RecordedItem, ToolCallItem } from '../conversation/conversation.ts';
 import { messagesIn } from '../conversation/rendering.ts';
 import type { RecordedTurn } from './recorded-session.ts';
 
@@ -29,7 +28,8 @@ export interface Used {
 
 /**
  * The answers of a recorded session, for the calls of its replay. A model's answer is used where the recorded call had the same prompt: both are rendered by
- * this release, with the documents, the conversation and the rows of each, and compared whole. A tool's result is used for the same tool and arguments.
+ * this release, with the documents, the conversation and the rows of each, and compared whole; and so are searches. A tool's result is used for the same tool and
+ * arguments.
  */
 export class RecordedAnswers {
   readonly used: Used = { modelCalls: 0, toolCalls: 0 };
@@ -53,9 +53,10 @@ export class RecordedAnswers {
   }
 
   /** Null: nothing that fits was recorded. */
-  async find(conversation: Conversation, effect: EffectRow, item: RouterCall | ToolCallItem): Promise<RecordedAnswer | null> {
-    const found = 'toolId' in item ? this.#toolResult(item) : await this.#modelAnswer(conversation, effect, item);
-    if (found !== null) this.used['toolId' in item ? 'toolCalls' : 'modelCalls'] += 1;
+  async find(conversation: Conversation, effect: EffectRow, item: RecordedItem): Promise<RecordedAnswer | null> {
+    const found = 'toolId' in item ? this.#toolResult(item) : await this.#answerTo(conversation, effect, item);
+    if (found !== null && 'toolId' in item) this.used.toolCalls += 1;
+    if (found !== null && 'request' in item) this.used.modelCalls += 1;
     return found;
   }
 
@@ -71,11 +72,11 @@ export class RecordedAnswers {
     return { type: 'row', row };
   }
 
-  async #modelAnswer(conversation: Conversation, effect: EffectRow, item: RouterCall): Promise<RecordedAnswer | null> {
+  async #answerTo(conversation: Conversation, effect: EffectRow, item: RecordedItem): Promise<RecordedAnswer | null> {
     const turn = this.#turn;
     const candidate = turn === null ? null : this.#candidate(turn, effect);
     if (turn === null || candidate === null) return null;
-    return (await this.#hasSamePrompt(turn, conversation, effect, item)) ? candidate : null;
+    return (await this.#isSame(turn, conversation, effect, item)) ? candidate : null;
   }
 
   #candidate(turn: RecordedTurn, effect: EffectRow): RecordedAnswer | null {
@@ -87,18 +88,24 @@ export class RecordedAnswers {
       case 'router-call':
         this.#composing.add(effect.id);
         return replyAnswer(turn, [...this.#composing].indexOf(effect.id));
+      case 'rewrite-query':
+        return rowAnswer(turn, 'query');
+      case 'embed':
+        return rowAnswer(turn, 'embedding');
+      case 'search':
+        return rowAnswer(turn, 'search');
       default:
         return null;
     }
   }
 
-  async #hasSamePrompt(turn: RecordedTurn, conversation: Conversation, effect: EffectRow, item: RouterCall): Promise<boolean> {
+  async #isSame(turn: RecordedTurn, conversation: Conversation, effect: EffectRow, item: RecordedItem): Promise<boolean> {
     const bundle = turn.bundleHash === null ? null : await this.#deps.bundleOf(turn.bundleHash);
     if (bundle === null || !turn.calls.some((call) => isSameCall(call, effect))) return false;
     try {
       const rows = countersOf(turn, conversation.session.rowsOf(effect.actorId));
       const recorded = await effects.render(asRecorded(effect, turn, rows.length), false, this.#renderingOf(turn, bundle, rows, conversation));
-      return canonicalJson((JSON.parse(recorded) as RouterCall).request) === canonicalJson(item.request);
+      return canonicalJson(askedIn(JSON.parse(recorded) as RecordedItem)) === canonicalJson(askedIn(item));
     } catch (error) {
       // The recorded documents lack what the call is about, so its prompt was another.
       if (error instanceof TypeError) return false;
@@ -119,6 +126,20 @@ export class RecordedAnswers {
       evaluationsOf: (_, set) => this.#deps.evaluationsOf(bundle, set),
     };
   }
+}
+
+/** What a call or a search asks for. Times of messages are those of the replay. */
+function askedIn(item: RecordedItem): unknown {
+  if ('request' in item) return item.request;
+  if (item.type !== 'search') return null;
+  const { query, messages, vector = null } = item;
+  return { query, vector, messages: messages.map(({ role, text }) => ({ role, text })) };
+}
+
+/** The newest row of a kind that a turn has once. */
+function rowAnswer({ rows }: RecordedTurn, kind: 'query' | 'embedding' | 'search'): RecordedAnswer | null {
+  const row = rows.length === 0 ? undefined : currentRows(rows).rows.findLast((one) => one.kind === kind);
+  return row === undefined ? null : { type: 'row', row };
 }
 
 /** The row of the same question. Its reference is compared as it was stored. */

@@ -127,6 +127,26 @@ describe('the replay of a session', () => {
     expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
   });
 
+  const manifestWith = (search: object) => ({ ...SHOP['manifest.yaml'], agent_config: { ...SHOP['manifest.yaml'].agent_config, search } });
+  it.each([
+    ['at a service', { type: 'external', hostname: '127.0.0.1', port: 1, path: '/find' }],
+    [
+      'in a table of vectors',
+      { hostname: '127.0.0.1', port: 1, password: '${P}', collection: 'docs', embedding_model: 'openai/small', embedding_dimensions: 256 },
+    ],
+  ])('with the same documents has what was found for each reply, in place of another search %s', async (_, search) => {
+    const files = { 'manifest.yaml': manifestWith(search) };
+    const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
+    const found = [{ content: 'Open on weekdays', title: null, url: null }];
+    const { bundle } = await loadAgent({ manifest, documents: null }, {});
+    await recordSession(database, sessionId, { bundle, texts: ['Where is the order 4711?', 'Thanks'], metadata: {}, found });
+    const { report } = await replay(files);
+
+    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+    const changed = await replay({ ...files, 'documents/prompts/shop.json': { id: 'shop', version: 1, text: 'You help.' } });
+    expect(changed.report.asked.model_calls).toBeGreaterThan(0);
+  });
+
   it('with the same documents follows policies, relationships and steps of the sample agent alike', async () => {
     const { bundle } = await loadAgent({ manifest: ACME, documents: null }, {});
     const texts = [

@@ -1,12 +1,13 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { noEvaluations } from '#actors/engine/evaluation/evaluation-set.ts';
 import { unknownCustomer } from '#actors/inputs/customer-reader.ts';
+import type { FoundDocument } from '#bus/messages/found-document.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { Conversation, type ToolOutcome } from '../conversation/conversation.ts';
+import { Conversation, type RecordedAnswer, type ToolOutcome } from '../conversation/conversation.ts';
 import { openModels } from '../conversation/open-models.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -22,10 +23,12 @@ interface Recorded {
   texts: readonly string[];
   /** Of the tool's results. */
   metadata: Record<string, unknown>;
+  /** By each search; absent: searches are lost. */
+  found?: readonly FoundDocument[];
 }
 
 /** Has a conversation with an agent, and stores what a deployment would have stored of it. */
-export async function recordSession(database: Database, id: string, { bundle, texts, metadata }: Recorded): Promise<void> {
+export async function recordSession(database: Database, id: string, { bundle, texts, metadata, found }: Recorded): Promise<void> {
   const { calls } = await openModels(bundle.body.manifest, 'manifest', { environment: {}, log: silentLog });
   const opened: EffectRow[] = [];
   const outcome: ToolOutcome = { type: 'result', data: { state: 'shipped' }, metadata, isError: false };
@@ -34,7 +37,7 @@ export async function recordSession(database: Database, id: string, { bundle, te
     tool: () => outcome,
     recorded: async (effect: EffectRow) => {
       if (!opened.some((one) => one.id === effect.id)) opened.push(effect);
-      return null;
+      return found === undefined ? null : foundBy(effect, found);
     },
   };
   const tools = { hashes: { shop: LIST_HASH }, toolsOf: () => [ORDER] };
@@ -77,5 +80,20 @@ export async function recordSession(database: Database, id: string, { bundle, te
     await database.query(`insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, 1, $2, $3, $4, 'done', $5, now())`, [
       ...[`${named(effect.actorId)}${number}`, id, named(effect.actorId), effect.kind, JSON.stringify(effect.inputs)],
     ]);
+  }
+}
+
+/** What the stages of a search have brought; null: it is none. */
+function foundBy({ kind }: EffectRow, documents: readonly FoundDocument[]): RecordedAnswer | null {
+  const ofModel = { model: 'openai/gpt-5', ms: 1, tokens: 2 };
+  switch (kind) {
+    case 'rewrite-query':
+      return { type: 'row', row: { kind: 'query', key: 'query', ...ofModel, query: 'opening hours', failure: null } };
+    case 'embed':
+      return { type: 'row', row: { kind: 'embedding', key: 'embedding', ...ofModel, vector: 'AACAPwAAAAA=' } };
+    case 'search':
+      return { type: 'row', row: { kind: 'search', key: 'search', ms: 1, documents: [...documents], failure: null } };
+    default:
+      return null;
   }
 }
