@@ -29,6 +29,18 @@ it('prints what to do without a build', () => {
   expect(stderr).toBe('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build\n');
 });
 
+it('reads the .env of the current folder, which the environment overrules', () => {
+  const folder = join(clone, 'dist/services/operator');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'main.js'), 'console.log([process.env.AGENT_API_KEY, process.env.DATA_DIR].join());');
+  writeFileSync(join(clone, '.env'), 'AGENT_API_KEY=of-the-file\nDATA_DIR=of-the-file\n');
+  const run = (program: string, ...args: string[]) =>
+    spawnSync(process.execPath, [join(clone, program), ...args], { encoding: 'utf8', cwd: clone, env: { DATA_DIR: 'given' } }).stdout;
+
+  expect(run('scripts/operator.mjs', 'doctor')).toBe('of-the-file,given\n');
+  expect(run('scripts/switchyard.mjs', 'doctor')).toBe('of-the-file,given\n');
+});
+
 it('runs the build with unchanged arguments', () => {
   const folder = join(clone, 'dist/services/operator');
   mkdirSync(folder, { recursive: true });

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
 import { requireNode } from './node-version.mjs';
 
 requireNode();
@@ -8,15 +7,4 @@ const [command] = process.argv.slice(2);
 if (command === 'start' || command === 'cluster') {
   process.argv.splice(2, 1);
   await (command === 'start' ? import('./start.mjs') : import('./cluster.mjs'));
-} else await operate();
-
-async function operate() {
-  const main = new URL('../dist/services/operator/main.js', import.meta.url);
-  if (existsSync(main)) {
-    process.setSourceMapsEnabled(true);
-    await import(main.href);
-    return;
-  }
-  console.error('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build');
-  process.exitCode = 1;
-}
+} else await import('./operator.mjs');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { examine, ok } from './finding.ts';
-import { satisfies } from './machine-checks.ts';
-import { certificateFinding, providerFinding } from './network-checks.ts';
+import { machineChecks, satisfies } from './machine-checks.ts';
+import { certificateFinding, networkChecks, providerFinding } from './network-checks.ts';
 import { clockFinding, streamFindings } from './store-checks.ts';
 
 describe('doctor', () => {
@@ -24,6 +24,22 @@ describe('doctor', () => {
     ['30.1.2', true],
   ])('knows whether Node %s will do: %s', (version, will) => {
     expect(satisfies(version, '^20.19.0 || ^22.12.0 || >=24.0.0')).toBe(will);
+  });
+
+  it('looks at ports and disk where `start` may run, and not beside a deployment with a database of its own', () => {
+    const namesFor = (environment: Record<string, string>) => machineChecks(environment).map(({ name }) => name);
+
+    expect(namesFor({})).toEqual(['node', 'ports', 'disk']);
+    expect(namesFor({ DATABASE_URL: 'postgres://postgres/switchyard' })).toEqual(['node']);
+    expect(namesFor({ DATABASE_URL: 'postgres://postgres/switchyard', DATA_DIR: 'data' })).toEqual(['node', 'ports', 'disk']);
+  });
+
+  it('asks no vendor for OPENAI_API_KEY=none, as in the .env of the compose file', async () => {
+    const [providers] = networkChecks({ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: 'http://127.0.0.1:9' }, { nowMs: () => 0 }).filter(
+      ({ name }) => name === 'providers',
+    );
+
+    expect(await providers?.run()).toMatchObject([{ status: 'ok' }]);
   });
 
   it.each([

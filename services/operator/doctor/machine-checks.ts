@@ -11,10 +11,12 @@ import { type Check, type Finding, ok, problem } from './finding.ts';
 const LOW_DISK_BYTES = 1_024 ** 3;
 const FULL_DISK_BYTES = 100 * 1_024 ** 2;
 
-/** What `start` needs of the machine: Node, ports, disk. */
+/** What `start` needs of the machine: Node, ports, disk. With a database of its own, as in a container, a deployment has no data folder and other ports. */
 export function machineChecks(environment: Environment): Check[] {
+  const node: Check = { name: 'node', fix: 'reinstall Switchyard: its package.json is missing', run: checkNode };
+  if (environment['DATABASE_URL'] && !environment['DATA_DIR']) return [node];
   return [
-    { name: 'node', fix: 'reinstall Switchyard: its package.json is missing', run: checkNode },
+    node,
     { name: 'ports', fix: 'set ROUTER_PORT and AGENT_PORT to free ports', run: () => checkPorts(environment) },
     { name: 'disk', fix: 'set DATA_DIR to a folder that this user may write', run: () => checkDisk(dataFolder(environment)) },
   ];

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { PROFILES } from '#services/router-worker/providers/openai-compatible/profiles.ts';
+import { givenSettings } from '#services/standalone/given-settings.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { dataFolder, runningServer } from '../targets.ts';
@@ -72,12 +73,13 @@ async function checkServers(environment: Environment): Promise<Omit<Finding, 'ch
   );
 }
 
-async function checkProviders(environment: Environment): Promise<Omit<Finding, 'check'>[]> {
-  const given = vendors.flatMap((vendor) => {
+async function checkProviders(given: Environment): Promise<Omit<Finding, 'check'>[]> {
+  const environment = givenSettings(given);
+  const asked = vendors.flatMap((vendor) => {
     const key = environment[vendor.key];
     return key ? [{ ...vendor, value: key }] : [];
   });
-  if (given.length === 0) {
+  if (asked.length === 0) {
     if (environment['OPENAI_BASE_URL'] || environment['ROUTER_CONFIG']) return [ok('no key of a vendor is set; providers are configured by other settings')];
     return [
       problem(
@@ -88,7 +90,7 @@ async function checkProviders(environment: Environment): Promise<Omit<Finding, '
     ];
   }
   return Promise.all(
-    given.map(async (vendor) => providerFinding(vendor, await statusOf(`${baseOf(vendor, environment)}/models`, vendor.headers(vendor.value)))),
+    asked.map(async (vendor) => providerFinding(vendor, await statusOf(`${baseOf(vendor, environment)}/models`, vendor.headers(vendor.value)))),
   );
 }
 
