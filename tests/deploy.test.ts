@@ -165,10 +165,12 @@ describe('the operator', () => {
   it('can be run beside the stores, as its own user, and is started by no other service', () => {
     const { entrypoint, profiles, networks, restart } = serviceOf('operator');
     const { NATS_URL, DATABASE_URL, HOUSE_SECRET } = environmentOf('actor-host');
+    const { REDIS_URL } = environmentOf('router-worker');
+    const NATS_PASSWORD = environmentOf('nats')[passwordVariableOf('operator')];
 
     expect(entrypoint).toEqual(['node', '--enable-source-maps', 'dist/services/operator/main.js']);
     expect(existsSync(join(root, 'services/operator/main.ts'))).toBe(true);
-    expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, HOUSE_SECRET, NATS_PASSWORD: environmentOf('nats')[passwordVariableOf('operator')] });
+    expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, REDIS_URL, HOUSE_SECRET, NATS_PASSWORD });
     expect({ profiles, networks, restart }).toEqual({ profiles: ['operator'], networks: ['inside'], restart: 'no' });
   });
 

@@ -52,7 +52,9 @@ interface AgentFiles {
  */
 export function credentialVariables(root: string, service: ServiceName, { routerConfigPath, manifestPath }: AgentFiles): string[] {
   const source = readFileSync(join(root, 'services', service, 'main.ts'), 'utf8');
-  const router: unknown = parse(readFileSync(routerConfigPath, 'utf8'));
+  const file = z.looseObject({ keys: z.array(z.looseObject({})) }).parse(parse(readFileSync(routerConfigPath, 'utf8')));
+  // Calls need no key for management.
+  const router: unknown = { ...file, callKeys: file.keys.filter(({ management }) => management !== true) };
   const manifest: unknown = parse(readFileSync(manifestPath, 'utf8'));
   const references = [
     ...routerCredentials(source).flatMap((path) => valuesAt(router, path)),
@@ -65,8 +67,7 @@ function routerCredentials(source: string): string[] {
   if (!source.includes('openRouterConfig(')) return [];
   const secrets = /routerConfigPath, environment, use: \{ secrets: '(keys|calls)'[^}]*\}/.exec(source)?.[1];
   if (secrets === undefined) throw new Error('a main.ts says in another way than before which secrets of the router’s configuration it uses');
-  // The examples have no management key, which calls would not need.
-  return secrets === 'keys' ? ['keys.*.key'] : ['keys.*.key', 'providers.*.api_key'];
+  return secrets === 'keys' ? ['keys.*.key'] : ['callKeys.*.key', 'providers.*.api_key'];
 }
 
 function manifestCredentials(source: string): string[] {
