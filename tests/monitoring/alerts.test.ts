@@ -44,12 +44,12 @@ describe('the alert rules, in Prometheus', () => {
   });
 });
 
-function testsOf({ name, severity, meaning }: DocumentedAlert, { at, fires, labels = {}, silent }: AlertCase) {
+function testsOf({ name, severity, meaning }: DocumentedAlert, { at, fires, firesToo = fires, labels = {}, silent }: AlertCase) {
   const expected = [{ exp_labels: { severity, ...labels }, exp_annotations: { description: meaning } }];
   const of = (series: AlertCase['fires'], alerts: typeof expected) => ({
     interval: '30s',
     input_series: Object.entries(series).map(([one, values]) => ({ series: one, values })),
     alert_rule_test: [{ eval_time: at, alertname: name, exp_alerts: alerts }],
   });
-  return [of(fires, expected), of(silent, [])];
+  return [of(fires, expected), of(firesToo, expected), of(silent, [])];
 }

@@ -5,6 +5,8 @@ export interface AlertCase {
   /** Of the evaluation. */
   at: string;
   fires: Series;
+  /** Another cause with the same alert. */
+  firesToo?: Series;
   /** Labels of the alert beside its severity. */
   labels?: Record<string, string>;
   /** Series of a healthy deployment that come close. */
@@ -135,7 +137,12 @@ export const alertCases: Record<string, AlertCase> = {
     labels: { job: 'switchyard', instance: '1' },
     silent: { 'nodejs_eventloop_lag_p99_seconds{job="switchyard",instance="1"}': '0.1x10' },
   },
-  EventLoopHeld: counted('switchyard_event_loop_held_total{work="commands"}', { work: 'commands' }),
+  EventLoopHeld: {
+    ...counted('switchyard_event_loop_held_total{work="commands"}', { work: 'commands' }),
+    // A piece of work has no series before it blocks a process for the first time.
+    firesToo: { 'switchyard_event_loop_held_total{work="commands",instance="1"}': '_x38 1x10' },
+    silent: { 'switchyard_event_loop_held_total{work="commands"}': '1x48' },
+  },
   ClockOff: { at: '5m', fires: { switchyard_clock_skew_seconds: '-6x10' }, silent: { switchyard_clock_skew_seconds: '-4x10' } },
   TelemetryDropped: counted('switchyard_telemetry_dropped_total{kind="spans"}', { kind: 'spans' }),
 };
