@@ -10,17 +10,18 @@ import { root } from './helpers/run-program.ts';
 /** Sections whose commands another test runs, from the page or in the same words. */
 const RUN_ELSEWHERE: Record<string, string> = {
   'README.md: Two commands': 'tests/e2e/two-commands.test.ts',
+  'README.md: First requests': 'tests/e2e/first-lines.test.ts',
   'README.md: Scaling out': 'tests/e2e/cluster.test.ts',
+  "client/README.md: client: the agent server's client for TypeScript": 'tests/e2e/first-lines.test.ts',
+  'docs/plugins.md: Plugins': 'tests/plugins-over-apis.test.ts',
   'docs/quick-start.md: 1. Start': 'tests/e2e/two-commands.test.ts',
   'docs/quick-start.md: 7. More than one process': 'tests/e2e/cluster.test.ts',
   'docs/webhooks.md: Webhooks that start runs': 'tests/e2e/webhooks.test.ts',
+  'examples/README.md: acme-support: an agent': 'tests/e2e/first-lines.test.ts',
 };
-/** The shell block is pasted by a case of tests/e2e/first-lines.test.ts of its own. */
-const FIRST_REQUESTS = 'README.md: First requests';
 
 /** Sections with commands or code that no test runs, and why. */
 const EXCEPTIONS: Record<string, string> = {
-  "client/README.md: client: the agent server's client for TypeScript": 'imports the package by its name; tests/e2e/client.test.ts uses the same functions',
   'deploy/README.md: deploy': 'runs the tests themselves, and writes the files that they compare',
   'docs/deploy.md: Start': 'needs Docker; tests/deploy.test.ts compares the file with the code',
   'docs/deploy.md: Scale': 'needs Docker',
@@ -28,22 +29,13 @@ const EXCEPTIONS: Record<string, string> = {
   'docs/deploy.md: Dead letters': 'needs Docker; scripts/operator.test.ts and tests/e2e run the command itself',
   'docs/deploy.md: Kubernetes': 'needs a cluster of Kubernetes',
   'docs/deploy.md: Streams of the broker': 'needs the broker of a deployment; tests/e2e/three-brokers.test.ts runs the command',
-  'docs/incidents.md: A provider is down': 'needs the id of a call; the routes are held by why.test.ts and shared-health.test.ts',
-  'docs/incidents.md: A budget is gone': 'the same routes are held by tests/e2e/command-line.test.ts and activity.test.ts',
   'docs/incidents.md: A partition has no owner': 'psql asks the PostgreSQL of a cluster',
-  'docs/incidents.md: A disk is full': 'looks at the machine that it runs on',
-  'docs/incidents.md: A clock is off': 'looks at the machine that it runs on',
-  'docs/keys.md: Keys, credit and limits':
-    'has the secret of a new key to be filled in, and a key of a vendor; tests/e2e/paid-service.test.ts makes the same requests',
-  'docs/moving.md: 3. What your proxy has, and where it is here': 'prints a hash of a key that you have',
+  'docs/keys.md: Prices': 'needs a key of a vendor; services/standalone/model-prices.test.ts reads such files',
   'docs/moving.md: 5. Trying it beside the old one': 'needs keys of vendors',
   'docs/platform.md: Documents and platforms': 'tests/e2e/platform.test.ts publishes documents by the same request',
-  'docs/plugins.md: Plugins': 'needs engines on the internet; tests/plugins-over-apis.test.ts has the same requests with doubles',
   'docs/quick-start.md: 4. A real model': 'needs a key of a vendor; tests/e2e/vendors.test.ts and own-provider.test.ts start with one of a double',
   'docs/quick-start.md: 5. An agent of your own': 'makes a folder in the clone; tests/e2e/agent-boot.test.ts starts such a copy',
-  'docs/scenarios.md: Scenarios': 'has placeholders for a folder; tests of services/operator play the folder',
-  'docs/scenarios.md: Replays': 'has placeholders for a session; tests/e2e/replay.test.ts runs the command',
-  'examples/README.md: acme-support: an agent': 'starts servers with ports of their own; tests/receiver-example.test.ts runs the receiver',
+  'docs/scenarios.md: Replays': 'has a placeholder for a session; tests/e2e/replay.test.ts runs the command',
   'examples/README.md: router.yaml: models, providers and keys': 'needs a key of a vendor; tests/e2e/service-processes.test.ts starts with the file',
 };
 
@@ -53,7 +45,7 @@ const runnable = blocks.filter(({ language }) => ['sh', 'js', 'ts'].includes(lan
 
 describe('the commands and examples of README and docs/', () => {
   it('are run by a test, or stand in the list of exceptions', () => {
-    const known = new Set([...pastedSections.map(nameOf), ...Object.keys(RUN_ELSEWHERE), FIRST_REQUESTS, ...Object.keys(EXCEPTIONS)]);
+    const known = new Set([...pastedSections.map(nameOf), ...Object.keys(RUN_ELSEWHERE), ...Object.keys(EXCEPTIONS)]);
 
     expect(runnable.length).toBeGreaterThan(40);
     expect(runnable.map(nameOf).filter((name) => !known.has(name))).toEqual([]);

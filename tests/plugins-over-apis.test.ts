@@ -1,4 +1,8 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { dataUrlOf, textPdf } from '../services/router-worker/pipeline/test-support/pdf-files.ts';
+import { shellBlocks } from './helpers/documented-blocks.ts';
 import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
 import { type EngineServer, openEngineServer } from './upstreams/engine-server.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from './upstreams/openai-upstream.ts';
@@ -24,6 +28,7 @@ beforeAll(async () => {
       moderation: { name: 'guard', patterns: [{ reason: 'secrets', pattern: 'PRIVATE KEY' }] },
       web: { name: 'acme', url: engine.url, price: '0.005' },
     },
+    default_model: 'a/one',
     keys: [{ id: 'one', key: '${ONE}' }],
   };
   router = await openRouterInProcess({ config, variables: { ONE: 'sk-one' } });
@@ -167,4 +172,29 @@ it('the tool web_search of /responses is the plugin', async () => {
   });
 
   expect(await response.json()).toMatchObject({ output: [{ content: [{ annotations: [{ type: 'url_citation', url: PAGE.url, ...RANGE }] }] }] });
+});
+
+describe('the commands of docs/plugins.md', () => {
+  const commands = shellBlocks('docs/plugins.md', 'Plugins').join('\n').split('\n\n');
+  const REPORT = dataUrlOf(textPdf(['Report of the year']));
+  const FENCED = '```json\n{"name": "Ada", "age": 36}\n```';
+  const shown: Record<string, [said: string, prints: string]> = {
+    moderation: ['', '"reasons":["secrets"]'],
+    web: [CITING, '"url_citation"'],
+    'file-parser': ['It is a report.', 'Report of the year'],
+    'response-healing': [FENCED, JSON.stringify(FENCED.slice('```json\n'.length, -'\n```'.length))],
+  };
+
+  it('are one for each plugin', () => {
+    expect(commands.map((command) => /"id": "([^"]+)"/.exec(command)?.[1])).toEqual(Object.keys(shown));
+  });
+
+  it.each(Object.entries(shown))('show what the plugin %s does', async (plugin, [said, prints]) => {
+    upstream.answer({ text: [said] });
+    const [command = ''] = commands.filter((one) => one.includes(`"id": "${plugin}"`));
+    const pasted = command.replace('http://127.0.0.1:3000', router.url).replace('https://example.com/report.pdf', REPORT);
+    const { stdout } = await promisify(execFile)('bash', ['-e', '-c', pasted], { timeout: 60_000, env: { ...process.env, ROUTER_API_KEY: 'sk-one' } });
+
+    expect(stdout).toContain(prints);
+  });
 });

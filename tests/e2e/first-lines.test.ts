@@ -3,19 +3,29 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { localTrace } from '../../shared/contracts/local-trace.ts';
 import { agentClient } from '../helpers/agent-client.ts';
-import { pastedSections, shellBlocks } from '../helpers/documented-blocks.ts';
+import { blocksIn, pastedSections, shellBlocks } from '../helpers/documented-blocks.ts';
 import { nthReady } from '../helpers/events-of-a-session.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
-import { plainEnvironment, root } from '../helpers/run-program.ts';
+import { plainEnvironment, root, runProgram } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 
+const SAMPLE_AGENT = { page: 'examples/README.md', heading: 'acme-support: an agent' };
+/** In the place of that of examples/README.md. */
+let receiverPort: number;
 let standalone: Standalone;
 
 beforeAll(async () => {
-  standalone = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data') });
+  receiverPort = await freePort();
+  const [, start = ''] = shellBlocks(SAMPLE_AGENT.page, SAMPLE_AGENT.heading);
+  const [, hosts = ''] = /^OUTBOUND_ALLOW_HOSTS=(\S+) npm start/.exec(start) ?? [];
+  standalone = await startStandalone({
+    dataDir: join(await freeFolder('a folder with blanks'), 'data'),
+    env: { OUTBOUND_ALLOW_HOSTS: hosts.replace('9000', String(receiverPort)) },
+  });
 });
 
 afterAll(async () => {
@@ -97,14 +107,40 @@ describe('the traces that npm start keeps', () => {
   });
 });
 
+describe('the sample agent of examples/', () => {
+  it('runs its routine by the lines of the page, with a callback to the receiver that stands there', async () => {
+    const [, , receive = '', trigger = ''] = shellBlocks(SAMPLE_AGENT.page, SAMPLE_AGENT.heading).map(atThisServer);
+    const receiver = runProgram(['bash', '-e', '-c', receive]);
+    await eventually(() => receiver.output().includes('listening on'), { timeoutMs: 60_000 });
+    const { stdout } = await shell(trigger);
+    const [runId = 'none'] = /run_\w+/.exec(stdout) ?? [];
+
+    expect(stdout).toContain('"status":"accepted"');
+    await eventually(() => receiver.output().includes(runId), { timeoutMs: 60_000 });
+  });
+});
+
+describe('the programs of the pages', () => {
+  it('README: print what the router streams to the client of OpenAI', async () => {
+    const [program = ''] = blocksIn('README.md', 'First requests', 'js');
+    const { stdout } = await execute(program, 'tests');
+
+    expect(stdout).toMatch(/^Hello! I am Switchyard's scripted model/);
+  });
+
+  it('client/: print the reply of the agent', async () => {
+    const [program = ''] = blocksIn('client/README.md', "client: the agent server's client for TypeScript", 'ts');
+    const { stdout } = await execute(program.replace('http://localhost:8080', standalone.agentUrl), '.');
+
+    expect(stdout).toMatch(/\w+ \w+/);
+  });
+});
+
 describe('the first requests of README', () => {
   it('work when they are pasted one after the other', async () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8');
     const [, block = ''] = /^## First requests$.*?^```sh\n(export .*?)^```$/ms.exec(readme) ?? [];
-    const commands = block
-      .replaceAll('http://127.0.0.1:3000', standalone.routerUrl)
-      .replaceAll('http://127.0.0.1:8080', standalone.agentUrl)
-      .replaceAll('./data/keys.json', join(standalone.dataDir, 'keys.json'));
+    const commands = atThisServer(block);
     expect(commands.split('\n').filter((line) => /curl/.test(line)).length).toBeGreaterThan(3);
     const { stdout } = await shell(commands);
 
@@ -115,18 +151,52 @@ describe('the first requests of README', () => {
 
 describe('the commands of docs/', () => {
   it.each(pastedSections)('of $page, "$heading", work when they are pasted', async ({ page, heading, shows }) => {
-    const { sessionId, ...keys } = { sessionId: (await agentClient(standalone.agentUrl, standalone.keys.agentKey).createSession()).id, ...standalone.keys };
-    const commands = shellBlocks(page, heading)
-      .join('\n')
-      .replaceAll('http://127.0.0.1:3000', standalone.routerUrl)
-      .replaceAll('http://127.0.0.1:8080', standalone.agentUrl)
-      .replaceAll('./data/keys.json', join(standalone.dataDir, 'keys.json'));
-    const environment = { ROUTER_API_KEY: keys.routerKey, AGENT_API_KEY: keys.agentKey, MANAGEMENT_KEY: keys.managementKey, SESSION: sessionId };
-    const { stdout } = await shell(commands, { ...environment, DATA_DIR: standalone.dataDir });
+    const commands = atThisServer(shellBlocks(page, heading).join('\n'));
+    const { stdout } = await shell(commands, { ...keyVariables(), ...(await idsIn(commands)), OLD_KEY: 'sk-of-another-proxy', DATA_DIR: standalone.dataDir });
 
     for (const shown of shows) expect(stdout).toContain(shown);
   });
 });
+
+/** Commands of a page, for the addresses of this server. */
+function atThisServer(commands: string): string {
+  return commands
+    .replaceAll('http://127.0.0.1:3000', standalone.routerUrl)
+    .replaceAll('http://127.0.0.1:8080', standalone.agentUrl)
+    .replaceAll('127.0.0.1:9000', `127.0.0.1:${receiverPort}`)
+    .replaceAll('PORT=9000', `PORT=${receiverPort}`)
+    .replaceAll('./data/keys.json', join(standalone.dataDir, 'keys.json'));
+}
+
+function keyVariables(): Record<string, string> {
+  const { routerKey, agentKey, managementKey } = standalone.keys;
+  return { ROUTER_API_KEY: routerKey, AGENT_API_KEY: agentKey, MANAGEMENT_KEY: managementKey };
+}
+
+/** Ids that a page takes as given: of a session, and of an ended call of the router. */
+async function idsIn(commands: string): Promise<Record<string, string>> {
+  const ids: Record<string, string> = {};
+  if (commands.includes('$SESSION')) ids['SESSION'] = (await agentClient(standalone.agentUrl, standalone.keys.agentKey).createSession()).id;
+  if (commands.includes('$GENERATION') && !commands.includes('GENERATION=')) {
+    const response = await fetch(`${standalone.routerUrl}/api/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${standalone.keys.routerKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+    await response.text();
+    ids['GENERATION'] = response.headers.get('x-generation-id') ?? '';
+  }
+  return ids;
+}
+
+/** Runs a program of a page as a module of a folder. */
+function execute(program: string, folder: string): Promise<{ stdout: string }> {
+  return promisify(execFile)(process.execPath, ['--input-type=module', '--eval', atThisServer(program)], {
+    timeout: 120_000,
+    cwd: join(root, folder),
+    env: { ...plainEnvironment(), ...keyVariables() },
+  });
+}
 
 /** Runs the matching line of the banner in the folder that it is meant for. */
 function paste(fits: RegExp): Promise<{ stdout: string }> {

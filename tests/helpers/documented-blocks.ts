@@ -19,6 +19,17 @@ export const pastedSections = [
   { page: 'docs/responses.md', heading: 'Responses', shows: ['response.completed', 'data: [DONE]'] },
   { page: 'docs/incidents.md', heading: 'Requests are refused', shows: ['"limit_remaining"'] },
   { page: 'docs/incidents.md', heading: 'A turn hangs', shows: ['"items":[', '"traces":['] },
+  { page: 'docs/incidents.md', heading: 'A provider is down', shows: ['"endpoints":[', '"routing":{'] },
+  { page: 'docs/incidents.md', heading: 'A budget is gone', shows: ['npm start', '"data":['] },
+  { page: 'docs/incidents.md', heading: 'A disk is full', shows: ['GiB are free at', 'Filesystem'] },
+  { page: 'docs/incidents.md', heading: 'A clock is off', shows: ['GiB are free at'] },
+  { page: 'docs/keys.md', heading: 'Keys, credit and limits', shows: ['"object":"chat.completion"', '"total_cost"', '"limit_remaining"'] },
+  {
+    page: 'docs/moving.md',
+    heading: '3. What your proxy has, and where it is here',
+    shows: ['445cb74e7c6f1b59341dbb67ee4c824d7b96ad8611086612a2784006d70a6b00'],
+  },
+  { page: 'docs/scenarios.md', heading: 'Scenarios', shows: ['10 scenarios'] },
 ];
 
 /** Those of README, docs/ without decisions and generated references, and the READMEs of folders that users open. */
@@ -44,7 +55,12 @@ export function documentedBlocks(page: string): DocumentedBlock[] {
 }
 
 export function shellBlocks(page: string, heading: string): string[] {
-  const found = documentedBlocks(page).filter((block) => block.heading === heading && block.language === 'sh');
+  return blocksIn(page, heading, 'sh');
+}
+
+/** @throws when there are none */
+export function blocksIn(page: string, heading: string, language: string): string[] {
+  const found = documentedBlocks(page).filter((block) => block.heading === heading && block.language === language);
   if (found.length === 0) throw new Error(`${page} has no commands under "${heading}"`);
   return found.map(({ text }) => text);
 }
