@@ -8,12 +8,6 @@ import { isValidChatRequest } from '../shared/contracts/router/valid-chat-reques
 import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
 import { invalidCasesOf, requestTables, validCasesOf } from './helpers/request-tables.ts';
 
-const gateway = useGateway(async () => {
-  const database = await openTestDatabase();
-  const bus = await openMemoryBus({ database, clock: systemClock });
-  return { bus, close: () => bus.close().then(() => database.close()) };
-});
-
 const validCases = validCasesOf(requestTables);
 const invalidCases = invalidCasesOf(requestTables);
 
@@ -71,6 +65,15 @@ describe('the tables of a request', () => {
     expect(parsed.success).toBe(false);
     expect(parsed.error && offendingField(parsed.error).param).toBe(param);
     expect(isValidChatRequest(request)).toBe(false);
+  });
+});
+
+describe('the tables of a request, at a gateway', () => {
+  // Opened before each test, and the rows above need none.
+  const gateway = useGateway(async () => {
+    const database = await openTestDatabase();
+    const bus = await openMemoryBus({ database, clock: systemClock });
+    return { bus, close: () => bus.close().then(() => database.close()) };
   });
 
   it('answer 400 for each invalid value, with its path in the message and in param', async () => {

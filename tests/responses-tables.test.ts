@@ -8,14 +8,7 @@ import { openTestDatabase } from '../shared/storage/pglite/test-support/open-tes
 import { responses } from '../shared/surfaces/responses/surface.ts';
 import { invalidCasesOf, responsesTables, validCasesOf } from './helpers/request-tables.ts';
 
-const gateway = useGateway(async () => {
-  const database = await openTestDatabase();
-  const bus = await openMemoryBus({ database, clock: systemClock });
-  return { bus, close: () => bus.close().then(() => database.close()) };
-});
-
 const paths = ['/api/v1/responses', '/api/alpha/responses', '/v1/responses'];
-const post = (payload: object, url = '/api/v1/responses') => gateway.opened.app.inject({ method: 'POST', url, headers: { authorization }, payload });
 const invalidCases = invalidCasesOf(responsesTables);
 
 describe('a request of /responses', () => {
@@ -31,6 +24,16 @@ describe('a request of /responses', () => {
     const chat = responses.request?.toModelRequest(parsed);
     expect(chatRequest.safeParse(chat)).toEqual({ success: true, data: chat });
   });
+});
+
+describe('a request of /responses, at a gateway', () => {
+  // Opened before each test, and the rows above need none.
+  const gateway = useGateway(async () => {
+    const database = await openTestDatabase();
+    const bus = await openMemoryBus({ database, clock: systemClock });
+    return { bus, close: () => bus.close().then(() => database.close()) };
+  });
+  const post = (payload: object, url = '/api/v1/responses') => gateway.opened.app.inject({ method: 'POST', url, headers: { authorization }, payload });
 
   it('answers 400 for each invalid value, with its path in the message and in param', async () => {
     expect(invalidCases.length).toBeGreaterThan(100);
