@@ -11,7 +11,7 @@ const sharedProcesses = { isolate: false };
 const limitsOfUnits = { testTimeout: 60_000, hookTimeout: 120_000 };
 /** An act takes half a minute; each await inside has a bound of its own, and the machine may be busy. */
 const wholeDeployments = {
-  globalSetup: ['./tests/database-template.ts', './tests/chaos/setup.ts'],
+  globalSetup: ['./tests/database-template.ts', './tests/postgres-template.ts', './tests/chaos/setup.ts'],
   testTimeout: 240_000,
   hookTimeout: 240_000,
 };
@@ -57,7 +57,7 @@ export default defineConfig({
           name: 'servers',
           include: needServers,
           exclude: [...neverTests, ...timed, ...alone],
-          globalSetup: ['./tests/database-template.ts', './tests/global-setup.ts'],
+          globalSetup: ['./tests/database-template.ts', './tests/postgres-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
           hookTimeout: 120_000,

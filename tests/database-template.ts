@@ -1,15 +1,12 @@
-import { createHash } from 'node:crypto';
-import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../shared/storage/migrate.ts';
 import { pgliteDatabase } from '../shared/storage/pglite/open-pglite.ts';
 import '../shared/storage/pglite/test-support/open-test-database.ts';
+import { CACHE, digestOf, exists, filesOf } from './helpers/template-files.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const CACHE = join(root, 'node_modules/.cache/switchyard-tests');
 /** The inputs of a template: a change of any of these needs another template. */
 const MADE_FROM = ['shared/storage/migrations', 'shared/storage/migrate.ts', 'node_modules/@electric-sql/pglite/package.json'];
 
@@ -45,22 +42,4 @@ async function dump(pglite: PGlite, path: string): Promise<void> {
   const unfinished = `${path}.${process.pid}`;
   await writeFile(unfinished, Buffer.from(await folder.arrayBuffer()));
   await rename(unfinished, path);
-}
-
-async function digestOf(paths: readonly string[]): Promise<string> {
-  const hash = createHash('sha256');
-  for (const path of paths) for (const file of await filesOf(join(root, path))) hash.update(file.slice(root.length)).update(await readFile(file));
-  return hash.digest('hex').slice(0, 32);
-}
-
-async function filesOf(path: string): Promise<string[]> {
-  const names = await readdir(path).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOTDIR' ? null : Promise.reject(error)));
-  return names === null ? [path] : names.sort().map((name) => join(path, name));
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -59,6 +59,8 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {number} [brokers] servers of one cluster, each with all streams; by default a single server
  * @property {string} [storePassword] of PostgreSQL and Redis; absent: they require none
  * @property {import('./stores.mjs').StoreTls} [tls] the stores admit connections over TLS only; the processes need NODE_EXTRA_CA_CERTS
+ * @property {string | undefined} [postgresTemplate] data folder of a stopped PostgreSQL without a password, which is copied; by default the
+ * services find an empty database
  * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
  * @property {boolean} [callerHandlesSignals] the caller handles signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
@@ -95,6 +97,7 @@ export async function startCluster(options) {
     brokers: brokerCount = 1,
     storePassword,
     tls,
+    postgresTemplate,
     durable = false,
     callerHandlesSignals = false,
     print = () => {},
@@ -115,7 +118,7 @@ export async function startCluster(options) {
   try {
     const [brokers, postgres, redis] = await Promise.all([
       openBrokers(run, brokerCount, { program: programs.nats, config: natsConfig, env: passwords, tls }),
-      openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword, tls }),
+      openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword, tls, template: postgresTemplate }),
       openRedis(run, { program: programs.redis, password: storePassword, tls }),
     ]);
     const [nats] = brokers;

@@ -133,10 +133,18 @@ export async function openRedis(run, { program, password, started = true, tls })
  * @property {boolean} [durable] with fsync, as in production
  * @property {Record<string, string>} [settings] added to the test defaults
  * @property {StoreTls | undefined} [tls]
+ * @property {string | undefined} [template] data folder of a stopped server of the same version, which requires no password: copied in place of a
+ * run of initdb
  */
 
-/** Its URL names the database `postgres` with its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
-export async function openPostgres(run, { bin, password, durable = false, settings = {}, tls }) {
+/**
+ * Its URL names the database `postgres` with its superuser; `folder` is its data folder.
+ *
+ * @param {TestRun} run
+ * @param {PostgresOptions} options
+ * @returns {Promise<Store & { folder: string }>}
+ */
+export async function openPostgres(run, { bin, password, durable = false, settings = {}, tls, template }) {
   const owner = postgresOwner();
   const folder = makeFolder(run, 'postgres');
   if (owner !== null) {
@@ -144,16 +152,11 @@ export async function openPostgres(run, { bin, password, durable = false, settin
     chownSync(folder, owner.uid, owner.gid);
   }
   const data = join(folder, 'data');
-  const passwordPath = join(folder, 'password');
-  if (password !== undefined) writeFileSync(passwordPath, password);
-  const authentication = password === undefined ? ['-A', 'trust'] : ['-A', 'scram-sha-256', '--pwfile', passwordPath];
-  const args = ['--no-sync', ...authentication, '-U', 'postgres', '-E', 'UTF8', '-D', data];
-  const initdb = launch(run, { program: join(bin, 'initdb'), args, owner });
-  const [code] = await once(initdb.child, 'close');
-  if (code !== 0) throw new ScriptError(`initdb failed:\n${initdb.output()}`);
+  if (template === undefined) await initialise(run, { bin, password, owner, folder, data });
+  else await runToEnd('cp', launch(run, { program: 'cp', args: ['-a', template, data] })); // it keeps the owner
 
   const tlsSettings = tls === undefined ? {} : postgresTls(folder, writeTlsFiles(folder, tls, owner), password === undefined ? 'trust' : 'scram-sha-256');
-  return openStore({
+  const store = await openStore({
     name: 'postgres',
     launch: (at) => {
       const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...tlsSettings, ...settings });
@@ -167,6 +170,24 @@ export async function openPostgres(run, { bin, password, durable = false, settin
       return tls === undefined ? `postgres://${user}@127.0.0.1:${at}/postgres` : `postgres://${user}@localhost:${at}/postgres?sslmode=verify-full`;
     },
   });
+  return Object.assign(store, { folder: data });
+}
+
+/** @typedef {{ bin: string, password: string | undefined, owner: { uid: number, gid: number } | null, folder: string, data: string }} Initialised */
+
+/** @param {TestRun} run @param {Initialised} what @returns {Promise<void>} */
+async function initialise(run, { bin, password, owner, folder, data }) {
+  const passwordPath = join(folder, 'password');
+  if (password !== undefined) writeFileSync(passwordPath, password);
+  const authentication = password === undefined ? ['-A', 'trust'] : ['-A', 'scram-sha-256', '--pwfile', passwordPath];
+  const args = ['--no-sync', ...authentication, '-U', 'postgres', '-E', 'UTF8', '-D', data];
+  await runToEnd('initdb', launch(run, { program: join(bin, 'initdb'), args, owner }));
+}
+
+/** @param {string} name @param {Server} program @returns {Promise<void>} */
+async function runToEnd(name, { child, output }) {
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new ScriptError(`${name} failed:\n${output()}`);
 }
 
 /** @param {string} folder @param {{ certificate: string, key: string }} files @param {string} method */

@@ -10,7 +10,7 @@ import { freePort } from './test-tcp.mjs';
 /** @typedef {{ redisUrl: string, postgresUrl: string, chromiumPath: string, stop: () => Promise<void> }} TestServices */
 /** @typedef {{ close: () => Promise<void> }} Closing `close` ends it and removes what it wrote */
 /** @typedef {Store & Closing & { folder: string, stop: () => Promise<void> }} NatsServer `stop` lets it flush; `folder` of its streams */
-/** @typedef {Store & Closing} TestPostgres */
+/** @typedef {Store & Closing & { folder: string }} TestPostgres `folder` of its data */
 /** @typedef {Store & Closing & { freeze: () => void, thaw: () => void }} TestRedis `freeze` pauses the process */
 
 /**

@@ -83,6 +83,8 @@ export async function openEnvironment(
   const figures = newFigures();
   const cluster = await startCluster({
     brokers,
+    // Another release migrates the database as far as it knows.
+    isFirstStart: first !== undefined,
     roles: { ...(first === undefined ? COUNTS : NONE), 'actor-host': 0 },
     env: {
       ...files,

@@ -14,7 +14,7 @@ let cluster: Cluster;
 describe('two processes of each service', () => {
   // Ten processes start at once and race to migrate, to declare the streams and to store the configuration.
   beforeAll(async () => {
-    cluster = await startCluster({ roles: TWO_OF_EACH, env: { LOG_LEVEL: 'info' } });
+    cluster = await startCluster({ roles: TWO_OF_EACH, env: { LOG_LEVEL: 'info' }, isFirstStart: true });
   });
 
   it('start together, each with a management listener that reports it', async () => {

@@ -1,4 +1,4 @@
-import { afterAll } from 'vitest';
+import { afterAll, inject } from 'vitest';
 import { natsServerConfig } from '../../bus/nats/server-config.ts';
 import { type ClusterProcess, type Role, type Cluster as Running, startCluster as start } from '../../scripts/servers/start-cluster.mjs';
 import type { StoreTls } from '../../scripts/servers/stores.mjs';
@@ -43,6 +43,8 @@ interface ClusterOptions {
   storePassword?: string;
   /** The stores admit connections over TLS only; NODE_EXTRA_CA_CERTS in `env` names the authority's file. */
   tls?: StoreTls;
+  /** Whether the services find an empty database, which they migrate; by default a migrated one, unless the stores have a password or TLS. */
+  isFirstStart?: boolean;
   /** Of the broker, in the server's own syntax; by default one with the users of the services. */
   natsConfig?: string;
 }
@@ -64,6 +66,7 @@ export async function startCluster({
   brokers = 1,
   storePassword,
   tls,
+  isFirstStart = storePassword !== undefined || tls !== undefined,
   natsConfig = natsServerConfig(),
 }: ClusterOptions = {}): Promise<Cluster> {
   const keys = newKeys(env);
@@ -72,6 +75,7 @@ export async function startCluster({
     ...(onLine === undefined ? {} : { onLine }),
     ...(storePassword === undefined ? {} : { storePassword }),
     ...(tls === undefined ? {} : { tls }),
+    ...(isFirstStart ? {} : { postgresTemplate: inject('postgresTemplate') }),
     natsConfig,
     brokers,
     ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
