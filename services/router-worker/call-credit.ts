@@ -47,7 +47,7 @@ interface CallUnderKey {
  * @throws once the lease is lost, or the wait for the key has ended
  */
 export async function callUnderKey(call: RouterCall, hash: string, running: RunningItem, deps: Deps): Promise<CallUnderKey> {
-  const { keyId, key, error } = await keyOfCall(hash, running.signal, deps);
+  const { keyId, key, error } = await keyOfCall(hash, running, deps);
   const named = { ...call, keyId: keyId ?? call.keyId };
   const refused = (refusal: CallRefusal): CallUnderKey => ({ call: named, refusal, rated: null });
   if (error !== null) return refused({ why: 'key', error });

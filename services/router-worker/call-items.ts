@@ -141,7 +141,9 @@ function settleUnderKey(addressed: AddressedCall, running: RunningItem, refusal:
   if (hash === null) return settleCall(addressed, running, refusal, deps);
   const { platformCalls: elsewhere } = deps;
   if (elsewhere?.has(hash)) return settleCall(named(addressed, PLATFORM_KEY), running, refusal, { ...deps, elsewhere });
-  const keyDeps = { ...deps, log: logAbout(deps.log, () => idsOf(call)) };
+  const { keys, reservations, rates, clock, defaultCompletionTokens, catalogue, enginePrices } = deps;
+  const log = logAbout(deps.log, () => idsOf(call));
+  const keyDeps = { keys, reservations, rates, clock, defaultCompletionTokens, catalogue, enginePrices, log };
   // no fail point: reads
   if (refusal !== null) return keyOfRefused(hash, keyDeps).then(({ keyId }) => settleCall(named(addressed, keyId), running, refusal, deps));
   const settle = ({ call: under, refusal: keyRefusal, rated }: Awaited<ReturnType<typeof callUnderKey>>) => {

@@ -1,3 +1,4 @@
+import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type CallerKey, type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
@@ -30,11 +31,11 @@ export interface CheckedKey {
 
 /**
  * The key of an actor's call, by the hash of its secret. Waits while the database is away. A key that may not call models is logged, with its label.
- * @param signal ends the wait
+ * @param running its end ends the wait
  * @throws the last error of the wait
  */
-export async function keyOfCall(hash: string, signal: AbortSignal, { keys, clock, log }: Deps): Promise<CheckedKey> {
-  const key = await retryWhileTransient(async () => keys.find(hash), signal);
+export async function keyOfCall(hash: string, running: Pick<RunningItem, 'signal'>, { keys, clock, log }: Deps): Promise<CheckedKey> {
+  const key = await findKey(hash, running, keys);
   const reason = key === null ? 'unknown' : key.isManagement ? 'management' : refusalOf(key, clock.nowMs());
   const keyId = key?.id ?? null;
   if (reason === null) return { keyId, key, error: null };
@@ -49,4 +50,22 @@ export async function keyOfRefused(hash: string, { keys }: Deps): Promise<Checke
   } catch {
     return { keyId: null, key: null, error: null };
   }
+}
+
+/** A key that is cached costs less than the signal of its item, which is made when it is first read. */
+function findKey(hash: string, running: Pick<RunningItem, 'signal'>, keys: KeyDirectory): ReturnType<KeyDirectory['find']> {
+  let first: ReturnType<KeyDirectory['find']>;
+  try {
+    first = keys.find(hash);
+  } catch (error) {
+    first = Promise.reject(error);
+  }
+  if (!(first instanceof Promise)) return first;
+  let asked: Promise<CallerKey | null> | null = first;
+  const ask = async () => {
+    const found = asked ?? keys.find(hash);
+    asked = null;
+    return found;
+  };
+  return retryWhileTransient(ask, running.signal);
 }
