@@ -3,6 +3,7 @@ import { ModelCalls } from '#actors/effects/model-calls.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
+import { SlotLeases } from '#shared/rates/slot-leases.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { RunAcceptance } from './accept-runs.ts';
@@ -50,6 +51,7 @@ import { agentRules } from './rules.ts';
 import { ConditionJudge } from './webhooks/condition-judge.ts';
 import { FanOut } from './webhooks/fan-out.ts';
 import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
+import { JudgingTurns } from './webhooks/judging-turns.ts';
 
 /**
  * The agent's HTTP API. Components open when the app becomes ready (`listen` or the first `inject`) and close with it. Order of refusals: 401, 503, 404, 400,
@@ -101,7 +103,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     llms: bundle.body.manifest.agent_config.llms,
     log,
   });
-  const fanOut = new FanOut({ deliveryRows, acceptance, judge, bus });
+  const judgingTurns = new JudgingTurns({ leases: new SlotLeases(cache), waits, log });
+  const fanOut = new FanOut({ deliveryRows, acceptance, judge, judgingTurns, bus });
   addRoutes(app, [
     { routes: [health({ gate }), login({ key, cache, clock, waits })] },
     { routes: [root(api), publishedApi(api)] },

@@ -80,6 +80,8 @@ export const waits = {
   publishMs: 2_000,
   /** Of a model call of this gateway. A delivery that needs two takes twice that; senders wait for 10 s and more. */
   modelCallMs: 20_000,
+  /** For a delivery that another gateway judges; then it is judged here, too. Longer than its two model calls. */
+  judgedElsewhereMs: 45_000,
   /** Then the retained frames of the call are replayed: its answer may be lost. Doubled each time. */
   modelSilenceMs: 2_000,
   /** A long-poll's default. */

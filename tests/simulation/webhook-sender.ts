@@ -84,7 +84,9 @@ export class WebhookSender {
     const acceptance = new RunAcceptance({ ...settings, runRows, deliveryRows, bus, log: silentLog });
     const lost = () => new Error('no verdict');
     const judge = { judge: () => scheduler.park<ReadonlySet<string>>(process, 'verdict', lost, () => new Set(['refund'])) };
-    return new FanOut({ deliveryRows, acceptance, judge, bus });
+    // As without the cache: both gateways may judge, and one of them stores.
+    const judgingTurns = { once: async <Outcome>(_: string, { judge }: { judge(): Promise<Outcome> }) => judge() };
+    return new FanOut({ deliveryRows, acceptance, judge, judgingTurns, bus });
   }
 }
 

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { bundleOf } from '../test-support/bundle.ts';
@@ -37,6 +40,8 @@ const ROUTINES = [
 ];
 const SECRET_REF = '$' + '{SECRET}';
 const EVENT = { action: 'closed', text: 'The lamp is broken.' };
+/** Long enough for the gateway to find it held. */
+const LEASE_OF_THE_DEAD_MS = 1_000;
 const FAULT = '{"routine_1":true,"routine_2":false}';
 
 function app(changes: Parameters<TestDeployment['app']>[0] = {}, llms: object = { evaluation: 'a/judge', evaluation_fallback: 'b/judge' }) {
@@ -109,6 +114,51 @@ describe('routines with conditions', () => {
     const replies = await Promise.all(Array.from({ length: 5 }, () => deliver(on, 'tickets', EVENT)));
 
     expect(new Set(replies.map(({ body }) => body)).size).toBe(1);
+    expect(worker.calls).toHaveLength(1);
+  });
+
+  it('DESIGN 5: a delivery that arrives at several gateways at once is judged by one of them', async () => {
+    worker.replies = [FAULT];
+    worker.pauseMs = 100;
+    const gateways = [app(), app(), app()];
+
+    const replies = await Promise.all(gateways.map((on) => deliver(on, 'tickets', EVENT)));
+
+    expect(replies.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+    expect(new Set(replies.map(({ body }) => body)).size).toBe(1);
+    expect(worker.calls).toHaveLength(1);
+  });
+
+  it('are judged by the next gateway when the first one got no verdict', async () => {
+    worker.replies = ['Certainly!', 500, FAULT];
+    worker.pauseMs = 100;
+
+    const replies = await Promise.all([app(), app()].map((on) => deliver(on, 'tickets', EVENT)));
+
+    expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([200, 502]);
+    expect(worker.calls).toHaveLength(3);
+  });
+
+  it.each([
+    ['holds the lease of one that was killed', LEASE_OF_THE_DEAD_MS, 60_000],
+    ['takes longer than a judgement may', 600_000, 100],
+  ])('are judged all the same when another gateway %s', async (_case, leaseMs, judgedElsewhereMs) => {
+    worker.replies = [FAULT];
+    const body = JSON.stringify(EVENT);
+    const lease = `rate:slots:judging:wh:tickets:${createHash('sha256').update(body).digest('hex')}`;
+    await deployment.cache.acquireSlot(lease, 'another gateway', 1, leaseMs);
+
+    expect((await deliver(app({ waits: { judgedElsewhereMs } }), 'tickets', body)).statusCode).toBe(200);
+    expect(worker.calls).toHaveLength(1);
+    await deployment.cache.delete(lease);
+  });
+
+  it('are judged when the cache is away', async () => {
+    worker.replies = [FAULT];
+    const away = () => Promise.reject(new SwitchyardError('service.unreachable', 'the cache is away'));
+    const cache = new Proxy(deployment.cache, { get: (real, name: keyof Cache) => (name === 'acquireSlot' ? away : real[name].bind(real)) });
+
+    expect((await deliver(app({ cache }), 'tickets', EVENT)).statusCode).toBe(200);
     expect(worker.calls).toHaveLength(1);
   });
 

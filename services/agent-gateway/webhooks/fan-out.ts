@@ -7,12 +7,14 @@ import { limits } from '../limits.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import type { ConditionJudge } from './condition-judge.ts';
 import type { DeliveryRows, StoredDelivery } from './delivery-rows.ts';
+import type { JudgingTurns } from './judging-turns.ts';
 import { matchesFields } from './match-fields.ts';
 
 interface FanOutDeps {
   deliveryRows: Pick<DeliveryRows, 'byKey'>;
   acceptance: Pick<RunAcceptance, 'acceptDelivery'>;
   judge: Pick<ConditionJudge, 'judge'>;
+  judgingTurns: Pick<JudgingTurns, 'once'>;
   bus: Pick<Bus, 'hasCapacity'>;
 }
 
@@ -39,8 +41,8 @@ export class FanOut {
   readonly #dispatching = new ObjectMap<Promise<FannedOut>>();
   #openJudgements = 0;
 
-  constructor({ deliveryRows, acceptance, judge, bus }: FanOutDeps) {
-    this.#deps = { deliveryRows, acceptance, judge, bus };
+  constructor(deps: FanOutDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -56,18 +58,44 @@ export class FanOut {
     return dispatching;
   }
 
+  /** Fields decide first; what they leave is asked of a model if it has conditions. In the order of the candidates. */
   async #dispatch(delivery: Delivery): Promise<FannedOut> {
-    const { deliveryRows, acceptance } = this.#deps;
-    const { webhook, key, body, parent } = delivery;
+    const { candidates, body } = delivery;
     // no fail point: reads
-    const prior = await deliveryRows.byKey(key);
-    if (prior !== null) return { webhook, ...prior };
-    const routines = await this.#matched(delivery);
-    failPoint('webhook.matched');
+    const prior = await this.#prior(delivery);
+    if (prior !== null) return prior;
+    const fitting = candidates.filter(({ match }) => matchesFields(match, body));
+    const doubtful = fitting.filter(({ conditions }) => conditions.length > 0);
+    return doubtful.length === 0 ? this.#start(delivery, fitting) : this.#judge(delivery, fitting, doubtful);
+  }
+
+  async #judge(delivery: Delivery, fitting: readonly TriggerableRoutine[], doubtful: readonly TriggerableRoutine[]): Promise<FannedOut> {
+    const { judge, judgingTurns, bus } = this.#deps;
+    const { webhook, key, body, parent } = delivery;
+    if (this.#openJudgements >= limits.openJudgements || !bus.hasCapacity('router.call'))
+      throw new SwitchyardError('service.overloaded', 'too many deliveries wait for a model call');
+    this.#openJudgements += 1;
+    try {
+      // no fail point: inside
+      return await judgingTurns.once(key, {
+        stored: () => this.#prior(delivery),
+        judge: async () => {
+          // no fail point: requests
+          const applying = await judge.judge(webhook, doubtful, body, parent);
+          const routines = fitting.filter(({ id, conditions }) => conditions.length === 0 || applying.has(id));
+          return this.#start(delivery, routines);
+        },
+      });
+    } finally {
+      this.#openJudgements -= 1;
+    }
+  }
+
+  async #start({ webhook, key, body, parent }: Delivery, routines: readonly TriggerableRoutine[]): Promise<FannedOut> {
     const matched = routines.map(({ id }) => id);
     const request = { input: body, metadata: { webhook }, callbackUrl: null, idempotencyKey: key, session: null, parent };
-    // no fail point: inside
-    const started = await acceptance.acceptDelivery(
+    failPoint('webhook.matched');
+    const started = await this.#deps.acceptance.acceptDelivery(
       { key, webhook, matched },
       routines.map((routine) => ({ ...request, routine })),
     );
@@ -77,22 +105,10 @@ export class FanOut {
     return { webhook, matched, runs: started.map(({ routine_id, run_id, status }) => ({ routine_id, run_id, status })) };
   }
 
-  /** Fields decide first; what they leave is asked of a model if it has conditions. In the order of the candidates. */
-  async #matched({ webhook, candidates, body, parent }: Delivery): Promise<TriggerableRoutine[]> {
-    const fitting = candidates.filter(({ match }) => matchesFields(match, body));
-    const doubtful = fitting.filter(({ conditions }) => conditions.length > 0);
-    if (doubtful.length === 0) return fitting;
-    const { judge, bus } = this.#deps;
-    if (this.#openJudgements >= limits.openJudgements || !bus.hasCapacity('router.call'))
-      throw new SwitchyardError('service.overloaded', 'too many deliveries wait for a model call');
-    this.#openJudgements += 1;
-    try {
-      // no fail point: caller
-      const applying = await judge.judge(webhook, doubtful, body, parent);
-      return fitting.filter(({ id, conditions }) => conditions.length === 0 || applying.has(id));
-    } finally {
-      this.#openJudgements -= 1;
-    }
+  async #prior({ webhook, key }: Delivery): Promise<FannedOut | null> {
+    // no fail point: reads
+    const prior = await this.#deps.deliveryRows.byKey(key);
+    return prior === null ? null : { webhook, ...prior };
   }
 
   /** Rows are kept for weeks, so it exists unless a clock was far off. */
