@@ -35,7 +35,7 @@ export interface ActorInputs extends TransitionInputs {
   isSettled(runId: string): boolean;
   /** Of effects that the batch reports as failed: superseded before it, with another opened. */
   isSuperseded(effectId: string): boolean;
-  /** Of the pending tool calls of a run that the batch cancels: begun, and not to be repeated. */
+  /** Of the pending tool calls of a run that the batch cancels: begun, and not to be repeated. The others are withdrawn: none can begin any more. */
   isClaimed(effectId: string): boolean;
   /** Null when the list is not stored. */
   toolsOf(listHash: string): readonly ListedTool[] | null;

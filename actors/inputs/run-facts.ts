@@ -20,7 +20,7 @@ const MAX_PARSED_PER_TICK = 256 * 1_024;
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
-  store: { runs: Omit<RunStore, 'unstarted'>; effects: Pick<EffectStore, 'superseded' | 'claimed'> };
+  store: { runs: Omit<RunStore, 'unstarted'>; effects: Pick<EffectStore, 'superseded' | 'withdrawUnclaimed'> };
   bundleOf(hash: string): Promise<Bundle>;
   log: Log;
 }
@@ -64,8 +64,9 @@ export class RunFactsReader {
     return effectIds.length === 0 ? new Set() : this.#deps.store.effects.superseded(effectIds);
   }
 
-  async claimed(effectIds: readonly string[]): Promise<Set<string>> {
-    return effectIds.length === 0 ? new Set() : this.#deps.store.effects.claimed(effectIds);
+  /** Before the commit that cancels them, so that it knows all that have begun. A host that dies between the two leaves this to the next one. */
+  async withdrawUnclaimed(effectIds: readonly string[]): Promise<Set<string>> {
+    return effectIds.length === 0 ? new Set() : this.#deps.store.effects.withdrawUnclaimed(effectIds);
   }
 
   /** Omits lists that are missing or unreadable. */
@@ -147,7 +148,7 @@ export async function readRunFacts(
     if (context === null) continue;
     runIds.add(context.runId);
     for (const hash of Object.values(context.lists)) hashes.add(hash);
-    if (command.type === 'run.cancel') pending.push(...context.pending.map(({ callId }) => callId));
+    if (command.type === 'run.cancel' && command.runId === context.runId) pending.push(...context.pending.map(({ callId }) => callId));
     // The reply that asked for the batch, and its results so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
@@ -157,7 +158,7 @@ export async function readRunFacts(
     reader.runs(runIds),
     reader.settled(named),
     reader.superseded(failed),
-    reader.claimed(pending),
+    reader.withdrawUnclaimed(pending),
     reader.lists(hashes),
     reader.staged(stagedFrom),
   ]);

@@ -14,7 +14,7 @@ export function settling<Context extends MachineContext, Event extends AnyEventO
   const { enqueued } = machineActions<Context, Event>();
   const pendingCallOf = ({ context, event }: Args) => loopOf(context).pending.find(({ callId }) => callId === event.callId);
   /** @param keeps ids of the calls that go on */
-  const supersedeBut = (keeps: (event: Event) => readonly string[]) =>
+  const supersedeBut = (keeps: (event: Event) => readonly string[], { logsSettled = false } = {}) =>
     enqueued<Event>(({ context, event, enqueue }) => {
       const kept = new Set(keeps(event));
       const { pending, batch } = loopOf(context);
@@ -25,12 +25,16 @@ export function settling<Context extends MachineContext, Event extends AnyEventO
       }
       const left = new Set(others.map(({ toolCallId }) => toolCallId));
       const going = pending.filter(({ callId }) => kept.has(callId));
-      enqueue.assign(() => keep({ pending: going, batch: going.length === 0 ? [] : batch.filter(({ toolCallId }) => !left.has(toolCallId)) }));
+      const calls = batch.filter(({ toolCallId }) => !left.has(toolCallId));
+      if (logsSettled && going.length === 0 && calls.length > 0) enqueue({ type: 'toolEvent', params: { calls } });
+      enqueue.assign(() => keep({ pending: going, batch: going.length === 0 ? [] : calls }));
     });
   return {
     pendingCallOf,
     supersedeBut,
     supersede: supersedeBut(() => []),
+    /** At an interruption: what has settled before it stands in the log. */
+    interrupt: supersedeBut(() => [], { logsSettled: true }),
     /** Stages a call's outcome. */
     settleCall: enqueued<ToolSettled>(({ context, event, enqueue }) => {
       const call = pendingCallOf({ context, event });

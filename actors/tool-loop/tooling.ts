@@ -70,11 +70,11 @@ export function tooling<Context extends MachineContext, Event extends AnyEventOb
   const { states, loopOf, failed, interruptions } = user;
   type Args = { context: Context; event: ToolSettled };
   const { change } = machineActions<Context, Event>();
-  const { pendingCallOf, settleCall, endBatch, supersede } = settling<Context, Event, Reply, Named>(user);
+  const { pendingCallOf, settleCall, endBatch, supersede, interrupt } = settling<Context, Event, Reply, Named>(user);
 
   return {
     on: {
-      ...interruptedBy(interruptions, supersede),
+      ...interruptedBy(interruptions, interrupt),
       ...beginWindUp(user),
       'tool.settled': [
         {

@@ -10,7 +10,7 @@ export function beginWindUp<Context extends MachineContext, Event extends AnyEve
 ) {
   const { windUp, loopOf, interruptions } = user;
   if (windUp === undefined) return {};
-  const { supersede, supersedeBut } = settling<Context, Event, Reply, Named>(user);
+  const { interrupt, supersedeBut } = settling<Context, Event, Reply, Named>(user);
   const isKept = ({ context, event }: { context: Context; event: Event }) => {
     const kept = windUp.keeps(event);
     return loopOf(context).pending.some(({ callId }) => kept.includes(callId));
@@ -18,7 +18,7 @@ export function beginWindUp<Context extends MachineContext, Event extends AnyEve
   const atOnce = Object.values(
     interruptedBy(
       interruptions.filter(({ on }) => on === windUp.on),
-      supersede,
+      interrupt,
     ),
   );
   return { [windUp.on]: [{ guard: isKept, target: windUp.state, actions: [supersedeBut(windUp.keeps), ...windUp.actions] }, ...atOnce] };
@@ -30,11 +30,11 @@ export function windingUp<Context extends MachineContext, Event extends AnyEvent
 ) {
   type Args = { context: Context; event: ToolSettled };
   const { states, loopOf, interruptions, windUp } = user;
-  const { pendingCallOf, settleCall, endBatch, supersede } = settling<Context, Event, Reply, Named>(user);
+  const { pendingCallOf, settleCall, endBatch, interrupt } = settling<Context, Event, Reply, Named>(user);
   const others = interruptions.filter(({ on }) => on !== windUp?.on);
   return {
     on: {
-      ...interruptedBy(others, supersede),
+      ...interruptedBy(others, interrupt),
       'tool.settled': [
         {
           guard: ({ context, event }: Args) => pendingCallOf({ context, event }) !== undefined && loopOf(context).pending.length === 1,

@@ -75,7 +75,7 @@ function ofWorkers(tables: ModelTables, nowMs: () => number): Record<string, Exe
     },
     effect_worker_claim: ([id]) => {
       if (tables.claims.has(id as string)) return [];
-      tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()) });
+      tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: false });
       return [{}];
     },
     effect_worker_claimed: ([id]) => (tables.claims.has(id as string) ? [{ one: 1 }] : []),

@@ -58,7 +58,8 @@ export function timersOf(tables: ModelTables): Executed<TimerStore> {
   };
 }
 
-export function effectsOf(tables: ModelTables): Executed<EffectStore> {
+export function effectsOf(tables: ModelTables, nowMs: () => number): Executed<EffectStore> {
+  const isBegun = (id: string) => tables.claims.get(id)?.['withdrawn'] === false;
   return {
     open: (partitions) =>
       [...tables.effects.values()]
@@ -72,12 +73,16 @@ export function effectsOf(tables: ModelTables): Executed<EffectStore> {
             ...{ kind: row['kind'] as string, inputs: jsonOf(row['inputs']) as EffectRow['inputs'] },
           },
           isUnpublished: tables.outbox.some(({ p, id }) => p === row['p'] && id === row['id']),
-          isClaimed: tables.claims.has(row['id'] as string),
+          isClaimed: isBegun(row['id'] as string),
         })),
 
     superseded: (effectIds) => new Set(effectIds.filter((id) => (tables.effects.get(id) ?? []).some(({ state }) => state === 'superseded'))),
 
-    claimed: (effectIds) => new Set(effectIds.filter((id) => tables.claims.has(id))),
+    withdrawUnclaimed(effectIds) {
+      for (const id of effectIds)
+        if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
+      return new Set(effectIds.filter(isBegun));
+    },
 
     pendingReceivers(limit) {
       const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');

@@ -29,7 +29,9 @@ function othersOn(tables: ModelTables): OtherProcesses {
       });
     },
     async claim(effectId) {
-      tables.claims.set(effectId, { effect_id: effectId, claimed_at: new Date() });
+      if (tables.claims.has(effectId)) return false;
+      tables.claims.set(effectId, { effect_id: effectId, claimed_at: new Date(), withdrawn: false });
+      return true;
     },
     async storeTools(hash, tools) {
       tables.toolLists.set(hash, { hash, tools: JSON.stringify(tools), created_at: new Date(), unused_since: null });

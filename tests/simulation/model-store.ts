@@ -53,7 +53,7 @@ export function modelStore({ tables, nowMs, fence }: StoreModel, request: Reques
     hosts: over('hosts', hostsOf(tables, nowMs)),
     sessions: over('sessions', sessionsOf(tables)),
     timers: over('timers', timersOf(tables)),
-    effects: over('effects', effectsOf(tables)),
+    effects: over('effects', effectsOf(tables, nowMs)),
     runs: over('runs', runsOf(tables, nowMs)),
     turns: over('turns', turnsOf(tables)),
     customers: over('customers', customersOf(tables)),

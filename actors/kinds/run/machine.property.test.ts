@@ -14,7 +14,8 @@ const START_MS = 1_000;
 /** A possible event. Its effect is chosen when it is applied: an open one, or any other. */
 type RandomEvent =
   | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number; afterMs: number }
-  | { what: 'end'; variant: number; afterMs: number };
+  | { what: 'end'; variant: number; afterMs: number }
+  | { what: 'cancel'; afterMs: number };
 
 const randomEvent: fc.Arbitrary<RandomEvent> = fc.oneof(
   {
@@ -33,6 +34,7 @@ const randomEvent: fc.Arbitrary<RandomEvent> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('end' as const), variant: fc.nat(3), afterMs: mostly(100, 40_000) }) },
+  { weight: 4, arbitrary: fc.record({ what: fc.constant('cancel' as const), afterMs: fc.constant(100) }) },
 );
 
 /** Usually the first value, sometimes the other. */
@@ -84,7 +86,10 @@ describe('any run', () => {
         { numRuns: 200, seed: 7 },
       );
 
-      expect([...visits.keys()].sort()).toEqual(['failed', 'listing', 'succeeded', 'thinking', 'tooling']);
+      expect([...visits.keys()].sort()).toEqual(['failed', 'listing', 'succeeded', 'thinking', 'tooling', 'windingUp']);
+      // Waits for few calls, and not for long.
+      expect(visits.get('windingUp')).toBeGreaterThan(20);
+      visits.delete('windingUp');
       expect(Math.min(...visits.values())).toBeGreaterThan(100);
     },
     TIMEOUT_MS,
@@ -163,6 +168,8 @@ class CheckedRun {
     switch (one.what) {
       case 'end':
         return endOf(one.variant);
+      case 'cancel':
+        return cancelOf(this.#snapshot.context);
       case 'listed':
         return { type: 'tools.listed', callId: this.#effectFor(one, 'tool-list'), ...listsOf(this.#snapshot.context, one.variant) };
       case 'failed':
@@ -265,6 +272,12 @@ function endOf(variant: number): RunEventBody {
     { type: 'run.orphaned' },
   ];
   return ends[variant] ?? { type: 'run.poisoned' };
+}
+
+/** Of a run with several calls, of which the first has not begun; most others would end too early. */
+function cancelOf({ pending }: RunContext): RunEventBody {
+  if (pending.length < 2) return { type: 'tool.settled', callId: 'run_0-1', outcome: outcomeOf(5) };
+  return { type: 'run.cancel', claimed: pending.slice(1).map(({ callId }) => callId) };
 }
 
 function listsOf({ servers }: RunContext, variant: number): Pick<Extract<RunEventBody, { type: 'tools.listed' }>, 'lists' | 'unavailable' | 'timedOut'> {

@@ -311,6 +311,21 @@ describe('the run machine', () => {
       expect(linesOf(actions).slice(-3)).toEqual(['ready', 'disarm run_1-deadline', settlement]);
     });
 
+    it.each<TimedEvent>([{ type: 'run.cancel', claimed: [] }, { type: 'run.deadline', actorId: 'run_1' }, { type: 'run.poisoned' }, { type: 'run.orphaned' }])(
+      'has in the log what had settled when %j ends it',
+      (event) => {
+        const [, actions] = afterEvents({}, called, settled('run_1-2'), event);
+
+        expect(linesOf(actions)[2]).toBe('tools c0,c2');
+      },
+    );
+
+    it('has no event of tools when none had settled', () => {
+      const [, actions] = afterEvents({}, replied('run_1-1', batch(2)), { type: 'run.cancel', claimed: [] });
+
+      expect(linesOf(actions).filter((line) => line.startsWith('tools'))).toEqual([]);
+    });
+
     it.each<TimedEvent>([settled('run_1-2'), settled('run_1-9'), replied('run_1-1', output()), replied('run_1-3', output())])(
       'ignores %j, which is repeated, unknown or late',
       (event) => {

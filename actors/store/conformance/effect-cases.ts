@@ -62,11 +62,33 @@ export function effectCases(underTest: UnderTest): void {
       expect(await underTest().store.effects.superseded([superseded, done, still, unique('eff')])).toEqual(new Set([superseded]));
     });
 
-    it('that are claimed are found among others', async () => {
+    it('that no worker has claimed are withdrawn, and can not be claimed any more; a repeat finds the same', async () => {
+      const { store, others } = underTest();
       const [claimed, other] = [unique('eff'), unique('eff')];
-      await underTest().others.claim(claimed);
+      expect(await others.claim(claimed)).toBe(true);
 
-      expect(await underTest().store.effects.claimed([claimed, other])).toEqual(new Set([claimed]));
+      expect(await store.effects.withdrawUnclaimed([claimed, other, other])).toEqual(new Set([claimed]));
+      expect(await others.claim(other)).toBe(false);
+      expect(await store.effects.withdrawUnclaimed([claimed, other])).toEqual(new Set([claimed]));
+      expect(await store.effects.withdrawUnclaimed([])).toEqual(new Set());
+    });
+
+    it('are either claimed or withdrawn, however the two meet', async () => {
+      const { store, others } = underTest();
+      const ids = Array.from({ length: 50 }, () => unique('eff'));
+      const [begun, ...claims] = await Promise.all([store.effects.withdrawUnclaimed(ids), ...ids.map((id) => others.claim(id))]);
+
+      expect(begun).toEqual(new Set(ids.filter((_, index) => claims[index])));
+    });
+
+    it('that are withdrawn do not count as begun', async () => {
+      const [id, claim] = [unique('eff'), await acquire(underTest(), nextPartition())];
+      const plan = planOf(claim);
+      open(plan, callOf(id, claim));
+      await commit(underTest(), plan);
+      await underTest().store.effects.withdrawUnclaimed([id]);
+
+      expect((await underTest().store.effects.open([claim.partition])).find(({ effect }) => effect.id === id)?.isClaimed).toBe(false);
     });
   });
 

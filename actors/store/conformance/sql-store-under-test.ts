@@ -23,7 +23,8 @@ function othersOn(database: Database): OtherProcesses {
       );
     },
     async claim(effectId) {
-      await database.query('insert into claims (effect_id) values ($1)', [effectId]);
+      const { rowCount } = await database.query('insert into claims (effect_id) values ($1) on conflict (effect_id) do nothing', [effectId]);
+      return rowCount === 1;
     },
     async storeTools(hash, tools) {
       await database.query('insert into tool_lists (hash, tools) values ($1, $2)', [hash, JSON.stringify(tools)]);

@@ -17,7 +17,8 @@ interface AcceptedRun {
 /** What other processes write and read. */
 export interface OtherProcesses {
   acceptRun(run: AcceptedRun): Promise<void>;
-  claim(effectId: string): Promise<void>;
+  /** False: it is claimed, or withdrawn. */
+  claim(effectId: string): Promise<boolean>;
   storeTools(hash: string, tools: unknown): Promise<void>;
   storeCustomer(customer: { id: string; name: string; tags: string[] }): Promise<void>;
   /** Of a variable. */

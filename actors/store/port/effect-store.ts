@@ -12,8 +12,8 @@ export interface EffectStore {
   /** By age. */
   open(partitions: readonly number[]): Promise<OpenEffect[]>;
   superseded(effectIds: readonly string[]): Promise<Set<string>>;
-  /** Tool calls that must not be repeated and have begun. */
-  claimed(effectIds: readonly string[]): Promise<Set<string>>;
+  /** Withdraws the tool calls that no worker has claimed: none can claim them afterwards. Repeatable. @returns the others, which have begun */
+  withdrawUnclaimed(effectIds: readonly string[]): Promise<Set<string>>;
   /** Addresses of callbacks and events with an open round or a retry to come, over all partitions; each once. */
   pendingReceivers(limit: number): Promise<string[]>;
 }

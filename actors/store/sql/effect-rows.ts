@@ -15,9 +15,9 @@ export function effectRows(database: Queryable): EffectStore {
       return new Set(rows.map((row) => row.id));
     },
 
-    async claimed(effectIds) {
-      const { rows } = await database.query<{ effect_id: string }>(CLAIMED, [effectIds]);
-      return new Set(rows.map((row) => row.effect_id));
+    async withdrawUnclaimed(effectIds) {
+      const { rows } = await database.query<{ effect_id: string; withdrawn: boolean }>(WITHDRAW_UNCLAIMED, [effectIds]);
+      return new Set(rows.flatMap((row) => (row.withdrawn ? [] : [row.effect_id])));
     },
 
     async pendingReceivers(limit) {
@@ -47,12 +47,20 @@ function effectOf(row: OpenEffectRow): EffectRow {
 
 const OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
   exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
-  exists (select 1 from claims where claims.effect_id = effects.id) as claimed
+  exists (select 1 from claims where claims.effect_id = effects.id and not claims.withdrawn) as claimed
   from effects where state = 'open' and p = any($1::int[]) order by created_at`;
 
 const SUPERSEDED: NamedStatement = { name: 'superseded-effects', text: `select id from effects where id = any($1::text[]) and state = 'superseded'` };
 
-const CLAIMED: NamedStatement = { name: 'claimed-effects', text: 'select effect_id from claims where effect_id = any($1::text[])' };
+/**
+ * One row decides between this and a worker's claim. The update changes nothing: it waits for a claim in progress, and returns the row as it is then. In a fixed
+ * order, against deadlocks between hosts.
+ */
+const WITHDRAW_UNCLAIMED: NamedStatement = {
+  name: 'withdraw-unclaimed-effects',
+  text: `insert into claims (effect_id, withdrawn) select distinct id, true from unnest($1::text[]) as id order by id
+    on conflict (effect_id) do update set withdrawn = claims.withdrawn returning effect_id, withdrawn`,
+};
 
 /** Through open effects and timers: the table of deliveries holds weeks of them. */
 const PENDING_RECEIVERS: NamedStatement = {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { SessionCommand } from '#bus/messages/session.ts';
 import { calledTools, cancel, create, post } from './commands.ts';
 import { callbackOf, HEADER, isSettled, nextItem, runOf, statusesOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
@@ -69,27 +70,15 @@ export function runCancelCases(open: () => Promise<TestCluster>): void {
     it('DESIGN 5: waits for a tool call that has begun and must not be repeated; the others are aborted', async () => {
       const cluster = await open();
       await cluster.host();
-      const tools = [{ name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false }];
-      await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
-      const list = nextItem(cluster, 'tool');
-      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
-      const { effectId } = (await list) as { effectId: string };
-      const base = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
-      const asked = cluster.nextCall();
-      await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
-      const item = nextItem(cluster, 'tool');
-      const calls = ['A', 'B'].map((order) => ({ id: order, name: 'shop__refund', arguments: { order } }));
-      await cluster.send(calledTools('ses_run', (await asked).callId, calls));
-      await item;
-      await cluster.rows('insert into claims (effect_id) values ($1)', ['run_1-3']);
+      await callRefunds(cluster);
+      await claim(cluster, 'run_1-3');
 
       await cluster.send(cancel('ses_run', 'run_1'));
       await eventually(() => cluster.replies.length === 1);
       expect(await isSettled(cluster)).toBe(false);
       expect(await cluster.rows(`select id from effects where turn_id = 'run_1' and state = 'superseded'`)).toEqual([{ id: 'run_1-4' }]);
       await cluster.send(post('ses_run', 'and who are you?'));
-      const outcome = { type: 'result' as const, data: 'refunded', metadata: {}, isError: false };
-      await cluster.send({ ...base, type: 'tool.completed', commandId: 'run_1-3', callId: 'run_1-3', outcome });
+      await cluster.send(refunded('run_1-3'));
       await eventually(() => isSettled(cluster));
 
       expect(await runOf(cluster)).toMatchObject({ state: 'failed', error: CANCELLED });
@@ -107,5 +96,79 @@ export function runCancelCases(open: () => Promise<TestCluster>): void {
         'typing',
       ]);
     });
+
+    it('DESIGN 5: a call that a worker was about to claim is not made, also when the host dies before its commit', async () => {
+      const cluster = await open();
+      const first = await cluster.host();
+      await callRefunds(cluster);
+      expect(await claim(cluster, 'run_1-3')).toBe(true);
+      // So that the next commit is the cancellation's.
+      await eventually(async () => (await cluster.count('outbox')) === 0);
+      first.faults.push('die-before');
+      await cluster.send(cancel('ses_run', 'run_1'));
+      await eventually(() => first.isCrashed());
+
+      expect(await claim(cluster, 'run_1-4')).toBe(false);
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 1);
+      expect(await isSettled(cluster)).toBe(false);
+      expect(await cluster.rows(`select id from effects where turn_id = 'run_1' and state = 'superseded'`)).toEqual([{ id: 'run_1-4' }]);
+      await cluster.send(refunded('run_1-3'));
+      await eventually(() => isSettled(cluster));
+      expect(await runOf(cluster)).toMatchObject({ state: 'failed', error: CANCELLED });
+      expect((await cluster.log('ses_run')).filter(({ kind }) => kind === 'tool')).toMatchObject([{ tool_calls: [{ arguments: { order: 'A' } }] }]);
+    });
+
+    it('DESIGN 5: has in its log what had settled, when nothing is left to wait for', async () => {
+      const cluster = await open();
+      await cluster.host();
+      await callRefunds(cluster);
+      await cluster.send(refunded('run_1-3'));
+      await cluster.send(cancel('ses_run', 'run_1'));
+      await eventually(() => isSettled(cluster));
+
+      const log = await cluster.log('ses_run');
+      expect(log.map((one) => (one.kind === 'status' ? one.status : one.kind)).slice(-3)).toEqual(['tool', 'error', 'ready']);
+      expect(log.find(({ kind }) => kind === 'tool')).toMatchObject({ tool_calls: [{ arguments: { order: 'A' }, result: { data: 'refunded' } }] });
+      expect(await claim(cluster, 'run_1-4')).toBe(false);
+    });
+
+    it('leaves the calls of another run alone', async () => {
+      const cluster = await open();
+      await cluster.host();
+      await callRefunds(cluster);
+      await cluster.startRun({ id: 'run_2', sessionId: 'ses_run', ephemeral: false });
+      await cluster.send(cancel('ses_run', 'run_2'));
+      await eventually(() => isSettled(cluster, 'run_2'));
+
+      expect(await claim(cluster, 'run_1-3')).toBe(true);
+    });
   });
+}
+
+const RUN = { ...HEADER, sessionId: 'ses_run', ...actorFields('run_1') };
+
+/** Starts a run whose model calls a tool twice that must not be repeated: effects `run_1-3` and `run_1-4`. */
+async function callRefunds(cluster: TestCluster): Promise<void> {
+  const tools = [{ name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false }];
+  await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+  const list = nextItem(cluster, 'tool');
+  await cluster.startRun({ id: 'run_1', routineId: 'refund' });
+  const { effectId } = (await list) as { effectId: string };
+  const asked = cluster.nextCall();
+  await cluster.send({ ...RUN, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+  const item = nextItem(cluster, 'tool');
+  const calls = ['A', 'B'].map((order) => ({ id: order, name: 'shop__refund', arguments: { order } }));
+  await cluster.send(calledTools('ses_run', (await asked).callId, calls));
+  await item;
+}
+
+/** As a worker does. */
+async function claim(cluster: TestCluster, effectId: string): Promise<boolean> {
+  return (await cluster.rows('insert into claims (effect_id) values ($1) on conflict (effect_id) do nothing returning effect_id', [effectId])).length === 1;
+}
+
+function refunded(effectId: string): SessionCommand {
+  const outcome = { type: 'result' as const, data: 'refunded', metadata: {}, isError: false };
+  return { ...RUN, type: 'tool.completed', commandId: effectId, callId: effectId, outcome };
 }
