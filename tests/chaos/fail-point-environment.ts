@@ -6,7 +6,7 @@ import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { openScriptedUpstream, type ScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { ROUTINE, writeAgentFiles } from './agent-files.ts';
-import { type CountingTools, openCountingTools } from './counting-tools.ts';
+import { type CountingToolsProcess, openCountingToolsProcess } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 
 /** The one tool of a run: the one that may happen once, or the repeatable one. So a worker that has to die after one of them meets no other. */
@@ -17,7 +17,7 @@ export interface FailPointEnvironment {
   cluster: Cluster;
   database: pg.Pool;
   receiver: CallbackReceiver;
-  tools: CountingTools;
+  tools: CountingToolsProcess;
   /** The agent's model. */
   model: ModelUpstream;
   /** The provider of clients' streams. */
@@ -28,7 +28,12 @@ export interface FailPointEnvironment {
 export const routineOf = (tool: OneTool) => `${tool}-only`;
 
 export async function openFailPointEnvironment(): Promise<FailPointEnvironment> {
-  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
+  const [receiver, tools, model, upstream] = await Promise.all([
+    openCallbackReceiver(),
+    openCountingToolsProcess(),
+    openModelUpstream(),
+    openScriptedUpstream(),
+  ]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   await addRoutines(files.MANIFEST);
   const cluster = await startCluster({

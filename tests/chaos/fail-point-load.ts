@@ -139,6 +139,7 @@ export function startLoad(environment: FailPointEnvironment): Load {
     mostCallsSince: (from) => Math.max(0, ...streams.slice(from).map(({ plan }) => upstream.calls(plan).length)),
     check: async () => {
       await checkLogs(environment, agent, conversations);
+      await environment.tools.counted();
       const outcomes = runs.map((one) => checkRun(one, environment));
       const withError = streams.map(checkStream).filter((end) => end !== 'done');
       return {

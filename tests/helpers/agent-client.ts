@@ -7,7 +7,7 @@ export interface AgentClient {
   readSession(sessionId: string): Promise<SessionRecord>;
   changeSession(sessionId: string, changes: object): Promise<SessionRecord>;
   /** Posts a customer's message and returns its event. */
-  postMessage(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
+  postMessage(sessionId: string, text: string, fields?: object, headers?: Record<string, string>, query?: string): Promise<ConversationEvent>;
   /** The log from an offset on: one page of the long-poll. */
   poll(sessionId: string, minOffset?: number, query?: string): Promise<ConversationEvent[]>;
   /** Long-polls until an event matches, and returns the whole log up to it. */
@@ -42,9 +42,9 @@ export function agentClient(address: string | (() => string), key: string): Agen
     createSession: (body = {}) => read('/sessions', { method: 'POST', headers: json, body: JSON.stringify(body) }, 201),
     readSession: (sessionId) => read(`/sessions/${sessionId}`, { headers: authorization }, 200),
     changeSession: (sessionId, changes) => read(`/sessions/${sessionId}`, { method: 'PATCH', headers: json, body: JSON.stringify(changes) }, 200),
-    postMessage: (sessionId, text, fields = {}, headers = {}) => {
+    postMessage: (sessionId, text, fields = {}, headers = {}, query = '') => {
       const body = JSON.stringify({ kind: 'user_message', text, ...fields });
-      return read(`/sessions/${sessionId}/events`, { method: 'POST', headers: { ...json, ...headers }, body }, 201);
+      return read(`/sessions/${sessionId}/events${query}`, { method: 'POST', headers: { ...json, ...headers }, body }, 201);
     },
     poll: (sessionId, minOffset = 0, query = '') => read(`/sessions/${sessionId}/events?min_offset=${minOffset}${query}`, { headers: authorization }, 200),
     logUntil: async (sessionId, fits) => {

@@ -4,8 +4,13 @@ import { freeFolder } from '../../helpers/free-folder.ts';
 
 const v1 = (id: string) => ({ id, version: 1 });
 
-/** An agent with a policy of high criticality that has a tool, a routine with a tool step, and a search; and a router whose provider is the test's own. */
-export async function writeEngineAgent({ toolPort, searchPort, modelUrl }: { toolPort: number; searchPort: number; modelUrl: string }): Promise<{
+/** An agent with a policy of high criticality that has a tool, a routine with a tool step, and a search; and a router whose provider and moderation are the test's own. */
+export async function writeEngineAgent({
+  toolPort,
+  searchPort,
+  moderationPort,
+  modelUrl,
+}: Record<'toolPort' | 'searchPort' | 'moderationPort', number> & { modelUrl: string }): Promise<{
   MANIFEST: string;
   ROUTER_CONFIG: string;
 }> {
@@ -47,6 +52,7 @@ export async function writeEngineAgent({ toolPort, searchPort, modelUrl }: { too
   const router = {
     providers: [{ slug: 'phases', name: 'phases', kind: 'openai-compatible', base_url: modelUrl }],
     models: [{ id: 'phases/agent', endpoints: [{ provider: 'phases', upstream_model: 'phases' }] }],
+    plugins: { moderation: { endpoint: { url: `http://127.0.0.1:${moderationPort}/v1/moderations`, timeout_ms: 60_000 } } },
     keys: [{ id: 'one', key: '${ROUTER_API_KEY}' }],
   };
   return { MANIFEST: await write('manifest.yaml', manifest), ROUTER_CONFIG: await write('router.json', router) };

@@ -14,10 +14,11 @@ export interface EngineEnvironment {
   agent: AgentClient;
   gates: Gates;
   model: PhasesModel;
-  /** Calls of each tool and of the search, by key. */
+  /** Calls of each tool, of the search, and of moderation, by key. */
   booked: ReadonlyMap<string, number>;
   looked: ReadonlyMap<string, number>;
   searched: ReadonlyMap<string, number>;
+  moderated: ReadonlyMap<string, number>;
   /** What the turn of a session has stored, without what differs between equal turns. @returns null: it is not over, with all that follows it */
   turnOf(sessionId: string): Promise<StoredTurn | null>;
   close(): Promise<void>;
@@ -30,7 +31,7 @@ export interface StoredTurn {
   replies: string[];
   /** Of its rows, sorted. */
   rows: string[];
-  /** Of its effects, sorted; with their states. */
+  /** Of its effects without the check of its message, sorted; with their states. */
   effects: string[];
 }
 
@@ -42,7 +43,7 @@ const wordOf = (event: ConversationEvent) => (event.kind === 'status' ? `${event
 /** A cluster with one process of each service, whose agent uses every part of the engine. */
 export async function openEngineEnvironment(): Promise<EngineEnvironment> {
   const gates = new Gates();
-  const [booked, looked, searched] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
+  const [booked, looked, searched, moderated] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
   const model = await openPhasesModel(gates);
   const counting =
     (times: Map<string, number>, word: string, phase: Phase) =>
@@ -62,7 +63,14 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
     await gates.pass('retrieving', key);
     if (!response.destroyed) response.writeHead(200).end(JSON.stringify({ results: [{ content: `found ${key}` }] }));
   });
-  const files = await writeEngineAgent({ toolPort: tools.port, searchPort: search.port, modelUrl: model.baseUrl });
+  const moderation = await openHttpDouble(async ({ body }, response) => {
+    const key = keyIn(String(body));
+    moderated.set(key, (moderated.get(key) ?? 0) + 1);
+    await gates.pass('moderating', key);
+    const results = [{ flagged: false, categories: { violence: false } }];
+    if (!response.destroyed) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results }));
+  });
+  const files = await writeEngineAgent({ toolPort: tools.port, searchPort: search.port, moderationPort: moderation.port, modelUrl: model.baseUrl });
   const cluster = await startCluster({
     roles: { 'agent-gateway': 1, 'actor-host': 1, 'router-gateway': 1, 'router-worker': 1, 'effect-worker': 1 },
     env: { ...files, PLATFORM_PUBLIC_KEY: 'pk', PLATFORM_SECRET_KEY: 'sk', SEARCH_API_KEY: 'sk-search', LOG_LEVEL: 'warn' },
@@ -71,7 +79,7 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
   database.on('error', () => {});
   const agent = agentClient(() => cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
   return {
-    ...{ cluster, agent, gates, model, booked, looked, searched },
+    ...{ cluster, agent, gates, model, booked, looked, searched, moderated },
     async turnOf(sessionId) {
       const { rows: open } = await database.query(OPEN, [sessionId]);
       const log = await agent.poll(sessionId, 0, '&limit=1000&wait_for_data=0');
@@ -90,10 +98,10 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
       gates.open();
       await database.end();
       await cluster.stop();
-      await Promise.all([tools.close(), search.close(), model.close()]);
+      await Promise.all([tools.close(), search.close(), moderation.close(), model.close()]);
     },
   };
 }
 
 const OPEN = `select id from effects where session_id = $1 and state = 'open'`;
-const EFFECTS = `select concat_ws(' ', kind, inputs->>'call', state) as word from effects where session_id = $1`;
+const EFFECTS = `select concat_ws(' ', kind, inputs->>'call', state) as word from effects where session_id = $1 and kind <> 'moderation'`;

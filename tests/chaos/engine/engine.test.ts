@@ -22,7 +22,7 @@ interface Victim {
   repeats: readonly Phase[];
 }
 
-const ofModels: readonly Phase[] = ['matching', 'routine', 'inferring', 'composing', 'streaming', 'checking', 'tracking'];
+const ofModels: readonly Phase[] = ['moderating', 'matching', 'routine', 'inferring', 'composing', 'streaming', 'checking', 'tracking'];
 const victims: readonly Victim[] = [
   { role: 'actor-host', repeats: [] },
   { role: 'router-worker', repeats: ofModels },
@@ -55,7 +55,7 @@ function newKey(phase: Phase | typeof NO_PHASE): string {
 /** @returns the session's id */
 async function begin(key: string): Promise<string> {
   const { id } = await environment.agent.createSession({ allow_greeting: false });
-  await environment.agent.postMessage(id, `I want a visit for ${key}`);
+  await environment.agent.postMessage(id, `I want a visit for ${key}`, {}, {}, key.endsWith('-moderating') ? '?moderation=auto' : '');
   return id;
 }
 
@@ -74,12 +74,24 @@ async function kill(role: Role): Promise<void> {
 
 /** Phases of calls that were made more than once. */
 function repeatedFor(key: string): Phase[] {
-  const { model, looked, searched } = environment;
+  const { model, looked, searched, moderated } = environment;
   const calls = [...model.asked(key).values()];
   expect(Math.max(...calls.map(({ times }) => times)), key).toBeLessThanOrEqual(2);
-  expect(Math.max(looked.get(key) ?? 0, searched.get(key) ?? 0), key).toBeLessThanOrEqual(2);
+  expect(Math.max(...[looked, searched, moderated].map((calls) => calls.get(key) ?? 0)), key).toBeLessThanOrEqual(2);
   const ofModel = calls.flatMap(({ phase, times }) => (times > 1 ? [phase] : []));
-  return [...ofModel, ...((looked.get(key) ?? 0) > 1 ? ['looking' as const] : []), ...((searched.get(key) ?? 0) > 1 ? ['retrieving' as const] : [])];
+  const others = [
+    ['moderating', moderated],
+    ['looking', looked],
+    ['retrieving', searched],
+  ] as const;
+  return [...ofModel, ...others.flatMap(([phase, times]) => ((times.get(key) ?? 0) > 1 ? [phase] : []))];
+}
+
+/** A busy machine may take longer to notice a dead worker than a message waits for its check (rule 123): then nothing has read it. */
+function expectUnchecked({ log, replies }: StoredTurn, key: string): void {
+  const { model, booked } = environment;
+  expect({ log, replies }, key).toEqual({ log: ['user_message', 'acknowledged', 'error', 'ready'], replies: [] });
+  expect([model.asked(key).size, booked.get(key) ?? 0], key).toEqual([0, 0]);
 }
 
 /** The call that is in flight in a phase. */
@@ -123,6 +135,10 @@ describe('an agent with a policy, a tool, a routine and a search', () => {
       const tolerated = new Set(repeats);
       for (const { phase, key } of keys) {
         const turn = await played(sessions.get(key) ?? '');
+        if (phase === 'moderating' && turn.log.includes('error')) {
+          expectUnchecked(turn, key);
+          continue;
+        }
         const isUnknown = role === 'effect-worker' && phase === 'booking';
         const results = turn.results.map((result) => (isUnknown && JSON.stringify(result).includes('outcome_unknown') ? `booked ${key}` : result));
         expect({ ...turn, results }, key).toEqual({ ...plain, results: [`booked ${key}`, `looked ${key}`], replies: [`It is done: ${key}.`] });

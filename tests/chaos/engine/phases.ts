@@ -1,5 +1,8 @@
-/** Where a turn can be held: in a question to the model, a call of a tool, the search, or the reply. */
-export const phases = ['matching', 'routine', 'inferring', 'booking', 'looking', 'retrieving', 'composing', 'streaming', 'checking', 'tracking'] as const;
+/** Where a turn can be held: in the check of its message, a question to the model, a call of a tool, the search, or the reply. */
+export const phases = [
+  ...(['moderating', 'matching', 'routine', 'inferring', 'booking', 'looking'] as const),
+  ...(['retrieving', 'composing', 'streaming', 'checking', 'tracking'] as const),
+] as const;
 export type Phase = (typeof phases)[number];
 
 /** A customer's key: its number, and the phase in which its turn is held. */
