@@ -48,7 +48,7 @@ const common = {
   enabled: z.boolean().default(true),
   priority: z.number().int().default(0),
   tools: z.array(toolSelector).default([]),
-  /** Policies that are active only while the routine is. */
+  /** Policies that are active only while the routine is. A run has them in its prompt. */
   policies: z.array(documentId).default([]),
   transitions: z.array(transition).max(routineLimits.transitions, atMost(routineLimits.transitions)).default([]),
   /** null: the first step, unless there are transitions from `root`. */
@@ -70,6 +70,7 @@ const autonomous = z.strictObject({
   ...common,
   /** The deliveries of a shared webhook that the routine is for, in words. */
   conditions: z.array(text).max(routineLimits.conditions, atMost(routineLimits.conditions)).default([]),
+  /** A plan of the task, which a run has in its prompt. Its tools may be called beside `tools`. */
   steps: z.array(step).max(routineLimits.steps, atMost(routineLimits.steps)).default([]),
   /** The goal of a run: text, or a prompt document. */
   instructions: z.union([text, documentReference], { error: 'must be a text, or {id, version} of a prompt' }),
