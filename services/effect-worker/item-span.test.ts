@@ -59,6 +59,7 @@ describe('the span of a tool call', () => {
 
     expect(span).toMatchObject({ name: 'execute_tool shop:a', parent: PARENT, spanId: spanIdOf(`${item.effectId}#1`), links: [], errorType: null });
     expect(span?.attributes).toMatchObject({ 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'shop:a', 'mcp.method.name': 'tools/call' });
+    expect(span?.attributes?.['mcp.protocol.version']).toMatch(/^20\d\d-\d\d-\d\d$/);
     expect(JSON.stringify(span)).not.toMatch(/Oslo|rain/);
     const [message] = server.messages('tools/call');
     expect(meta.parse(message).params._meta.traceparent).toBe(span?.traceparent);

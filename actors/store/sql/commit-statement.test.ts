@@ -3,6 +3,7 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import type { SessionState } from '../../runtime/apply/session-state.ts';
 import { applyTo } from '../../test-support/apply.ts';
+import { commandRows } from '../../test-support/command-rows.ts';
 import { create, DrivenSession, post } from '../../test-support/driven-session.ts';
 import { commitOf, isCommit } from './commit-statement.ts';
 
@@ -32,7 +33,7 @@ it('DESIGN 4: each commit of a turn that is one model call is the statement with
 
 it('DESIGN 4: a turn’s row needs the whole statement', () => {
   const plan = planOf(driven.state, post('Hello again'));
-  plan.turnSteps.push({ partition: 1, sessionId: 'ses_1', turnId: 'trn_1', seq: 0, offset: 1, body: {} });
+  plan.merge(commandRows({ turnSteps: [{ partition: 1, sessionId: 'ses_1', turnId: 'trn_1', seq: 0, offset: 1, body: {} }] }));
   const { statement, parameters } = commitOf(plan);
 
   expect(statement.name).toBe('commit');

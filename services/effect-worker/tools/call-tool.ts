@@ -92,6 +92,7 @@ async function request(
   const params = { name, arguments: work.arguments, ...meta };
   const attempt = () =>
     server.connected(async (connection) => {
+      running.span?.set({ 'mcp.protocol.version': connection.version ?? undefined });
       await claim(); // no fail point: inside
       const headers = tool !== null && connection.era.kind === 'modern' ? paramHeadersOf(tool.inputSchema, work.arguments) : {};
       const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs, headers });

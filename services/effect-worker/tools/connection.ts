@@ -34,6 +34,8 @@ interface RequestOptions extends RequestLimits {
 /** A connection with one tool server; requests may run concurrently. */
 export interface Connection {
   readonly era: ServerEra;
+  /** Of the protocol, as both sides have agreed; null: the client does not say. */
+  readonly version: string | null;
   /** @throws ToolFailure, and nothing else */
   request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, options: RequestOptions): Promise<Answer>;
   /** Fails requests in flight as `stopped`. Never rejects. */
@@ -93,6 +95,7 @@ function connected(era: ServerEra, client: Client, transport: UncheckedTransport
   const inFlight = new Set<(failure: ToolFailure) => void>();
   return {
     era,
+    version: client.getNegotiatedProtocolVersion() ?? null,
     async request(method, params, response, { headers, ...limits }) {
       const { watch, progress, failure, fail, onProgress, onResumable, stop } = watchRequest(limits);
       inFlight.add(fail);
