@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Role } from '../../../scripts/servers/start-cluster.mjs';
+import type { ClusterProcess, Role } from '../../../scripts/servers/start-cluster.mjs';
 import { eventually } from '../../helpers/eventually.ts';
 import { inParallel } from '../../helpers/in-parallel.ts';
 import { tier } from '../../helpers/tier.ts';
@@ -63,13 +63,21 @@ function played(sessionId: string): Promise<StoredTurn> {
   return eventually(() => environment.turnOf(sessionId), { timeoutMs: TIMEOUT_MS });
 }
 
-async function kill(role: Role): Promise<void> {
+/** Kills all processes of a service, and starts another one. */
+async function kill(role: Role, env: Record<string, string> = {}): Promise<ClusterProcess> {
   const { cluster } = environment;
   for (const one of cluster.running(role)) {
     one.signal('SIGKILL');
     await one.exited;
   }
-  await cluster.add(role);
+  return await cluster.add(role, env);
+}
+
+/** Waits until a process has died by itself, at its fail point. */
+async function died(one: ClusterProcess): Promise<void> {
+  await eventually(() => one.hasExited(), { timeoutMs: TIMEOUT_MS });
+  expect(one.output()).toContain('fail point item.done: SIGKILL');
+  await environment.cluster.add(one.role);
 }
 
 /** Phases of calls that were made more than once. */
@@ -156,6 +164,40 @@ describe('an agent with a policy, a tool, a routine and a search', () => {
         expect(repeatedFor(key), key).toEqual(tolerated.has(phase) && held.has(key) ? [callOf(phase)] : []);
       }
       console.info(`${role}: ${keys.length} turns, each in the middle of one of ${phases.join(', ')}`);
+    },
+    CASE_MS,
+  );
+
+  it(
+    'rules 72, 123: a check and a search whose worker dies with the result before it is stored are made again, and the turns end as without a fault',
+    async () => {
+      const { gates, moderated, searched } = environment;
+      gates.open();
+      // Its first item is the check, since the turn waits for it.
+      const checking = await kill('router-worker', { FAIL_POINT: 'item.done:kill:1' });
+      const checked = newKey('moderating');
+      const ofChecked = await begin(checked);
+      await died(checking);
+      // Its first item is the search of one of both turns: tools are called later.
+      const searching = await kill('effect-worker', { FAIL_POINT: 'item.done:kill:1' });
+      const other = newKey(NO_PHASE);
+      const ofOther = await begin(other);
+      await died(searching);
+
+      const turns = [
+        { key: checked, turn: await played(ofChecked) },
+        { key: other, turn: await played(ofOther) },
+      ];
+      for (const { key, turn } of turns) {
+        if (key === checked && turn.log.includes('error')) {
+          expectUnchecked(turn, key);
+          continue;
+        }
+        expect(turn, key).toEqual({ ...plain, results: [`booked ${key}`, `looked ${key}`], replies: [`It is done: ${key}.`] });
+        expect(moderated.get(key), key).toBe(key === checked ? 2 : undefined);
+      }
+      const searches = turns.map(({ key }) => searched.get(key) ?? 0);
+      expect(Math.max(...searches), String(searches)).toBe(2);
     },
     CASE_MS,
   );
