@@ -32,7 +32,7 @@ import { eventWebhook } from './routes/event-webhook.ts';
 import { health } from './routes/health.ts';
 import { journeys } from './routes/journeys.ts';
 import { listSessions } from './routes/list-sessions.ts';
-import { login } from './routes/login.ts';
+import { login, loginStyles } from './routes/login.ts';
 import { oneEvent } from './routes/one-event.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
@@ -106,7 +106,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const judgingTurns = new JudgingTurns({ leases: new SlotLeases(cache), waits, log });
   const fanOut = new FanOut({ deliveryRows, acceptance, judge, judgingTurns, bus });
   addRoutes(app, [
-    { routes: [health({ gate }), login({ key, cache, clock, waits })] },
+    { routes: [health({ gate }), login({ key, cache, clock, waits }), loginStyles()] },
     { routes: [root(api), publishedApi(api)] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name }), consolePage({ agentName: bundle.body.manifest.name }), pageFiles()] },
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import { escaped } from './plain-page.ts';
+import { escaped, pageOf } from './plain-page.ts';
 
 /** What `web/` is built to; it is checked in, and the build copies it. */
 const FOLDER = new URL('../../web/built/', import.meta.url);
@@ -26,38 +26,69 @@ interface BuiltFile {
  * the group that has the checks of the pages.
  */
 export function pageFiles(): FastifyPluginAsync {
-  const files = new Map<string, BuiltFile>();
-  for (const name of readdirSync(FOLDER)) {
-    const type = TYPES[extname(name)];
-    if (type !== undefined) files.set(name, builtFile(type, readFileSync(new URL(name, FOLDER))));
-  }
-  return async (app) => {
-    app.get<{ Params: { file: string } }>('/pages/:file', async (request, reply) => {
-      const file = files.get(request.params.file);
-      if (file === undefined) throw new SwitchyardError('request.not_found', 'there is nothing at this address');
-      reply.headers({ 'content-type': file.type, 'cache-control': 'private, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' });
-      return sendFile(file, request, reply);
-    });
-  };
+  return filesAt('/pages/:file', readdirSync(FOLDER).flatMap(fileNamed));
+}
+
+/** GET /auth/pages/:file: the styles and the icon of a page, without a key, for `styledForm`. @param name such as `chat.html` */
+export function publicStyles(name: string): FastifyPluginAsync {
+  return filesAt(
+    '/auth/pages/:file',
+    lookOf(name).flatMap(({ file }) => fileNamed(file)),
+    { isPublic: true },
+  );
+}
+
+/**
+ * A page with a form, of HTML that a server makes, which looks like a page of `web/` and has no script.
+ * @param name of the page that it looks like @returns sends it; `body`: HTML
+ */
+export function styledForm(name: string): (reply: FastifyReply, page: { title: string; body: string }) => FastifyReply {
+  const links = lookOf(name).map(({ link }) => link.replace('"/pages/', '"/auth/pages/'));
+  return (reply, { title, body }) =>
+    reply.headers(pageHeaders("script-src 'none'; ")).send(pageOf(title, `<main class="form">\n<h1>${escaped(title)}</h1>\n${body}\n</main>`, links.join('')));
 }
 
 /** A page of `web/`. @param name such as `chat.html` @param title any text @returns sends it */
 export function builtPage(name: string, title: string): (request: FastifyRequest, reply: FastifyReply) => FastifyReply {
   const html = readFileSync(new URL(name, FOLDER), 'utf8').replaceAll(TITLE, () => escaped(title));
   const file = builtFile('text/html; charset=utf-8', Buffer.from(html, 'utf8'));
-  return (request, reply) => sendFile(file, request, reply.headers(builtPageHeaders()));
+  return (request, reply) => sendFile(file, request, reply.headers(pageHeaders()));
 }
 
 /** Everything of the page is this server's own: nothing inline, nothing from or to another host, no frame around it. */
-function builtPageHeaders(): Record<string, string> {
+function pageHeaders(more = ''): Record<string, string> {
   return {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    'content-security-policy': `default-src 'self'; ${more}object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'`,
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'same-origin',
     // Names the files of this very release.
     'cache-control': 'no-store',
+  };
+}
+
+/** None, or one with its name. */
+function fileNamed(name: string): [string, BuiltFile][] {
+  const type = TYPES[extname(name)];
+  return type === undefined ? [] : [[name, builtFile(type, readFileSync(new URL(name, FOLDER)))]];
+}
+
+/** The tags of a page's styles and icon, and the files that they name. */
+function lookOf(name: string): { link: string; file: string }[] {
+  const html = readFileSync(new URL(name, FOLDER), 'utf8');
+  return [...html.matchAll(/<link rel="(?:icon|stylesheet)"[^>]* href="\/pages\/([^"]+)">/g)].map(([link, file = '']) => ({ link, file }));
+}
+
+function filesAt(path: '/pages/:file' | '/auth/pages/:file', all: readonly [string, BuiltFile][], config: { isPublic?: boolean } = {}): FastifyPluginAsync {
+  const files = new Map(all);
+  return async (app) => {
+    app.get<{ Params: { file: string } }>(path, { config }, async (request, reply) => {
+      const file = files.get(request.params.file);
+      if (file === undefined) throw new SwitchyardError('request.not_found', 'there is nothing at this address');
+      reply.headers({ 'content-type': file.type, 'cache-control': 'private, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' });
+      return sendFile(file, request, reply);
+    });
   };
 }
 

@@ -7,10 +7,14 @@ export function escaped(text: string): string {
 
 /** A page of HTML that works without scripts and styles. @param body HTML */
 export function plainPage(title: string, body: string): string {
+  return pageOf(title, `<h1>${escaped(title)}</h1>\n${body}`);
+}
+
+/** @param body HTML @param head more of it */
+export function pageOf(title: string, body: string, head = ''): string {
   return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title></head>
-<body><h1>${escaped(title)}</h1>
-${body}
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title>${head}</head>
+<body>${body}
 </body></html>
 `;
 }

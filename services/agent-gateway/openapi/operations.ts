@@ -56,6 +56,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [...invalid, 401, 403, 429, 503],
   },
   'POST /auth/logout': { summary: 'Clears the cookie', access: 'none', answers: { 204: null, 303: null }, refusals: [...invalid, 403] },
+  'GET /auth/pages/{file}': { summary: 'A file of the form for the key', access: 'none', answers: { 200: { media: 'text/css' } }, refusals: [404] },
   'GET /': {
     summary: 'Which API this is; a browser is led to /chat',
     access: 'key',

@@ -129,14 +129,31 @@ it('the form has no script, shows what it is given as text, and no page may fram
   const reply = await open().inject({ url: `/auth/login?next=${encodeURIComponent('/"><script>alert(1)</script>')}`, headers: HOST });
 
   expect(reply.statusCode).toBe(200);
-  expect(reply.body).not.toContain('<script');
+  expect(reply.body).not.toMatch(/<script|<style|\sstyle=|\son\w+=|https?:/);
+  expect(reply.body).toContain('value="/&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"');
   expect(reply.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    'content-security-policy': "default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
   });
+});
+
+it('the files of the form are open without a key: styles and a picture, and no script', async () => {
+  const app = open();
+  const { body } = await app.inject({ url: '/auth/login', headers: HOST });
+  const files = [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path);
+
+  expect(files.length).toBeGreaterThan(2);
+  for (const url of files) {
+    const reply = await app.inject({ url });
+    expect([url, reply.statusCode, reply.headers['cache-control']]).toEqual([url, 200, 'private, max-age=31536000, immutable']);
+    expect(reply.headers['content-type']).toMatch(/^(?:text\/css|image\/svg)/);
+  }
+  const page = await app.inject({ url: '/chat', headers: COOKIE });
+  const script = /\/pages\/([\w-]+\.js)/.exec(page.body)?.[1];
+  expect((await app.inject({ url: `/auth/pages/${script}` })).statusCode).toBe(404);
 });
 
 it('a logout clears the cookie', async () => {

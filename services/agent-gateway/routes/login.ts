@@ -3,7 +3,8 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
-import { escaped, plainPage, plainPageHeaders } from '#shared/http-server/plain-page.ts';
+import { publicStyles, styledForm } from '#shared/http-server/built-pages.ts';
+import { escaped } from '#shared/http-server/plain-page.ts';
 import { readFormBodies } from '#shared/http-server/read-form-bodies.ts';
 import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -30,10 +31,20 @@ const nextPath = z
 const query = z.object({ next: nextPath });
 const body = z.object({ key: z.string().min(1).max(limits.keyCharacters), next: nextPath });
 
+/** The page behind the login, and what it looks like. */
+const PAGE = 'chat.html';
+
+/** GET of the files of the form's look. */
+export function loginStyles(): FastifyPluginAsync {
+  return publicStyles(PAGE);
+}
+
 /** GET, POST /auth/login: sets the cookie with the agent's key. POST /auth/logout: clears it. No key is needed; a form gets pages and redirects, JSON bare statuses. */
 export function login({ key, cache, clock, waits }: LoginDeps): FastifyPluginAsync {
   const countTry = addressTries({ prefix: 'login', perMinute: limits.loginsPerMinute, cache, clock });
   const config = { isPublic: true };
+  const sendPage = styledForm(PAGE);
+  const sendForm = (reply: FastifyReply, next: string, problem: string | null) => sendPage(reply, { title: 'Log in', body: formOf(next, problem) });
   return async (scope) => {
     readFormBodies(scope, { limitBytes: limits.loginBytes });
     scope.addHook('onRequest', async (request, reply) => {
@@ -67,16 +78,12 @@ export function login({ key, cache, clock, waits }: LoginDeps): FastifyPluginAsy
   };
 }
 
-function sendForm(reply: FastifyReply, next: string, problem: string | null): FastifyReply {
+function formOf(next: string, problem: string | null): string {
   const alert = problem === null ? '' : `<p role="alert">${escaped(problem)}</p>\n`;
-  return reply.headers(plainPageHeaders()).send(
-    plainPage(
-      'Log in',
-      `${alert}<form method="post" action="/auth/login">
+  return `${alert}<form method="post" action="/auth/login">
 <input type="hidden" name="next" value="${escaped(next)}">
-<p><label>Key of the agent <input type="password" name="key" autocomplete="current-password" maxlength="${limits.keyCharacters}" required></label></p>
-<p><button type="submit">Log in</button></p>
-</form>`,
-    ),
-  );
+<label for="key">Key of the agent</label>
+<input id="key" type="password" name="key" autocomplete="current-password" maxlength="${limits.keyCharacters}" required>
+<button type="submit">Log in</button>
+</form>`;
 }
