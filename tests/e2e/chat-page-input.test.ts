@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { axeFindings, keepScreenshot, type OpenedPage, startBrowser, type TestBrowser } from '../helpers/browser.ts';
+import { listenersOf } from '../helpers/page-listeners.ts';
 import { type PageServer, type PageServerOptions, startPageServer } from '../helpers/page-server.ts';
 
 /** What runs, loads or frames something when a page takes it as HTML. */
@@ -179,13 +180,21 @@ describe('the chat page', () => {
     expect(offsets).toEqual(offsets.map((_, at) => (offsets[0] ?? 0) + at));
   });
 
-  it('stays small while 50,000 events come', async () => {
+  it('stays small while 50,000 events come, and listens to no more', async () => {
     const server = await serve();
     const page = await openPage(server);
     await page.locator('[data-transport]').waitFor();
-    for (let from = 0; from < 50_000; from += 5_000) server.append(...many(from, 5_000));
-    await expect.poll(() => entries(page).last().getAttribute('data-offset')).toBe('49999');
+    const comesTo = async (offset: number) => expect.poll(() => entries(page).last().getAttribute('data-offset')).toBe(String(offset));
+    server.append(...many(0, 5_000));
+    await comesTo(4_999);
+    const before = await listenersOf(page);
+    for (let from = 5_000; from < 50_000; from += 5_000) {
+      server.append(...many(from, 5_000));
+      await comesTo(from + 4_999);
+    }
 
+    expect(before.inSets).toBeGreaterThan(0);
+    await expect.poll(() => listenersOf(page)).toEqual(before);
     expect(await entries(page).count()).toBeLessThanOrEqual(MAX_SHOWN);
     await page.getByRole('button', { name: 'Show earlier messages' }).click();
     await expect.poll(() => entries(page).first().getAttribute('data-offset')).toBe(String(50_000 - 2 * MAX_SHOWN));

@@ -10,6 +10,11 @@ const TWO_GATEWAYS = { 'router-gateway': 0, 'agent-gateway': 2, 'actor-host': 1,
 /** A reply of some hundred words, one every 40 ms. */
 const LONG = '!slow 40 How long is the warranty?';
 const SHORT = 'How long is the warranty?';
+/** Run in the page, as texts: the tests know no types of browsers. */
+const FITS = 'document.documentElement.scrollWidth <= document.documentElement.clientWidth';
+const GROUND = 'getComputedStyle(document.body).backgroundColor';
+/** Of web/theme.css. */
+const [LIGHT_GROUND, DARK_GROUND] = ['rgb(246, 247, 249)', 'rgb(18, 22, 29)'];
 
 let browser: TestBrowser;
 beforeAll(async () => {
@@ -67,6 +72,35 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     await page.goto('/chat');
     expect(page.url()).toBe(`${origin}/auth/login?next=%2Fchat`);
   });
+
+  // The same files on both.
+  if (!isCluster)
+    it.each([
+      ['wide, light', 1_280, false],
+      ['wide, dark', 1_280, true],
+      ['360 px, light', 360, false],
+      ['360 px, dark', 360, true],
+    ])('has a login that looks like it, %s: nothing is cut off, the keyboard suffices, and axe-core finds nothing', async (name, width, isDark) => {
+      const one = await browser.open(origin, { width, height: width < 500 ? 740 : 800, isDark });
+      opened.push(one);
+      const { page } = one;
+      await page.goto('/auth/login?next=%2Fchat');
+      const expectInOrder = async (which: string) => {
+        await keepScreenshot(page, `login ${name} ${which}`.replaceAll(/\W+/g, '-'));
+        expect(await page.evaluate(FITS)).toBe(true);
+        expect(await axeFindings(page)).toEqual([]);
+      };
+      await page.keyboard.press('Tab');
+      await page.locator('input:focus').waitFor();
+      expect(await page.evaluate(GROUND)).toBe(isDark ? DARK_GROUND : LIGHT_GROUND);
+      await expectInOrder('first');
+      // A login may be tried five times a minute: one of these does.
+      if (width !== 360 || !isDark) return;
+      await page.keyboard.type('another-key');
+      await page.keyboard.press('Enter');
+      await page.getByRole('alert').waitFor();
+      await expectInOrder('refused');
+    });
 
   it('talks by keyboard alone: shows a reply while it is written, statuses, and in the end the log', async () => {
     const { page } = await openChat();
@@ -143,29 +177,42 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
       expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
     });
 
-  it('DESIGN 9: the page sends a message once, though it is reloaded before the answer comes', async () => {
+  it('DESIGN 9: the page sends a message once, though it is left before the answer comes, and opened again', async () => {
     const { page } = await openChat();
     await say(page, SHORT);
     await idle(page);
-    const session = sessionOf(page);
-    // The request goes through; its answer does not.
-    const posted = new Promise<void>((resolve) => {
-      void page.route('**/events', async (route) => {
-        if (route.request().method() !== 'POST') return route.fallback();
-        await route.fetch();
-        resolve();
-        await route.abort();
-      });
+    const [session, address] = [sessionOf(page), page.url()];
+    // Requests go through, and their answers do not; the log can't be read.
+    let isDeaf = true;
+    const keys: (string | undefined)[] = [];
+    const [wasPosted, wasPostedAgain] = [signal(), signal()];
+    await page.route('**/events*', async (route) => {
+      const request = route.request();
+      const isPost = request.method() === 'POST';
+      if (isPost) keys.push((await request.allHeaders())['idempotency-key']);
+      if (isDeaf && isPost) await route.fetch().then(() => wasPosted.give());
+      if (isDeaf) return route.abort();
+      // The message is still unsent for the page when it sends it again.
+      if (!isPost) await wasPostedAgain.given;
+      await route.continue();
+      if (isPost) wasPostedAgain.give();
     });
+    proxy.cut();
     await say(page, 'Once');
-    await posted;
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
-    await page.reload();
-    await expect.poll(() => page.locator('.unsent').count()).toBe(0);
+    await wasPosted.given;
+    await page.goto('/auth/login');
+    const before = keys.length;
+    isDeaf = false;
+    await page.goto(address);
+    await wasPostedAgain.given;
     await idle(page);
+    await expect.poll(() => page.locator('.unsent').count()).toBe(0);
 
+    expect(keys.length).toBeGreaterThan(before);
+    expect(new Set(keys).size).toBe(1);
     expect((await storedLog(session)).filter(({ text }) => text === 'Once')).toHaveLength(1);
     await expect.poll(() => shownLog(page)).toEqual(await storedLog(session));
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 
   it('keeps an unsent message over a login whose key no longer counts', async () => {
@@ -227,6 +274,14 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     return (await client().events.list(sessionId, { limit: 1_000 })).flatMap(shownAs);
   }
 });
+
+function signal(): { given: Promise<void>; give: () => void } {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give };
+}
 
 interface ShownEntry {
   offset: number;
