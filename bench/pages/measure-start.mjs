@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** @typedef {{ agentUrl: string, readyMs: number, key: string, stop: () => Promise<void> }} Started */
+
+/** This clone. */
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+const POLL_MS = 10;
+
+/**
+ * `npm start` in a folder until it is ready.
+ *
+ * @param {string} folder of a clone @param {string} dataFolder @returns {Promise<Started>}
+ */
+export async function npmStart(folder, dataFolder) {
+  const ready = `${dataFolder}.ready.json`;
+  const env = { ...process.env, ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataFolder, SWITCHYARD_READY_FILE: ready };
+  const startedMs = performance.now();
+  const child = spawn('npm', ['start'], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const exited = once(child, 'exit');
+  while (!existsSync(ready)) {
+    if (child.exitCode !== null) throw new Error(`npm start in ${folder} ended with ${child.exitCode}`);
+    await delay(POLL_MS);
+  }
+  const readyMs = performance.now() - startedMs;
+  const { agentUrl, pid } = JSON.parse(readFileSync(ready, 'utf8'));
+  return {
+    agentUrl,
+    readyMs,
+    key: JSON.parse(readFileSync(join(dataFolder, 'keys.json'), 'utf8')).agent_key,
+    stop: async () => {
+      process.kill(pid, 'SIGTERM');
+      await exited;
+    },
+  };
+}
+
+/** A clone of what is committed here. @param {string} folder */
+export async function clone(folder) {
+  const [code] = await once(spawn('git', ['clone', '--quiet', root, folder], { stdio: ['ignore', 'inherit', 'inherit'] }), 'exit');
+  if (code !== 0) throw new Error(`git clone ended with ${code}`);
+}
+
+/** `switchyard --help`, in ms. */
+export async function help() {
+  const startedMs = performance.now();
+  const [code] = await once(spawn(process.execPath, [join(root, 'scripts/switchyard.mjs'), '--help'], { stdio: 'ignore' }), 'exit');
+  if (code !== 0) throw new Error(`switchyard --help ended with ${code}`);
+  return performance.now() - startedMs;
+}
