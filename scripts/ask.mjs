@@ -1,19 +1,19 @@
 import { chdir } from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { askAgent, askRouter } from './ask-server.mjs';
 import { readEnvFile } from './env-file.mjs';
 import { findRunning } from './find-running.mjs';
+import { commands, isClone, packageFolder } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 import { wrapPrint } from './wrap-print.mjs';
 
-const usage = `Usage: npm run -s ask -- "Hello"                    ask the model router
-       npm run -s ask -- --model <id> "Hello"       ask one of its models
-       npm run -s ask -- --agent "Hello"            ask the agent
-       npm run -s ask -- --help                     print this
+const usage = `Usage: ${commands.ask} "Hello"                    ask the model router
+       ${commands.ask} --model <id> "Hello"       ask one of its models
+       ${commands.ask} --agent "Hello"            ask the agent
+       ${commands.ask} --help                     print this
 
-Sends one message to the servers that npm start runs, and prints the text of the
-answer as it arrives. Reads the addresses and the keys from DATA_DIR (default:
+Sends one message to the servers that ${commands.start} runs, and prints the text of
+the answer as it arrives. Reads the addresses and the keys from DATA_DIR (default:
 data). The exit code is 1 if the answer fails.`;
 
 const options = /** @type {const} */ ({
@@ -34,7 +34,7 @@ else if (typeof asked === 'string') {
 
 /** @param {Question} question */
 async function ask({ text, isForAgent, model }) {
-  chdir(fileURLToPath(new URL('..', import.meta.url)));
+  if (isClone) chdir(packageFolder);
   readEnvFile(process.env);
   try {
     await send({ text, isForAgent, model });

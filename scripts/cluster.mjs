@@ -1,8 +1,6 @@
-import { chdir } from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readEnvFile } from './env-file.mjs';
-import { prepare } from './prepare.mjs';
+import { enterPackage } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 import { roles, startCluster } from './servers/start-cluster.mjs';
 
@@ -43,8 +41,7 @@ else if (typeof counts === 'string') {
 
 /** @param {Record<Role, number>} wanted */
 async function cluster(wanted) {
-  chdir(fileURLToPath(new URL('..', import.meta.url)));
-  await prepare({ build: true, print: console.error });
+  await enterPackage({ print: console.error });
   readEnvFile(process.env); // after npm, which must not get them
   const { describe, ...components } = await componentsFromBuild();
   const signalled = stopSignal();

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { commands } from './package-folder.mjs';
 import { ScriptError } from './run-script.mjs';
 
 /**
@@ -23,7 +24,9 @@ export function findRunning(environment) {
   const folder = resolve(environment.DATA_DIR || 'data');
   const facts = readJson(join(folder, 'running.json'));
   if (facts === null || !isRunning(facts.pid)) {
-    throw new ScriptError(`No Switchyard is running on the data folder ${folder}.\nStart one with npm start in another terminal, with the same DATA_DIR.`);
+    throw new ScriptError(
+      `No Switchyard is running on the data folder ${folder}.\nStart one with ${commands.start} in another terminal, with the same DATA_DIR.`,
+    );
   }
   const server = (/** @type {{ url: string, key: KeyLocation }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
   return {
@@ -42,11 +45,13 @@ function keyAt(location, { folder, environment }) {
   if ('variable' in location) {
     const key = environment[location.variable];
     if (key) return { key, keyLocation: `$${location.variable}` };
-    throw new ScriptError(`npm start was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`);
+    throw new ScriptError(
+      `${commands.start} was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`,
+    );
   }
   const path = join(folder, 'keys.json');
   const key = readJson(path)?.[location.field];
-  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart npm start to generate it.`);
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart ${commands.start} to generate it.`);
   return { key, keyLocation: `${location.field} of ${path}` };
 }
 

@@ -1,3 +1,5 @@
+import { isClone } from './package-folder.mjs';
+
 /**
  * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and docs/settings.md.
  *
@@ -252,7 +254,8 @@ export function helpText() {
   return `${usage}\n\n${groups.join('\n\n')}\n`;
 }
 
-const usage = `Usage: npm start              start Switchyard in one process
+const usage = isClone
+  ? `Usage: npm start              start Switchyard in one process
        npm start -- --help    print this
 
 Starts the model router and the agent server on an embedded database. It needs
@@ -261,7 +264,17 @@ only Node and npm. The first start installs packages and builds.
 Settings are environment variables, as in: ROUTER_PORT=3001 npm start
 They may also be in a file .env in the folder of this clone, one NAME=value per
 line. A variable of the environment overrules the file.
-Relative paths start at the folder of this clone.`;
+Relative paths start at the folder of this clone.`
+  : `Usage: switchyard start           start Switchyard in one process
+       switchyard start --help    print this
+
+Starts the model router and the agent server on an embedded database. It needs
+only Node.
+
+Settings are environment variables, as in: ROUTER_PORT=3001 switchyard start
+They may also be in a file .env in the working folder, one NAME=value per line. A
+variable of the environment overrules the file.
+Relative paths start at the working folder.`;
 
 /** @param {{ name: string, default: string, meaning: string }} setting */
 function settingText({ name, default: value, meaning }) {

@@ -1,7 +1,5 @@
-import { chdir } from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { readEnvFile } from './env-file.mjs';
-import { prepare } from './prepare.mjs';
+import { commands, enterPackage, isClone } from './package-folder.mjs';
 import { runScript } from './run-script.mjs';
 import { helpText } from './settings.mjs';
 
@@ -9,7 +7,9 @@ const args = process.argv.slice(2);
 const unknown = args.find((arg) => arg !== '--help' && arg !== '-h');
 
 if (unknown !== undefined) {
-  console.error(`npm start takes no argument '${unknown}'. Settings are environment variables: npm start -- --help lists them.`);
+  console.error(
+    `${commands.start} takes no argument '${unknown}'. Settings are environment variables: ${commands.start} ${isClone ? '-- ' : ''}--help lists them.`,
+  );
   process.exitCode = 2;
 } else if (args.length > 0) {
   process.stdout.on('error', () => process.exit()); // `| head` closes it early
@@ -20,8 +20,7 @@ if (unknown !== undefined) {
 
 /** In this process, so that signals and exit codes are its own. */
 async function start() {
-  chdir(fileURLToPath(new URL('..', import.meta.url))); // npm's working folder, wherever the script is started
-  await prepare({ build: true });
+  await enterPackage();
   readEnvFile(process.env); // after npm, which must not get them
   process.setSourceMapsEnabled(true);
   // Dynamic, since the build exists only now.

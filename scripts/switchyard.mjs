@@ -3,8 +3,9 @@ import { requireNode } from './node-version.mjs';
 
 requireNode();
 const [command] = process.argv.slice(2);
-// In a clone these two make the build, of which the others are a part.
-if (command === 'start' || command === 'cluster') {
+/** Scripts: in a clone the first two make the build, of which the other commands are a part. */
+const scripts = ['start', 'cluster', 'ask'];
+if (command !== undefined && scripts.includes(command)) {
   process.argv.splice(2, 1);
-  await (command === 'start' ? import('./start.mjs') : import('./cluster.mjs'));
+  await import(`./${command}.mjs`);
 } else await import('./operator.mjs');

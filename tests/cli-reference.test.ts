@@ -26,11 +26,13 @@ const program = switchyardProgram({
 });
 const HEAD = `# Command line
 
-\`switchyard\` is the program of the package: \`npx switchyard …\`, or in a clone \`npm run -s operator -- …\` and \`node scripts/switchyard.mjs …\`. This page is made from the help texts.
+\`switchyard\` is the program of the package: \`npx switchyard …\` where the package is installed, or in a clone \`npm run -s operator -- …\` and \`node scripts/switchyard.mjs …\`. This page is made from the help texts.
 
 **Settings** are environment variables ([settings.md](settings.md)); \`--help\` of \`start\` lists those of \`npm start\`. Commands of stores read \`DATABASE_URL\`, \`NATS_URL\`, \`NATS_PASSWORD\` (of the user \`operator\`), \`REDIS_URL\` and \`HOUSE_SECRET\`, as far as they need them. A file \`.env\` in the current folder is read too; the environment overrules it.
 
 **Servers and keys.** \`chat\`, \`events\` and \`keys\` talk to a running server: that of \`--url\`, else of \`SWITCHYARD_AGENT_URL\` or \`SWITCHYARD_ROUTER_URL\`, else the one that \`start\` runs on \`DATA_DIR\` (default: \`data\`). The key is that of \`AGENT_API_KEY\` or \`ROUTER_MANAGEMENT_KEY\`, of the file of \`--key-file\` (one line, or fields like those of keys.json), or of keys.json in \`DATA_DIR\`. No key is an argument, since all users of a machine see those.
+
+**Without a clone**: \`npm pack\` in a clone makes a file, and \`npx <file>.tgz start\` runs it in any folder, which then has the data, in \`data/\` (the path has to be relative: npx takes an absolute one for a program); \`npm install <file>.tgz\` makes it \`npx switchyard …\` there ([ADR 104](adr/0104-a-package-has-its-build.md)).
 
 **\`--json\`** prints results as JSON to stdout, lines of JSON where they do not end, and errors as one line to stderr: \`{"error":{"code":"…","message":"…"}}\`. The codes are those of [errors.md](errors.md), of the agent server's answers, or begin with \`client.\`.
 
@@ -46,7 +48,7 @@ const HEAD = `# Command line
 **Completion**: \`source <(switchyard completion bash)\`, or \`zsh\`, in the shell's start file.
 `;
 /** Commands that are scripts have a help of their own. */
-const SCRIPTS = ['start', 'cluster'];
+const SCRIPTS = ['start', 'cluster', 'ask'];
 
 function commandsBelow(command: Command, names: readonly string[]): { name: string; command: Command }[] {
   return command.commands

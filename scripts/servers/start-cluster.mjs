@@ -148,7 +148,9 @@ export async function startCluster(options) {
       const index = (started.get(role) ?? 0) + 1;
       started.set(role, index);
       const own = { SWITCHYARD_READY_FILE: join(ready, `${role}-${index}`), ...env };
-      const one = await startProcess(run, { role, index, cwd: folder, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
+      // Programs of this package work in the folder in which it was started, from which relative paths of settings count.
+      const cwd = folder === CLONE ? process.cwd() : folder;
+      const one = await startProcess(run, { role, index, program: folder, cwd, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
       processes.push(one);
       options.onProcess?.(one);
       return one;
@@ -228,12 +230,12 @@ function writeRouterConfig(run, config) {
 
 /**
  * @param {TestRun} run
- * @param {{ role: Role, index: number, cwd: string, env: NodeJS.ProcessEnv, onLine?: ClusterOptions['onLine'], silenceLimitMs?: number }} what
+ * @param {{ role: Role, index: number, program?: string, cwd: string, env: NodeJS.ProcessEnv, onLine?: ClusterOptions['onLine'], silenceLimitMs?: number }} what
  * @returns {Promise<ClusterProcess>} once it is ready
  * @throws {ScriptError} naming it, when it ends before that, or prints nothing for too long
  */
-export async function startProcess(run, { role, index, cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
-  const args = [...NODE_ARGUMENTS, join('dist', 'services', role, 'main.js')];
+export async function startProcess(run, { role, index, cwd, program = cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
+  const args = [...NODE_ARGUMENTS, join(program, 'dist', 'services', role, 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));

@@ -21,6 +21,8 @@ const facts: BannerFacts = {
   openAi: null,
   vendors: [],
   question: 'How long is the warranty?',
+  askCommand: 'npm run -s ask --',
+  readmePath: join(process.cwd(), 'README.md'),
   envFile: null,
   warnings: [],
   withoutEffect: [],
@@ -110,6 +112,15 @@ describe('the banner', () => {
     [join(process.cwd(), 'data'), 'npm run -s ask -- "Hello"'],
   ])('has a line to paste that finds the data folder %s', (dataFolder, line) => {
     expect(lines({ dataFolder })).toContain(`  ${line}`);
+  });
+
+  it('names what a package has where it is installed', () => {
+    const text = banner({ ...facts, askCommand: 'node /opt/switchyard/scripts/switchyard.mjs ask', readmePath: '/opt/switchyard/README.md' });
+
+    expect(text).toContain('\n  node /opt/switchyard/scripts/switchyard.mjs ask --agent "How long is the warranty?"\n');
+    expect(text).toContain('\n/opt/switchyard/README.md, "First requests"');
+    expect(text).not.toContain('npm run');
+    expect(lines()).toContain('README.md, "First requests", shows the same with curl and with an SDK.');
   });
 });
 

@@ -2,6 +2,7 @@ import { join, resolve, sep } from 'node:path';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { KeyLocation } from './callers-keys.ts';
 import { KEYS_FILE } from './keys.ts';
+import { shellWord } from './shell-word.ts';
 import type { Upstream } from './upstream.ts';
 import type { Vendor } from './vendors.ts';
 import { wrapWords } from './wrap-words.ts';
@@ -10,8 +11,6 @@ import { wrapWords } from './wrap-words.ts';
 const MAX_MODELS_NAMED = 8;
 const LABEL_COLUMNS = 17;
 const NEW_FOLDER = ' (new: sessions and callbacks of another folder are not in it)';
-/** Needs no quotes in any shell. */
-const PLAIN_WORD = /^[\w./@:+-]+$/;
 
 export interface BannerFacts {
   what: string;
@@ -37,6 +36,9 @@ export interface BannerFacts {
   /** Those whose key is set. */
   vendors: readonly Pick<Vendor, 'name'>[];
   question: string;
+  /** As it is typed in a shell, up to the question. */
+  askCommand: string;
+  readmePath: string;
   envFile: string | null;
   warnings: readonly string[];
   withoutEffect: readonly string[];
@@ -44,7 +46,7 @@ export interface BannerFacts {
 
 /** What `npm start` and `npm run cluster` print. Lines fit a terminal, long names aside. */
 export function banner(facts: BannerFacts): string {
-  const ask = `  ${settingOfFolder(facts.dataFolder)}npm run -s ask --`;
+  const ask = `  ${settingOfFolder(facts.dataFolder)}${facts.askCommand}`;
   const rows = [
     ...facts.agentUrls.slice(0, 1).map((url) => row('Chat page', `${url}/chat`)),
     row('Model router', facts.routerUrls.map((url) => `${url}/api/v1`).join(' ') || 'none'),
@@ -68,7 +70,7 @@ To try them, in another terminal and in this folder:
 ${ask} "Hello"
 ${ask} --agent "${facts.question}"
 
-README.md, "First requests", shows the same with curl and with an SDK.
+${nearby(facts.readmePath)}, "First requests", shows the same with curl and with an SDK.
 `;
 }
 
@@ -109,8 +111,7 @@ function addressOf(url: string): string {
 
 function settingOfFolder(dataFolder: string): string {
   if (dataFolder === resolve('data')) return '';
-  const folder = nearby(dataFolder);
-  return `DATA_DIR=${PLAIN_WORD.test(folder) ? folder : `'${folder.replaceAll("'", `'\\''`)}'`} `;
+  return `DATA_DIR=${shellWord(nearby(dataFolder))} `;
 }
 
 /** Makes paths below the working directory relative. */

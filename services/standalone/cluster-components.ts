@@ -8,6 +8,7 @@ import { locationOfKey, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig } from './config.ts';
 import { GENERATED_KEYS, KEYS_FILE, newKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
+import { askCommand, readmePath } from './package-folder.ts';
 import { probeToolServers } from './probe-tool-servers.ts';
 import { writeRunningFile } from './running-file.ts';
 
@@ -66,6 +67,8 @@ export async function clusterComponents(settings: Environment, { isTerminal }: {
       agentKey,
       shownKeys: isTerminal ? generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
+      askCommand: askCommand(),
+      readmePath,
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
       withoutEffect: bundle.withoutEffect,

@@ -8,10 +8,9 @@ import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { givenSettings } from './given-settings.ts';
+import { sampleManifestPath } from './package-folder.ts';
 import { upstreamOf } from './upstream.ts';
 import { enabledVendors } from './vendors.ts';
-
-const SAMPLE_MANIFEST = 'examples/acme-support/manifest.yaml';
 
 /** The settings of `npm start`, explained in scripts/settings.mjs. An empty value counts as not given. */
 const shape = settingsOf('standalone');
@@ -19,7 +18,7 @@ const shape = settingsOf('standalone');
 /** Reads the environment once. Relative paths are resolved against the working directory. @throws `config.invalid` listing every invalid variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, givenSettings(environment));
-  const manifestPath = resolve(data.MANIFEST ?? SAMPLE_MANIFEST);
+  const manifestPath = data.MANIFEST === undefined ? sampleManifestPath : resolve(data.MANIFEST);
   return {
     host: data.HOST,
     routerPort: data.ROUTER_PORT,

@@ -37,6 +37,7 @@ import { refuseForeignFolder } from './foreign-folder.ts';
 import { keepRouter } from './keep-router.ts';
 import { loadKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
+import { askCommand, readmePath } from './package-folder.ts';
 import { probeToolServers } from './probe-tool-servers.ts';
 import { removeRunningFile, writeRunningFile } from './running-file.ts';
 import { openPorts, startStandalone } from './service.ts';
@@ -179,6 +180,8 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
       agentKey,
       shownKeys: process.stdout.isTTY ? keys.generated : new Map(),
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
+      askCommand: askCommand(),
+      readmePath,
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
       withoutEffect: bundle.withoutEffect,

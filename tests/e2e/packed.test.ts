@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, expect, it } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { CTRL_C, inTerminal } from '../helpers/in-terminal.ts';
+import { plainEnvironment, root, runProgram } from '../helpers/run-program.ts';
+import { fewerWasmTiers } from '../helpers/start-standalone.ts';
+
+const run = promisify(execFile);
+/** Installing its dependencies, and the first start, on a busy machine. */
+const READY_TIMEOUT_MS = 300_000;
+
+/** Beside it is the file of `npm pack`. */
+let folder: string;
+let file: string;
+/** Where npx installs it: of this test, with what this machine's npm has downloaded before. */
+let cache: string;
+
+beforeAll(async () => {
+  const env = plainEnvironment();
+  const packed = await freeFolder('packed');
+  await run('npm', ['pack', '--pack-destination', packed], { cwd: root, env });
+  // npx takes an absolute path for that of a program.
+  file = `../${(await readdir(packed))[0]}`;
+  folder = join(packed, 'a folder with blanks');
+  await mkdir(folder);
+  cache = await freeFolder('npx');
+  const downloaded = join((await run('npm', ['config', 'get', 'cache'], { cwd: root, env })).stdout.trim(), '_cacache');
+  await mkdir(downloaded, { recursive: true });
+  await symlink(downloaded, join(cache, '_cacache'));
+});
+
+it('the package is started by npx in an empty folder, answers there, and ends at Ctrl-C', async () => {
+  const env = {
+    ...fewerWasmTiers,
+    npm_config_cache: cache,
+    npm_config_prefer_offline: 'true',
+    ROUTER_PORT: '0',
+    AGENT_PORT: '0',
+    SCRIPTED_WORDS_PER_SECOND: '0',
+  };
+  const start = runProgram(inTerminal(`npx --yes ${file} start`), { cwd: folder, env });
+  await eventually(() => start.output().includes('Ctrl-C stops it') || start.hasExited(), { timeoutMs: READY_TIMEOUT_MS });
+  expect(start.output()).toContain('Ctrl-C stops it');
+  // Waited for: the lines come one after the other.
+  await eventually(() => start.output().includes('shows the same with curl'));
+  const lines = start.output().split(/\r?\n/);
+
+  const [page] = /https?:\/\/\S+/.exec(start.output()) ?? [];
+  expect(page).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/chat$/);
+  expect((await fetch(page ?? '', { headers: { accept: 'text/html' } })).url).toContain('/auth/login?next=%2Fchat');
+  expect(await readdir(folder)).toEqual(['data']);
+  const { agent_key: agentKey } = JSON.parse(await readFile(join(folder, 'data/keys.json'), 'utf8'));
+  expect(lines).toContain(agentKey);
+
+  const paste = async (fits: RegExp) =>
+    (await run('bash', ['-c', lines.find((line) => fits.test(line)) ?? 'false'], { cwd: folder, env: plainEnvironment() })).stdout;
+  expect(await paste(/ask "Hello"/)).toMatch(/^Hello! I am Switchyard's scripted model/);
+  expect(await paste(/ask --agent/)).toContain('2 years');
+  const program = /\S+switchyard\.mjs/.exec(lines.find((line) => line.includes('ask "Hello"')) ?? '')?.[0] ?? '';
+  expect((await run(process.execPath, [program, 'doctor'], { cwd: folder, env: plainEnvironment() })).stdout).toMatch(/^ok +servers: /m);
+  expect((await run(process.execPath, [program, 'cluster', '--help'], { cwd: folder, env: plainEnvironment() })).stdout).toContain('Usage: ');
+
+  start.type(CTRL_C);
+  expect(await start.exited).toEqual({ code: 0, signal: null });
+  expect(start.output()).toContain('Stopped.');
+}, 400_000);
