@@ -9,7 +9,8 @@ import { root } from './helpers/run-program.ts';
 
 /** Sections whose commands another test runs, from the page or in the same words. */
 const RUN_ELSEWHERE: Record<string, string> = {
-  'README.md: Two commands': 'tests/e2e/two-commands.test.ts',
+  'README.md: The first ten minutes': 'tests/e2e/two-commands.test.ts',
+  'README.md: Settings and tests': 'tests/e2e/first-lines.test.ts',
   'README.md: First requests': 'tests/e2e/first-lines.test.ts',
   'README.md: Scaling out': 'tests/e2e/cluster.test.ts',
   "client/README.md: client: the agent server's client for TypeScript": 'tests/e2e/first-lines.test.ts',

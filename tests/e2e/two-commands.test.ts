@@ -5,10 +5,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { settingGroups } from '../../scripts/settings.mjs';
 import { copyClone } from '../helpers/copy-clone.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { firstTenMinutes } from '../helpers/first-ten-minutes.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { openStream } from '../helpers/open-stream.ts';
 import { runProgram } from '../helpers/run-program.ts';
-import { startStandalone } from '../helpers/start-standalone.ts';
+import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 
 describe('npm start in a clone that was never started', () => {
@@ -47,6 +48,7 @@ describe('npm start in a clone that was never started', () => {
 // Each needs the one before it: a build takes most of their time.
 describe('npm start in a clone that was never built', () => {
   let clone: string;
+  let second: Standalone;
   const git = (...args: string[]) => spawnSync('git', ['-C', clone, '-c', 'user.name=Test', '-c', 'user.email=test@localhost', ...args], { encoding: 'utf8' });
   const left = () => readdirSync(clone).filter((name) => name.startsWith('.prepare'));
   const options = () => ({ command: ['npm', 'start'], cwd: clone, dataDir: join(clone, 'data'), env: { NODE_ENV: 'production' } });
@@ -88,9 +90,14 @@ describe('npm start in a clone that was never built', () => {
     expect(left()).toEqual([]);
   }, 240_000);
 
-  it('runs from a path with spaces, with NODE_ENV=production, and leaves nothing behind that git would see', async () => {
+  it('leads a stranger from the address that it prints to a key whose limit refuses, as README begins', async () => {
     expect(git('status', '--porcelain').stdout).toBe('');
-    const second = await startStandalone(options());
+    second = await startStandalone({ ...options(), isFirstStart: true });
+
+    await firstTenMinutes(second, clone);
+  }, 240_000);
+
+  it('runs from a path with spaces, with NODE_ENV=production, and leaves nothing behind that git would see', async () => {
     const { text } = await openStream(second, 'Hello!');
     expect(await text).toContain('[DONE]');
     expect(await second.stop()).toEqual({ code: 0, signal: null });
