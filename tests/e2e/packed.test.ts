@@ -65,6 +65,7 @@ it('the package is started by npx in an empty folder, answers there, and ends at
   expect((await run(process.execPath, [program, 'cluster', '--help'], { cwd: folder, env: plainEnvironment() })).stdout).toContain('Usage: ');
 
   start.type(CTRL_C);
-  expect(await start.exited).toEqual({ code: 0, signal: null });
+  // npx starts it by a shell, and some shells report the signal.
+  expect([0, 130]).toContain((await start.exited).code);
   expect(start.output()).toContain('Stopped.');
 }, 400_000);
