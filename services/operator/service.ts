@@ -19,7 +19,9 @@ export function switchyardProgram(deps: CommandDeps): Command {
     .configureOutput({ writeErr: deps.writeError });
   program.command('start', 'runs the model router and the agent server in one process', { executableFile: `${SCRIPTS}/start.mjs` });
   program.command('cluster', 'runs each service as processes of its own on this machine', { executableFile: `${SCRIPTS}/cluster.mjs` });
-  program.command('ask', 'sends one message to the model router, or with --agent to the agent, and prints the answer', { executableFile: `${SCRIPTS}/ask.mjs` });
+  program.command('ask', 'sends one message to the model router, or with --agent to the agent, and prints the answer', {
+    executableFile: `${SCRIPTS}/ask.mjs`,
+  });
   addDoctorCommand(program, deps);
   addSessionCommands(program, deps);
   addKeyCommands(program, deps);
