@@ -79,8 +79,7 @@ export function effectsOf(tables: ModelTables, nowMs: () => number): Executed<Ef
     superseded: (effectIds) => new Set(effectIds.filter((id) => (tables.effects.get(id) ?? []).some(({ state }) => state === 'superseded'))),
 
     withdrawUnclaimed(effectIds) {
-      for (const id of effectIds)
-        if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
+      for (const id of effectIds) if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
       return new Set(effectIds.filter(isBegun));
     },
 
