@@ -18,7 +18,7 @@ const POLL_MS = 10;
  */
 export async function npmStart(folder, dataFolder) {
   const ready = `${dataFolder}.ready.json`;
-  const env = { ...process.env, ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataFolder, SWITCHYARD_READY_FILE: ready };
+  const env = { ...process.env, ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataFolder, LOG_LEVEL: 'warn', SWITCHYARD_READY_FILE: ready };
   const startedMs = performance.now();
   const child = spawn('npm', ['start'], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
   const exited = once(child, 'exit');
