@@ -64,6 +64,7 @@ export const longest = [
   'tests/e2e/two-commands.test.ts',
   'tests/e2e/service-processes.test.ts',
   'tests/simulation/schedules-second.test.ts',
+  'tests/e2e/packed.test.ts',
   'tests/e2e/data-folder-and-settings.test.ts',
   'tests/e2e/actor-host-on-servers.test.ts',
   'tests/simulation/planted-faults.test.ts',
