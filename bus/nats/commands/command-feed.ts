@@ -17,6 +17,11 @@ const PULL_BYTES = 2 * 1024 * 1024;
 const INACTIVE_MS = 120_000;
 
 const REMOVE_BUDGET_MS = 5_000;
+/**
+ * In a cluster an idle feed asks this often for the partition's last command. A server that copies what it has missed from the others may not tell its
+ * consumers of it (nats-server 2.9), and they would deliver it with the partition's next command.
+ */
+const CHECK_EVERY_MS = 2_500;
 
 export interface CommandFeedOptions {
   link: NatsLink;
@@ -45,6 +50,9 @@ export class CommandFeed {
   #received = 0;
   #broken = false;
   #wake: (() => void) | null = null;
+  readonly #check: NodeJS.Timeout | null;
+  /** Found in the log at the last check, and due by the next one. */
+  #due = 0;
 
   /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
@@ -93,7 +101,21 @@ export class CommandFeed {
       onExpired: () => this.#ask(),
       onBroken: () => this.#break(),
     });
+    this.#check = link.isCluster ? setInterval(() => void this.#findDue(), CHECK_EVERY_MS).unref() : null;
     this.#ask();
+  }
+
+  /** Never rejects. */
+  async #findDue(): Promise<void> {
+    const { link, subject, log } = this.#options;
+    // What is with the handler, or on the way to it, is not due yet.
+    if (this.#broken || this.#commands.length > 0 || this.#pull.asked === 0) return;
+    if (this.#due > this.#reached) {
+      log.warn({ subject, reached: this.#reached, stored: this.#due }, 'a reader was not sent a command that is stored: another consumer is made');
+      return this.#break();
+    }
+    const last = await link.manager.streams.getMessage(streams.commands.name, { last_by_subj: subject }).catch(() => null);
+    this.#due = last?.seq ?? 0;
   }
 
   /** What was received before stays valid. */
@@ -157,6 +179,7 @@ export class CommandFeed {
 
   #break(): void {
     this.#broken = true;
+    if (this.#check !== null) clearInterval(this.#check);
     this.#wake?.();
   }
 }
