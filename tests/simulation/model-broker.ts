@@ -225,7 +225,10 @@ export class ModelBroker {
 
   /** A process reconnects: its feeds begin again, and notices of the meantime are lost. */
   reconnect(process: Process): void {
-    if (!this.#cutOff.delete(process)) return;
+    if (this.#cutOff.delete(process)) this.reconnected(process);
+  }
+
+  reconnected(process: Process): void {
     for (const follower of this.followers.filter((one) => one.process === process)) follower.breakOff();
     for (const { process: listener, handler } of this.onReconnects) {
       if (listener === process) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
@@ -254,6 +257,22 @@ export class ModelBroker {
     this.session = new AbortController();
     for (const follower of [...this.followers]) follower.breakOff();
     for (const { process, handler } of this.onReconnects) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
+  }
+
+  /**
+   * Another of three servers leads. It has what a majority has stored, which is all that was acknowledged. Feeds at the lost server end. Of a delivery it may
+   * not have heard: it delivers the item again and counts it anew, while its worker runs on. The former leader may deliver once more what was settled since.
+   * @param isLost asked for each of these
+   */
+  changeLeader(isLost: () => boolean): void {
+    for (const follower of [...this.followers]) if (isLost()) follower.breakOff();
+    for (const item of this.items) {
+      if (item.state !== 'leased' || !isLost()) continue;
+      item.delivery -= 1;
+      this.#makeReady(item);
+    }
+    for (const item of this.#settled.splice(0))
+      if (isLost()) this.items.push({ ...item, state: 'ready', delivery: Math.max(0, item.delivery - 1), timer: null });
   }
 
   /** The log as it was when it ended at the sequence, and a queue without later items; both lose their deduplication windows. */

@@ -191,6 +191,12 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 94,
     patch: { file: 'actors/kinds/session/message-checks.ts', find: "return verdict === 'unavailable' && marked !== null;", replace: 'return marked === null;' },
   },
+  {
+    name: 'a claim of a tool call that is not read',
+    caughtAt: 1,
+    // The delivery count does not show every redelivery: a broker's new leader may not have heard of the first delivery.
+    patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
+  },
   { name: 'the message at the cursor not compared', caughtAt: 54, options: { comparesPositions: false } },
 ];
 

@@ -50,6 +50,7 @@ export async function runSchedules(half: number): Promise<void> {
     'kills',
     'pauses',
     'cutOffs',
+    'leadersLost',
     'eventsDeleted',
     'eventsPatched',
     'messagesPassed',

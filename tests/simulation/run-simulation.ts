@@ -175,7 +175,8 @@ function injectSharedFault(simulation: Simulation): void {
     scheduler.nowMs += jumpMs;
   } else if (what < 9) {
     if (hosts.length > 0) chance.pick(hosts).process.skewMs = chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS;
-  } else if (what < 13) simulation.restartBroker();
+  } else if (what < 11) simulation.loseLeader();
+  else if (what < 13) simulation.restartBroker();
   else simulation.loseStore();
 }
 

@@ -63,6 +63,7 @@ export class Simulation {
     pauses: 0,
     noticesLost: 0,
     cutOffs: 0,
+    leadersLost: 0,
     turnsWithTools: 0,
     turnsWithSearch: 0,
     turnsWithDocuments: 0,
@@ -196,6 +197,20 @@ export class Simulation {
     this.scheduler.note('the broker restarts');
     this.scheduler.breakOff(brokerLost);
     this.broker.restart({ forgets: this.scheduler.chance.oneIn(2) });
+  }
+
+  /** One of three servers of the broker is lost: its clients connect to another, and what they had asked was executed or not. */
+  loseLeader(): void {
+    const { broker, scheduler } = this;
+    scheduler.note('another server of the broker leads');
+    this.counts.leadersLost += 1;
+    const isLost = () => scheduler.chance.oneIn(3);
+    for (const process of scheduler.processes) {
+      if (process.state === 'dead' || broker.isCutOff(process) || !isLost()) continue;
+      scheduler.breakOff(brokerLost, process);
+      broker.reconnected(process);
+    }
+    broker.changeLeader(isLost);
   }
 
   /** The broker's store is rolled back, or lost. */
