@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { busUsers } from '../bus/nats/permissions.ts';
+import { clusterPings, pingSettings, pings } from '../bus/nats/pings.ts';
 import { natsServerConfig, passwordVariableOf } from '../bus/nats/server-config.ts';
-import { natsEnvironment } from '../scripts/servers/stores.mjs';
+import { natsClusterPings, natsEnvironment } from '../scripts/servers/stores.mjs';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { loadRouterConfig } from '../shared/config/load-router-config.ts';
 import { bytesOf, secondsOf, variablesIn } from './helpers/compose-file.ts';
@@ -34,6 +35,17 @@ describe('the broker', () => {
     expect(healthcheck?.test.at(-1)).toBe('http://127.0.0.1:8222/healthz');
     expect(mountsOf('nats')).toContainEqual({ source: 'nats-data', target: '/data', isBind: false, isReadOnly: false });
     expect(bytesOf(deploy.resources.limits.memory)).toBeGreaterThan(memoryStore * 1.5);
+  });
+
+  it('pings its clients as often as they ping it, and so do the brokers of a cluster among themselves', () => {
+    const cluster = readFileSync(join(root, 'deploy/kubernetes/2-nats.yaml'), 'utf8');
+
+    expect(text.split('\n')).toEqual(expect.arrayContaining(pingSettings(pings)));
+    expect(natsClusterPings).toEqual(pingSettings(clusterPings));
+    for (const line of natsClusterPings) {
+      expect(cluster).toContain(line);
+      expect(readFileSync(join(root, 'docs/deploy.md'), 'utf8')).toContain(`\n${line}`);
+    }
   });
 
   it('has a password for every user', () => {

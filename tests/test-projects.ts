@@ -7,6 +7,7 @@ export const needServers = [
   'tests/chaos/**/*.test.ts',
   'tests/security/planted-secrets.test.ts',
   'bus/nats/{broker-loss,nats-bus,opening,permissions,replicas-conformance}.test.ts',
+  'bus/nats/connection/{dial,link}.test.ts',
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
   'bus/nats/usage/usage-log.test.ts',
   'bus/nats/work/pause-detector.test.ts',
@@ -28,7 +29,7 @@ export const alone = ['tests/chaos/edge-overload.test.ts'];
 export const needOwnProcess = [
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
-  'bus/nats/tokens/replay-batches.test.ts',
+  'bus/nats/{commands/command-feed,tokens/replay-batches}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',

@@ -1,4 +1,4 @@
-import { JetStreamApiError, type JetStreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { JetStreamApiError, type JetStreamManager, type StreamInfo } from '@nats-io/jetstream';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
@@ -18,16 +18,30 @@ const UPGRADE_COMMAND = 'npm run operator -- streams';
 
 /**
  * Creates missing streams. Differences of existing ones are only logged, with the operator's command that removes them (docs/adr/0024).
+ * @param beforeCreating awaited before a stream that is missing is created
+ * @returns the broker's time of creation of each, by name
  * @throws `bus.stream_refused` for a stream that copies messages, or replicas on a single server; the broker's errors: no JetStream, no disk
  */
-export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
-  await Promise.all(declarations.map((declaration) => declareInPasses(manager, declaration, log)));
+export async function declareStreams(
+  manager: JetStreamManager,
+  declarations: readonly StreamDeclaration[],
+  log: Pick<Log, 'warn'>,
+  beforeCreating: () => Promise<void> = async () => {},
+): Promise<Map<string, string>> {
+  const deps = { manager, log, beforeCreating };
+  return new Map(await Promise.all(declarations.map(async (declaration) => [declaration.name, await declareInPasses(deps, declaration)] as const)));
 }
 
-async function declareInPasses(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
+interface DeclareDeps {
+  manager: JetStreamManager;
+  log: Pick<Log, 'warn'>;
+  beforeCreating: () => Promise<void>;
+}
+
+async function declareInPasses(deps: DeclareDeps, declaration: StreamDeclaration): Promise<string> {
   for (let pass = 1, pauseMs = FIRST_PAUSE_MS; ; pass += 1, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
-      return await declareStream(manager, declaration, log);
+      return await declareStream(deps, declaration);
     } catch (error) {
       if (lacksCluster(error)) {
         const message = `NATS_REPLICAS is ${declaration.num_replicas}, but the broker is a single server and no cluster`;
@@ -39,18 +53,19 @@ async function declareInPasses(manager: JetStreamManager, declaration: StreamDec
   }
 }
 
-async function declareStream(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
+async function declareStream({ manager, log, beforeCreating }: DeclareDeps, declaration: StreamDeclaration): Promise<string> {
   const { name } = declaration;
-  const found = await streamConfigOf(manager, name);
+  const found = await streamInfoOf(manager, name);
   if (found === null) {
-    await manager.streams.add({ ...declaration });
-    return;
+    await beforeCreating();
+    return (await manager.streams.add({ ...declaration })).created;
   }
-  const { copying, differences } = compareStream(found, declaration);
+  const { copying, differences } = compareStream(found.config, declaration);
   if (copying.length > 0) throw copyingStream(name, copying);
   if (differences.length > 0) {
     log.warn({ stream: name, differences }, `a stream of the broker is not as this release declares it, and is used as it is: '${UPGRADE_COMMAND}' changes it`);
   }
+  return found.created;
 }
 
 /** For a stream that none of our releases declared. */
@@ -65,9 +80,9 @@ function mayBeRace(error: unknown): boolean {
 }
 
 /** Null: no such stream. */
-export async function streamConfigOf(manager: JetStreamManager, name: string): Promise<Partial<StreamConfig> | null> {
+export async function streamInfoOf(manager: JetStreamManager, name: string): Promise<StreamInfo | null> {
   try {
-    return (await manager.streams.info(name)).config;
+    return await manager.streams.info(name);
   } catch (error) {
     if (isStreamMissing(error)) return null;
     throw error;

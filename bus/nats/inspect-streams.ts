@@ -2,7 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import type { StreamState } from '../stream-upgrade.ts';
 import { compareStream } from './compare-stream.ts';
 import { type Account, dial } from './connection/dial.ts';
-import { streamConfigOf } from './declare-streams.ts';
+import { streamInfoOf } from './declare-streams.ts';
 import { defaultSettings } from './settings.ts';
 import { declarationsFor } from './streams.ts';
 
@@ -22,12 +22,12 @@ export async function inspectStreams({ replicas = defaultSettings.replicas, ...a
     const states: StreamState[] = [];
     for (const declaration of declarationsFor(null, { ...defaultSettings, replicas })) {
       const { name } = declaration;
-      const found = await streamConfigOf(manager, name);
+      const found = await streamInfoOf(manager, name);
       if (found === null) {
         states.push({ name, state: 'missing', fields: [] });
         continue;
       }
-      const { copying, differences } = compareStream(found, declaration);
+      const { copying, differences } = compareStream(found.config, declaration);
       if (copying.length > 0) states.push({ name, state: 'copying', fields: copying });
       else states.push({ name, state: differences.length === 0 ? 'declared' : 'different', fields: differences.map(({ field }) => field) });
     }

@@ -50,7 +50,7 @@ export async function openNatsBus({
   const limits: NatsSettings = { ...defaultSettings, replicas, ...settings };
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
-  const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, log);
+  const declare = (manager: JetStreamManager, beforeCreating?: () => Promise<void>) => declareStreams(manager, declarations, log, beforeCreating);
   const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
   const capacity = new CapacityGauge(link, admissionStreamsOf(user));
   await capacity.sample();

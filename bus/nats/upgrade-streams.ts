@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { StreamUpgrade } from '../stream-upgrade.ts';
 import { compareStream } from './compare-stream.ts';
 import { type Account, dial } from './connection/dial.ts';
-import { copyingStream, streamConfigOf } from './declare-streams.ts';
+import { copyingStream, streamInfoOf } from './declare-streams.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { declarationsFor, type StreamDeclaration } from './streams.ts';
 
@@ -40,12 +40,12 @@ export async function upgradeStreams(
 /** @throws `bus.stream_refused`, and the broker's errors */
 async function upgradeStream(manager: JetStreamManager, declaration: StreamDeclaration): Promise<StreamUpgrade> {
   const { name } = declaration;
-  const found = await streamConfigOf(manager, name);
+  const found = await streamInfoOf(manager, name);
   if (found === null) {
     await manager.streams.add({ ...declaration });
     return { name, outcome: 'created' };
   }
-  const { copying, differences } = compareStream(found, declaration);
+  const { copying, differences } = compareStream(found.config, declaration);
   if (copying.length > 0) throw copyingStream(name, copying);
   if (differences.length === 0) return { name, outcome: 'unchanged' };
   await manager.streams.update(name, Object.fromEntries(differences.map(({ field, declared }) => [field, declared])));

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ScriptError } from '../run-script.mjs';
 import { ensurePrograms } from './programs.mjs';
-import { openNats, openPostgres, openRedis } from './stores.mjs';
+import { natsClusterPings, openNats, openPostgres, openRedis } from './stores.mjs';
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 import { freePort } from './test-tcp.mjs';
 
@@ -20,7 +20,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 /** @typedef {typeof roles[number]} Role */
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
 /** @typedef {import('./stores.mjs').Store} Store */
-/** @typedef {Store & { folder: string }} Broker `folder` of its streams */
+/** @typedef {Store & { folder: string, monitorUrl: string | null }} Broker `folder` of its streams; `monitorUrl` of a server of a cluster */
 
 /**
  * @typedef {object} ClusterProcess
@@ -187,13 +187,21 @@ function passwordsFor(natsConfig) {
  * @returns {Promise<[Broker, ...Broker[]]>}
  */
 async function openBrokers(run, count, options) {
-  if (count === 1) return [await openNats(run, options)];
+  if (count === 1) return [Object.assign(await openNats(run, options), { monitorUrl: null })];
   const routes = await Promise.all(Array.from({ length: count }, freePort));
   const all = routes.map((port) => `nats://127.0.0.1:${port}`).join(',');
   const servers = routes.map(async (route, index) => {
-    const cluster = `cluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }`;
-    const config = `${options.config}server_name: broker-${index}\n${LAME_DUCK}\n${cluster}\n`;
-    return openNats(run, { ...options, config, name: `broker-${index}`, port: await freePort() });
+    const monitor = await freePort();
+    const config = [
+      options.config,
+      `server_name: broker-${index}`,
+      `http: "127.0.0.1:${monitor}"`,
+      LAME_DUCK,
+      ...natsClusterPings,
+      `cluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }`,
+    ];
+    const server = await openNats(run, { ...options, config: `${config.join('\n')}\n`, name: `broker-${index}`, port: await freePort() });
+    return Object.assign(server, { monitorUrl: `http://127.0.0.1:${monitor}` });
   });
   return /** @type {[Broker, ...Broker[]]} */ (await Promise.all(servers));
 }

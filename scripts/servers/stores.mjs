@@ -41,6 +41,12 @@ const STILL_IN_USE = /already in use|still in use|lock file/i;
 export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
 
 /**
+ * Of the servers of a cluster, as in docs/deploy.md: a silent one is noticed within 4 s, by the others and by its clients. Until then what goes to its
+ * clients is lost on the way. Behind the settings of a single server, which it replaces.
+ */
+export const natsClusterPings = ['ping_interval: "1s"', 'ping_max: 3'];
+
+/**
  * @typedef {object} StoreTls PEM texts, of a certificate for `localhost`; a store that has them admits no other connections than those over TLS
  * @property {string} certificate
  * @property {string} key

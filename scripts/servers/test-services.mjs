@@ -1,5 +1,5 @@
 import { isProgram, runScript } from '../run-script.mjs';
-import { openNats, openPostgres, openRedis } from './stores.mjs';
+import { natsClusterPings, openNats, openPostgres, openRedis } from './stores.mjs';
 import { ensureTestPrograms, testProgram } from './test-programs.mjs';
 import { closeRun, openRun } from './test-run.mjs';
 import { freePort } from './test-tcp.mjs';
@@ -52,8 +52,9 @@ export async function startNatsCluster(size) {
   const all = routes.map((port) => `nats://127.0.0.1:${port}`).join(',');
   const servers = await Promise.all(
     routes.map((route, index) => {
-      const config = `server_name: broker-${index}\njetstream {}\ncluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }\n`;
-      return startNatsServer({ config, port: ports[index] });
+      const cluster = `cluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }`;
+      const config = [`server_name: broker-${index}`, 'jetstream {}', ...natsClusterPings, cluster].join('\n');
+      return startNatsServer({ config: `${config}\n`, port: ports[index] });
     }),
   );
   return { servers, url: servers.map(({ url }) => url).join(','), close: async () => void (await Promise.all(servers.map(({ close }) => close()))) };

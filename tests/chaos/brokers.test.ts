@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { printFigures } from '../../scripts/chaos-figures.mjs';
 import { type Environment, openEnvironment } from './environment.ts';
 import { underLoad } from './scenario.ts';
-import { answeredAfterMs, brokersKilledInTurn } from './scenarios/brokers.ts';
+import { answeredAfterMs, brokerEmptied, brokerPaused, brokersKilledInTurn } from './scenarios/brokers.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const TIMEOUT_MS = 900_000;
 /** Each broker twice. */
 const ROUNDS = 6;
-/** An election takes up to 9 s, a new consumer 7 s and more; on a machine that is busy with other work. */
+/** An election takes up to 9 s, a new consumer some more; on a machine that is busy with other work. */
 const ANSWERED_WITHIN_MS = 30_000;
 
 let environment: Environment;
@@ -22,13 +22,14 @@ afterAll(async () => {
 }, TIMEOUT_MS);
 
 describe('three brokers under load', () => {
-  it(
-    'DESIGN 3: nothing accepted is lost, and work goes on, when one of three brokers is killed every 20 s',
-    async () => {
-      await underLoad(environment, [brokersKilledInTurn(ROUNDS)]);
+  it.each([brokersKilledInTurn(ROUNDS), brokerPaused, brokerEmptied])(
+    'DESIGN 3: nothing accepted is lost, and work goes on: $name',
+    async (fault) => {
+      const before = answeredAfterMs.length;
+      await underLoad(environment, [fault]);
 
-      expect(answeredAfterMs).toHaveLength(ROUNDS);
-      expect(Math.max(...answeredAfterMs.map(({ last }) => last))).toBeLessThanOrEqual(ANSWERED_WITHIN_MS);
+      expect(answeredAfterMs.length).toBeGreaterThan(before);
+      expect(Math.max(...answeredAfterMs.slice(before).map(({ last }) => last))).toBeLessThanOrEqual(ANSWERED_WITHIN_MS);
     },
     TIMEOUT_MS,
   );

@@ -3,17 +3,14 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { pauseFor } from '../../pause.ts';
 import type { BusUser } from '../../subjects.ts';
+import { clusterPings, pings } from '../pings.ts';
 import { isRefusal } from './broker-errors.ts';
 import { connectCorked } from './corked-transport.ts';
+import { leastRecentlyDialled } from './next-server.ts';
 
 /** Per attempt. */
 const DIAL_TIMEOUT_MS = 3_000;
 const DIAL_AGAIN_MS = 200;
-/** Two unanswered pings: a silent broker is noticed within 15 s. */
-const PING_EVERY_MS = 5_000;
-const MAX_UNANSWERED_PINGS = 2;
-/** With other servers to go to: within 6 s. */
-const CLUSTER_PING_EVERY_MS = 2_000;
 /** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
 const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
@@ -78,6 +75,8 @@ export function inboxPrefixOf(user: BusUser | null): string {
 }
 
 function options({ user, password }: Account, servers: string[]) {
+  const isCluster = servers.length > 1;
+  const { everyMs, max } = isCluster ? clusterPings : pings;
   return {
     servers,
     ...(user === null ? {} : { user, pass: password ?? '' }),
@@ -90,8 +89,9 @@ function options({ user, password }: Account, servers: string[]) {
     reconnectTimeWait: RECONNECT_WAIT_MS,
     reconnectJitter: RECONNECT_JITTER_MS,
     reconnectJitterTLS: RECONNECT_JITTER_MS,
-    pingInterval: servers.length > 1 ? CLUSTER_PING_EVERY_MS : PING_EVERY_MS,
-    maxPingOut: MAX_UNANSWERED_PINGS,
+    ...(isCluster ? { reconnectToServer: leastRecentlyDialled } : {}),
+    pingInterval: everyMs,
+    maxPingOut: max,
     // Capturing a stack for every request costs more than the request.
     noAsyncTraces: true,
   };

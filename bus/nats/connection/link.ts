@@ -13,10 +13,16 @@ import { Requests } from './requests.ts';
 /** The broker handles API requests one by one, and recovering a stream takes a while. */
 const API_TIMEOUT_MS = 5_000;
 /** One attempt in a cluster, whose lost server replies no more while another has taken its place. */
-const CLUSTER_ATTEMPT_MS = 2_500;
+const CLUSTER_ATTEMPT_MS = 1_000;
+/** The same for requests that all servers of the cluster have a part in. */
+const CLUSTER_API_TIMEOUT_MS = 1_500;
+/** The last attempt of a budget: for a cluster that is slow rather than without a leader. */
+const LAST_ATTEMPT_MS = 2_500;
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
+/** In a cluster, which is back as soon as it has elected a leader. */
+const CLUSTER_LONGEST_PAUSE_MS = 250;
 const FLUSH_TIMEOUT_MS = 2_000;
 /**
  * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
@@ -24,11 +30,14 @@ const FLUSH_TIMEOUT_MS = 2_000;
  */
 const DELETION_SETTLES_MS = 1_500;
 
+/** When each stream was created, by name: another time is another stream. */
+export type StreamIdentities = ReadonlyMap<string, string>;
+
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Called after each connect, before the link is up. */
-  declare(manager: JetStreamManager): Promise<void>;
+  /** Called after each connect, before the link is up. @param beforeCreating awaited before a missing stream is created @returns identities of the streams */
+  declare(manager: JetStreamManager, beforeCreating?: () => Promise<void>): Promise<StreamIdentities>;
 }
 
 /**
@@ -60,6 +69,8 @@ export class NatsLink {
   #closing = false;
   #closed = false;
   #redeclaring: Promise<void> | null = null;
+  /** As they were last declared. */
+  #streams: StreamIdentities = new Map();
   readonly #waiting = new Set<() => void>();
   readonly #pending = new SlotMap<(reason: unknown) => void>();
   /** Retried actions in flight; `#idle` resolves at 0. */
@@ -78,7 +89,7 @@ export class NatsLink {
     try {
       if (main.status === 'rejected') throw main.reason;
       if (tokens.status === 'rejected') throw tokens.reason;
-      const timeout = addressesOf(options.servers).length > 1 ? CLUSTER_ATTEMPT_MS : API_TIMEOUT_MS;
+      const timeout = addressesOf(options.servers).length > 1 ? CLUSTER_API_TIMEOUT_MS : API_TIMEOUT_MS;
       const link = new NatsLink(options, main.value, tokens.value, await jetstreamManager(main.value, { checkAPI: false, timeout }));
       await link.#begin(untilMs);
       return link;
@@ -157,7 +168,7 @@ export class NatsLink {
   }
 
   /**
-   * Called after missing streams were declared again on a live connection: their consumers are lost.
+   * Called after a stream was found to be another one on a live connection: its consumers are lost.
    * @returns removes the handler
    */
   onRedeclare(handler: () => void): () => void {
@@ -245,7 +256,7 @@ export class NatsLink {
 
   /** A restarted broker has lost its memory streams: declare before use. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
-    for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, this.#longestPauseMs)) {
       try {
         await this.#declare();
         if (disconnects === this.#disconnects && !this.#closed) this.#goUp();
@@ -258,8 +269,17 @@ export class NatsLink {
     }
   }
 
-  #declare(): Promise<void> {
-    return this.#options.declare(this.manager);
+  async #declare(beforeCreating?: () => Promise<void>): Promise<void> {
+    this.#streams = await this.#options.declare(this.manager, beforeCreating);
+  }
+
+  get #longestPauseMs(): number {
+    return this.isCluster ? CLUSTER_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
+  }
+
+  #attemptMs(leftMs: number): number {
+    if (!this.isCluster) return API_TIMEOUT_MS;
+    return leftMs > CLUSTER_ATTEMPT_MS + LAST_ATTEMPT_MS ? CLUSTER_ATTEMPT_MS : LAST_ATTEMPT_MS;
   }
 
   #goUp(): void {
@@ -301,8 +321,7 @@ export class NatsLink {
 
   async #tryUntilDone<Result>(what: string, untilMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     let last: unknown = null;
-    const attemptMs = this.isCluster ? CLUSTER_ATTEMPT_MS : API_TIMEOUT_MS;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, this.#longestPauseMs)) {
       const leftMs = untilMs - performance.now();
       if (this.#up === null && leftMs > 0) await this.#upWithin(leftMs, until);
       until?.throwIfAborted();
@@ -311,7 +330,7 @@ export class NatsLink {
         throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause });
       }
       try {
-        return await this.#whileUp(action(Math.max(1, Math.min(attemptMs, Math.ceil(leftMs)))), until);
+        return await this.#whileUp(action(Math.max(1, Math.min(this.#attemptMs(leftMs), Math.ceil(leftMs)))), until);
       } catch (error) {
         const verdict = verdictOn(error);
         if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });
@@ -360,11 +379,12 @@ export class NatsLink {
     until?.removeEventListener('abort', end);
   }
 
-  /** A stream was deleted in use. Concurrent callers share one declaration. Never rejects. */
+  /** A stream was deleted in use, or has no leader at this moment. Concurrent callers share one declaration. Never rejects. */
   #redeclare(): Promise<void> {
-    this.#redeclaring ??= pauseFor(DELETION_SETTLES_MS)
-      .then(() => this.#declare())
+    const before = this.#streams;
+    this.#redeclaring ??= this.#declare(() => pauseFor(DELETION_SETTLES_MS))
       .then(() => {
+        if ([...this.#streams].every(([name, created]) => before.get(name) === created)) return;
         for (const handler of [...this.#redeclareListeners]) handler();
       })
       .catch((error) => this.#options.log.warn({ err: error, address: this.address }, 'a stream is missing and could not be declared'))

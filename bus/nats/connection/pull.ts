@@ -8,7 +8,7 @@ const EXPIRES_MS = 120_000;
 /** Interval of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
 /** In a cluster, whose other servers go on without the one that a consumer was at. */
-const CLUSTER_HEARTBEAT_MS = 2_000;
+const CLUSTER_HEARTBEAT_MS = 1_000;
 /** Heartbeats that may be missed before the consumer counts as lost. */
 const SILENT_HEARTBEATS = 2.5;
 
@@ -50,7 +50,7 @@ export class Pull {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#heartbeatMs = options.link.isCluster ? CLUSTER_HEARTBEAT_MS : HEARTBEAT_MS;
-    this.#watch = setInterval(() => this.#listen(), this.#heartbeatMs).unref();
+    this.#watch = setInterval(() => this.#listen(), this.#heartbeatMs / 2).unref();
     // nats-server 2.9 does not always end the requests of a consumer of a deleted stream.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
@@ -125,8 +125,16 @@ export class Pull {
     }
   }
 
+  /** After a block of the event loop, what has arrived meanwhile is read first. */
   #listen(): void {
-    if (this.#asked > 0 && performance.now() - this.#lastReceivedAt > SILENT_HEARTBEATS * this.#heartbeatMs) this.#break('it is silent');
+    if (!this.#isSilent) return;
+    setImmediate(() => {
+      if (this.#isSilent) this.#break('it is silent');
+    });
+  }
+
+  get #isSilent(): boolean {
+    return this.#asked > 0 && performance.now() - this.#lastReceivedAt > SILENT_HEARTBEATS * this.#heartbeatMs;
   }
 
   #break(reason: string): void {

@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -5,6 +6,7 @@ import { z } from 'zod';
 import { streams } from '../../../bus/nats/streams.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import type { Environment } from '../environment.ts';
+import type { Load } from '../load.ts';
 import { type Fault, untilItOwns } from '../scenario.ts';
 
 /** Elections take up to 9 s, a replica that has nothing copies its streams, and the machine may be busy. */
@@ -12,11 +14,15 @@ const WHOLE_TIMEOUT_MS = 120_000;
 /** Conversations that begin as a broker is lost: enough for partitions with a consumer at each of the brokers. */
 const PROBES = 8;
 const EVERY_MS = 20_000;
+/** Longer than any election, and than the others take to notice. */
+const SILENT_MS = 20_000;
+/** Each broker once, so that one of them is the leader of all servers. */
+const ROUNDS_SILENT = 3;
 
 type Broker = Environment['cluster']['brokers'][number];
 
 /** How long after each loss all of the conversations that began with it were answered, in milliseconds. */
-export const answeredAfterMs: { first: number; last: number }[] = [];
+export const answeredAfterMs: { what: string; first: number; last: number }[] = [];
 
 /** A broker every 20 s, each of them in turn, which is started again once work has gone on. */
 export function brokersKilledInTurn(rounds: number): Fault {
@@ -28,7 +34,7 @@ export function brokersKilledInTurn(rounds: number): Fault {
       for (let round = 0; round < rounds; round += 1) {
         const [broker, next] = [brokerOf(environment, round), delay(EVERY_MS)];
         await broker.kill();
-        await workGoesOn(environment);
+        await workGoesOn(environment, 'killed');
         await broker.start();
         await allWhole(environment);
         await next;
@@ -36,6 +42,43 @@ export function brokersKilledInTurn(rounds: number): Fault {
     },
   };
 }
+
+/** Its connections stay open, and it does not know of it afterwards: it goes on as the leader that it was. */
+export const brokerPaused: Fault = {
+  name: 'one of three brokers is paused, and goes on',
+  extraCalls: ROUNDS_SILENT,
+  inject: async (environment, load) => {
+    for (let round = 0; round < ROUNDS_SILENT; round += 1) {
+      const broker = brokerOf(environment, round);
+      broker.signal('SIGSTOP');
+      await silent(environment, load, 'paused', () => broker.signal('SIGCONT'));
+    }
+  },
+};
+
+/** @param restore ends the fault */
+async function silent(environment: Environment, load: Load, what: string, restore: () => void): Promise<void> {
+  try {
+    await Promise.all([workGoesOn(environment, what), delay(SILENT_MS)]);
+  } finally {
+    restore();
+  }
+  await load.more(10);
+  await allWhole(environment);
+}
+
+export const brokerEmptied: Fault = {
+  name: 'one of three brokers is lost with its disk, and comes back empty',
+  extraCalls: 1,
+  inject: async (environment) => {
+    const broker = brokerOf(environment, 1);
+    await broker.kill();
+    rmSync(broker.folder, { recursive: true });
+    await workGoesOn(environment, 'emptied');
+    await broker.start();
+    await allWhole(environment);
+  },
+};
 
 const replacedInOrder = ['router-gateway', 'agent-gateway', 'router-worker', 'effect-worker'] as const;
 
@@ -65,7 +108,7 @@ function brokerOf({ cluster: { brokers } }: Environment, index: number): Broker 
 const sessionRecord = z.looseObject({ id: z.string() });
 
 /** Resolves when conversations that begin now are answered. @throws when one is not, in the time of a client of the load */
-async function workGoesOn({ client }: Environment): Promise<void> {
+async function workGoesOn({ client }: Environment, what: string): Promise<void> {
   const fromMs = performance.now();
   const answered = await Promise.all(
     Array.from({ length: PROBES }, async (_, index) => {
@@ -81,11 +124,13 @@ async function workGoesOn({ client }: Environment): Promise<void> {
       return Math.round(performance.now() - fromMs);
     }),
   );
-  answeredAfterMs.push({ first: Math.min(...answered), last: Math.max(...answered) });
+  answeredAfterMs.push({ what, first: Math.min(...answered), last: Math.max(...answered) });
 }
 
-/** Waits until each stream is at all brokers, up to date. */
+/** Waits until each stream is at all brokers, up to date, and each broker says that it is healthy, as deploy/kubernetes waits before it replaces the next. */
 async function allWhole({ cluster }: Environment): Promise<void> {
+  const isHealthy = async ({ monitorUrl }: Broker) => (await fetch(`${monitorUrl}/healthz`)).ok;
+  await eventually(async () => (await Promise.all(cluster.brokers.map(isHealthy))).every(Boolean), { timeoutMs: WHOLE_TIMEOUT_MS });
   const { NATS_PASSWORD: pass = '' } = cluster.environmentOf('operator');
   const servers = cluster.brokers.map(({ url }) => url);
   const connection = await connect({ servers, user: 'operator', pass, inboxPrefix: '_INBOX.operator', maxReconnectAttempts: -1 });

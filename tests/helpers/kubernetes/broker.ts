@@ -3,7 +3,7 @@ import type { Job } from 'kubernetes-types/batch/v1.js';
 import type { ConfigMap, Service } from 'kubernetes-types/core/v1.js';
 import { busUsers } from '../../../bus/nats/permissions.ts';
 import { natsServerConfig, passwordVariableOf } from '../../../bus/nats/server-config.ts';
-import { natsEnvironment } from '../../../scripts/servers/stores.mjs';
+import { natsClusterPings, natsEnvironment } from '../../../scripts/servers/stores.mjs';
 import { packageFile, serviceOf } from '../deployment.ts';
 import { containerEnvironment } from './container-environment.ts';
 import { BROKER, BROKERS, brokerPorts, IMAGE, labelsOf, metadataOf } from './names.ts';
@@ -24,6 +24,7 @@ function brokerFiles(): Record<'nats-server.conf' | 'cluster.conf', string> {
     'cluster.conf': [
       'include "nats-server.conf"',
       'server_name: $POD_NAME',
+      ...natsClusterPings,
       `pid_file: "${PID_FILE}"`,
       `lame_duck_grace_period: "${LAME_DUCK.graceSeconds}s"`,
       `lame_duck_duration: "${LAME_DUCK.durationSeconds}s"`,
