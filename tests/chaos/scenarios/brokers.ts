@@ -80,6 +80,21 @@ export const brokerEmptied: Fault = {
   },
 };
 
+/** In the order of docs/deploy.md: each process has its successor before it is asked to end, and each broker hands its streams over. */
+export const everythingRestarts: Fault = {
+  name: 'all services and brokers are restarted, one after the other',
+  extraCalls: 3,
+  inject: async (environment, load) => {
+    await replaceServices(environment, (some) => load.more(some));
+    for (const broker of environment.cluster.brokers) {
+      await broker.end('SIGUSR2'); // lame duck mode
+      await broker.start();
+      await allWhole(environment);
+      await load.more(10);
+    }
+  },
+};
+
 const replacedInOrder = ['router-gateway', 'agent-gateway', 'router-worker', 'effect-worker'] as const;
 
 /** Replaces every process by one of this build. @param between called between two of them */
