@@ -1,4 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GoogleGenAI } from '@google/genai';
@@ -43,8 +45,11 @@ const openOpenAi =
   (profile: keyof typeof PROFILES): Open =>
   (origin) =>
     openAiCompatible({ ...loopback, baseUrl: `${origin}/v1`, apiKey: API_KEY, profile: PROFILES[profile] });
-const openGemini: Open = (origin) =>
-  gemini({ ...loopback, baseUrl: origin, access: { type: 'key', apiKey: API_KEY }, safety: null, cache: null, outboundRules: { allowHosts: new Set() } });
+const openGeminiWith =
+  (allowHosts: ReadonlySet<string>): Open =>
+  (origin) =>
+    gemini({ ...loopback, baseUrl: origin, access: { type: 'key', apiKey: API_KEY }, safety: null, cache: null, outboundRules: { allowHosts } });
+const openGemini = openGeminiWith(new Set());
 
 const call: VectorCall = { model: MODEL, inputs: ['one', 'two'], dimensions: null, inputType: null, user: null, timeouts: GENEROUS };
 
@@ -227,6 +232,30 @@ describe('a request for vectors', () => {
       { requests: [request, request] },
       { requests: ['one', 'two'].map((text) => ({ model: `models/${MODEL}`, content: { parts: [{ text }] } })) },
     ]);
+  });
+
+  it('to Gemini has the bytes of pictures by address, and is refused for one at an address that callers may not reach', async () => {
+    const png = Buffer.from('iVBORw0KGgo=', 'base64');
+    const pictures = createServer((_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(png));
+    await new Promise<void>((resolve) => pictures.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void pictures.close());
+    const host = `127.0.0.1:${(pictures.address() as AddressInfo).port}`;
+    const picture = [{ type: 'image_url' as const, image_url: { url: `http://${host}/shoe.png` } }];
+    const allowing = await open(geminiApi, openGeminiWith(new Set([host])));
+    const refusing = await open(geminiApi, openGemini);
+
+    await allowing.embed({ inputs: ['a shoe', picture] });
+    expect(allowing.upstream.requests[0]?.body).toMatchObject({
+      requests: [
+        { content: { parts: [{ text: 'a shoe' }] } },
+        { content: { parts: [{ inlineData: { mimeType: 'image/png', data: png.toString('base64') } }] } },
+      ],
+    });
+    expect(await refusing.failure({ inputs: ['a shoe', picture] })).toMatchObject({
+      code: 'router.provider_refused',
+      details: { param: 'input[1].content[0].image_url.url' },
+    });
+    expect(refusing.upstream.requests).toEqual([]);
   });
 });
 

@@ -18,6 +18,8 @@ export interface PrepareDeps {
   getter: Pick<GuardedGetter, 'get'>;
   /** Null: there is no cache. */
   signatures: SignatureCache | null;
+  /** The path of a message's content in the caller's request, for refusals; absent: that of a chat. */
+  contentAt?: ((index: number) => string) | undefined;
 }
 
 /**
@@ -25,12 +27,12 @@ export interface PrepareDeps {
  *
  * @throws `router.provider_refused` naming a picture that could not be fetched; the signal's reason
  */
-export async function prepareCall(call: UpstreamRequest, signal: CallSignal, { getter, signatures }: PrepareDeps): Promise<UpstreamRequest> {
+export async function prepareCall(call: UpstreamRequest, signal: CallSignal, { getter, signatures, contentAt }: PrepareDeps): Promise<UpstreamRequest> {
   const { request } = call;
   const missing = signatures === null ? [] : request.messages.flatMap(callsWithoutSignature);
   const found = signatures === null || missing.length === 0 ? new Map<string, string>() : await signatures.find(missing);
   signal.throwIfAborted();
-  const pictures = await fetchPictures(request.messages, signal, getter);
+  const pictures = await fetchPictures(request.messages, signal, { getter, contentAt });
   if (found.size === 0 && pictures.size === 0) return call;
   const messages = request.messages.map((message) => withPictures(withSignatures(message, found), pictures));
   return { ...call, request: { ...request, messages } };
@@ -56,9 +58,13 @@ function withSignatures(message: ChatMessage, found: ReadonlyMap<string, string>
 }
 
 /** Data URLs by address. One after the other: a call holds the bytes of all. */
-async function fetchPictures(messages: readonly ChatMessage[], signal: CallSignal, getter: Pick<GuardedGetter, 'get'>): Promise<ReadonlyMap<string, string>> {
+async function fetchPictures(
+  messages: readonly ChatMessage[],
+  signal: CallSignal,
+  { getter, contentAt = (index) => `messages[${index}].content` }: Pick<PrepareDeps, 'getter' | 'contentAt'>,
+): Promise<ReadonlyMap<string, string>> {
   const wanted = new Map(
-    messages.flatMap(({ content }, index) => pictureUrls(content).map(([url, item]) => [url, `messages[${index}].content[${item}].image_url.url`])),
+    messages.flatMap(({ content }, index) => pictureUrls(content).map(([url, item]) => [url, `${contentAt(index)}[${item}].image_url.url`])),
   );
   const pictures = new Map<string, string>();
   if (wanted.size === 0) return pictures;

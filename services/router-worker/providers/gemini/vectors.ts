@@ -52,10 +52,16 @@ const predicted = z.object({
 export function vectorsOf(access: GeminiAccess, credential: Credential, getter: PrepareDeps['getter']): VectorDialect {
   const isStudio = access.type === 'key';
   return {
-    prepare: (call, signal) => prepared(call, (messages) => prepareCall({ model: call.model, request: { messages } }, signal, { getter, signatures: null })),
+    prepare: (call, signal) =>
+      prepared(call, (messages) => prepareCall({ model: call.model, request: { messages } }, signal, { getter, signatures: null, contentAt })),
     requestFor: (call) => (isStudio ? batchRequest(call, credential) : predictRequest(call, credential)),
     read: isStudio ? readBatch : readPredicted,
   };
+}
+
+/** Path in the caller's request. */
+function contentAt(index: number): string {
+  return `input[${index}].content`;
 }
 
 /** Pictures by address are fetched, as for a chat. */
@@ -69,7 +75,7 @@ function batchRequest({ model, inputs, dimensions, inputType }: VectorCall, { pa
   const task = taskOf(inputType);
   const requests = inputs.map((input, index) => ({
     model: model.includes('/') ? model : `models/${model}`,
-    content: { parts: toContentParts(contentOf(input), `input[${index}].content`) },
+    content: { parts: toContentParts(contentOf(input), contentAt(index)) },
     ...(task !== null && { taskType: task }),
     ...(dimensions !== null && { outputDimensionality: dimensions }),
   }));
@@ -95,7 +101,7 @@ function contentOf(input: VectorInput): Exclude<ChatMessage['content'], null | u
 
 /** @throws `router.provider_refused` for an input with something else than texts */
 function textOf(input: VectorInput, index: number): string {
-  const parts = toContentParts(contentOf(input), `input[${index}].content`);
+  const parts = toContentParts(contentOf(input), contentAt(index));
   const texts = parts.flatMap((part) => ('text' in part ? [part.text] : []));
   if (texts.length === parts.length) return texts.join('\n');
   const param = `input[${index}]`;
