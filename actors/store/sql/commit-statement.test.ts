@@ -16,7 +16,7 @@ function planOf(state: SessionState | null, command: SessionCommand): CommitPlan
 
 const driven = new DrivenSession();
 
-it('DESIGN 4: each commit of a turn that is one model call is the statement without the rows that no such turn has', () => {
+it('each commit of a turn that is one model call is the statement without the rows that no such turn has', () => {
   const commands = [create(), post('Hello'), (): SessionCommand => driven.resultOf('Good morning')];
   const names = commands.map((command) => {
     const next = typeof command === 'function' ? command() : command;
@@ -31,7 +31,7 @@ it('DESIGN 4: each commit of a turn that is one model call is the statement with
   expect(driven.lines.at(-1)).toBe('ready');
 });
 
-it('DESIGN 4: a turn’s row needs the whole statement', () => {
+it('a turn’s row needs the whole statement', () => {
   const plan = planOf(driven.state, post('Hello again'));
   plan.merge(commandRows({ turnSteps: [{ partition: 1, sessionId: 'ses_1', turnId: 'trn_1', seq: 0, offset: 1, body: {} }] }));
   const { statement, parameters } = commitOf(plan);
