@@ -13,20 +13,12 @@ import { type Standalone, startStandalone } from '../helpers/start-standalone.ts
 import { casesOfToday } from '../helpers/tier.ts';
 
 describe('npm start in a clone that was never started', () => {
-  it('reports that installing failed, and why, when the registry is unreachable', async () => {
-    const clone = await copyClone({ withPackages: false });
-    const unreachable = { npm_config_registry: 'http://127.0.0.1:9', npm_config_fetch_retries: '0', npm_config_cache: await freeFolder('cache') };
-    const start = runProgram(['npm', 'start'], { cwd: clone, env: unreachable });
-
-    expect((await start.exited).code).toBe(1);
-    expect(start.output()).toContain('Installing packages (first start only) …');
-    expect(start.output()).toMatch(/Installing packages failed: npm ci in .*a path with spaces ended with code 1/);
-    expect(start.output()).toContain('ECONNREFUSED');
-    expect(existsSync(join(clone, 'node_modules', '.stamp'))).toBe(false);
+  let clone: string;
+  beforeAll(async () => {
+    clone = await copyClone({ withPackages: false });
   });
 
   it('prints its settings for --help and installs nothing', async () => {
-    const clone = await copyClone({ withPackages: false });
     const before = readdirSync(clone);
     const help = runProgram(['npm', 'start', '--', '--help'], { cwd: clone });
 
@@ -36,12 +28,23 @@ describe('npm start in a clone that was never started', () => {
   });
 
   it('refuses an unknown argument, and installs nothing', async () => {
-    const clone = await copyClone({ withPackages: false });
     const start = runProgram([process.execPath, 'scripts/start.mjs', '--port', '80'], { cwd: clone });
 
     expect(await start.exited).toEqual({ code: 2, signal: null });
     expect(start.output()).toContain("'--port'");
     expect(existsSync(join(clone, 'node_modules'))).toBe(false);
+  });
+
+  // Behind the others, which find the clone as it was.
+  it('reports that installing failed, and why, when the registry is unreachable', async () => {
+    const unreachable = { npm_config_registry: 'http://127.0.0.1:9', npm_config_fetch_retries: '0', npm_config_cache: await freeFolder('cache') };
+    const start = runProgram(['npm', 'start'], { cwd: clone, env: unreachable });
+
+    expect((await start.exited).code).toBe(1);
+    expect(start.output()).toContain('Installing packages (first start only) …');
+    expect(start.output()).toMatch(/Installing packages failed: npm ci in .*a path with spaces ended with code 1/);
+    expect(start.output()).toContain('ECONNREFUSED');
+    expect(existsSync(join(clone, 'node_modules', '.stamp'))).toBe(false);
   });
 });
 

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { freeFolder } from './free-folder.ts';
 import { root } from './run-program.ts';
 
 /** Absent from a clone before its first start. */
-const MADE_HERE = new Set(['node_modules', 'dist', 'data', '.git', '.node', '.prepare.lock', join('tests', 'node_modules')]);
+const MADE_HERE = new Set(['dist', 'data', '.git', '.node', '.prepare.lock', join('tests', 'screenshots')]);
 
 /**
  * A copy of this clone as it is now, in a folder whose name has spaces: the sources alone, or with the packages too, so that a start in it
@@ -13,7 +13,7 @@ const MADE_HERE = new Set(['node_modules', 'dist', 'data', '.git', '.node', '.pr
  */
 export async function copyClone({ withPackages }: { withPackages: boolean }): Promise<string> {
   const copy = join(await freeFolder('copy'), 'a path with spaces');
-  cpSync(root, copy, { recursive: true, filter: (path) => !MADE_HERE.has(relative(root, path)) });
+  cpSync(root, copy, { recursive: true, filter: (path) => basename(path) !== 'node_modules' && !MADE_HERE.has(relative(root, path)) });
   if (withPackages) linkTree(join(root, 'node_modules'), join(copy, 'node_modules'));
   return copy;
 }
