@@ -71,7 +71,7 @@ const router = {
   ],
   keys: [{ id: 'one', key: `sha256:${'0'.repeat(64)}` }],
 };
-const variables = { DRAFTS_KEY: 'sk-drafts', SHOP_KEY: 'sk-shop', MANAGEMENT_KEY: 'sk-management' };
+const variables = { DRAFTS_KEY: 'sk-drafts', SHOP_KEY: 'sk-shop', MANAGEMENT_KEY: 'sk-management', ROUTER_API_KEY: 'sk-agent' };
 
 describe('parts of a router configuration in docs/', () => {
   it.each(['moving', 'plugins', 'providers', 'routing', 'embeddings'])('are accepted: %s.md', (name) => {
