@@ -14,9 +14,11 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'README.md: First requests': 'tests/e2e/first-lines.test.ts',
   'README.md: Scaling out': 'tests/e2e/cluster.test.ts',
   "client/README.md: client: the agent server's client for TypeScript": 'tests/e2e/first-lines.test.ts',
+  'docs/platform.md: Documents and platforms': 'tests/e2e/platform.test.ts',
   'docs/plugins.md: Plugins': 'tests/plugins-over-apis.test.ts',
   'docs/quick-start.md: 1. Start': 'tests/e2e/two-commands.test.ts',
   'docs/quick-start.md: 7. More than one process': 'tests/e2e/cluster.test.ts',
+  'docs/scenarios.md: Replays': 'tests/e2e/replay.test.ts',
   'docs/webhooks.md: Webhooks that start runs': 'tests/e2e/webhooks.test.ts',
   'examples/README.md: acme-support: an agent': 'tests/e2e/first-lines.test.ts',
 };
@@ -33,10 +35,8 @@ const EXCEPTIONS: Record<string, string> = {
   'docs/incidents.md: A partition has no owner': 'psql asks the PostgreSQL of a cluster',
   'docs/keys.md: Prices': 'needs a key of a vendor; services/standalone/model-prices.test.ts reads such files',
   'docs/moving.md: 5. Trying it beside the old one': 'needs keys of vendors',
-  'docs/platform.md: Documents and platforms': 'tests/e2e/platform.test.ts publishes documents by the same request',
   'docs/quick-start.md: 4. A real model': 'needs a key of a vendor; tests/e2e/vendors.test.ts and own-provider.test.ts start with one of a double',
   'docs/quick-start.md: 5. An agent of your own': 'makes a folder in the clone; tests/e2e/agent-boot.test.ts starts such a copy',
-  'docs/scenarios.md: Replays': 'has a placeholder for a session; tests/e2e/replay.test.ts runs the command',
   'examples/README.md: router.yaml: models, providers and keys': 'needs a key of a vendor; tests/e2e/service-processes.test.ts starts with the file',
 };
 

@@ -1,15 +1,18 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { agentClient } from '../helpers/agent-client.ts';
 import { documentPoints } from '../helpers/document-points.ts';
+import { shellBlocks } from '../helpers/documented-blocks.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
-import { root, runProgram } from '../helpers/run-program.ts';
+import { plainEnvironment, root, runProgram } from '../helpers/run-program.ts';
 import { builtProgram, fewerWasmTiers, type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 
 const KINDS = ['prompts', 'routines', 'policies', 'glossaries', 'macros', 'variable-sets'];
@@ -52,6 +55,17 @@ async function publish(): Promise<number[]> {
   }
   return statuses;
 }
+
+it('publishes a document by the command of docs/platform.md', async () => {
+  const command = shellBlocks('docs/platform.md', 'Documents and platforms').join('\n').replace('http://127.0.0.1:3000', platform.routerUrl);
+  // Published once, which the other tests do with the sample's own text: under another id.
+  const { stdout } = await promisify(execFile)('bash', ['-e', '-c', command.replaceAll('acme-support', 'acme-helpdesk')], {
+    timeout: 60_000,
+    env: { ...plainEnvironment(), ...PAIR },
+  });
+
+  expect(JSON.parse(stdout)).toMatchObject({ id: 'acme-helpdesk', version: 1 });
+});
 
 async function answerOf(agent: Standalone): Promise<string> {
   const client = agentClient(agent.agentUrl, 'sk-of-the-agent-1234');

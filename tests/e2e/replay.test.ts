@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
+import { shellBlocks } from '../helpers/documented-blocks.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { runProgram } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
@@ -64,6 +65,12 @@ describe('the replay of a session that npm start has had', () => {
     expect(report.recorded_answers.tool_calls).toBeGreaterThanOrEqual(2);
     expect(report.turns.length).toBeGreaterThanOrEqual(4);
     expect(tools.stated.length).toBe(called);
+
+    const documented = shellBlocks('docs/scenarios.md', 'Replays').join('\n');
+    const pasted = documented.replace('examples/acme-support/manifest.yaml', `'${manifest}'`).replace('DATA_DIR=data', `DATA_DIR='${standalone.dataDir}'`);
+    const byThePage = runProgram(['bash', '-e', '-c', pasted], { env: { SESSION: id } });
+    expect(await byThePage.exited, byThePage.output()).toEqual({ code: 0, signal: null });
+    expect(byThePage.output()).toMatch(/^alike +offset \d+/m);
 
     const unknown = await replay('ses_unknown', '--manifest', manifest);
     expect(unknown.code).toBe(1);
