@@ -17,6 +17,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'docs/platform.md: Documents and platforms': 'tests/e2e/platform.test.ts',
   'docs/plugins.md: Plugins': 'tests/plugins-over-apis.test.ts',
   'docs/quick-start.md: 1. Start': 'tests/e2e/two-commands.test.ts',
+  'docs/quick-start.md: 5. An agent of your own': 'tests/e2e/webhooks.test.ts',
   'docs/quick-start.md: 7. More than one process': 'tests/e2e/cluster.test.ts',
   'docs/scenarios.md: Replays': 'tests/e2e/replay.test.ts',
   'docs/webhooks.md: Webhooks that start runs': 'tests/e2e/webhooks.test.ts',
@@ -36,7 +37,6 @@ const EXCEPTIONS: Record<string, string> = {
   'docs/keys.md: Prices': 'needs a key of a vendor; services/standalone/model-prices.test.ts reads such files',
   'docs/moving.md: 5. Trying it beside the old one': 'needs keys of vendors',
   'docs/quick-start.md: 4. A real model': 'needs a key of a vendor; tests/e2e/vendors.test.ts and own-provider.test.ts start with one of a double',
-  'docs/quick-start.md: 5. An agent of your own': 'makes a folder in the clone; tests/e2e/agent-boot.test.ts starts such a copy',
   'examples/README.md: router.yaml: models, providers and keys': 'needs a key of a vendor; tests/e2e/service-processes.test.ts starts with the file',
 };
 

@@ -5,7 +5,7 @@ import type { RunEnvelope, RunRecord } from '../../shared/contracts/agent/run.ts
 import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
-import { deliver, documentedWebhook, webhookAgent } from '../helpers/webhook-agent.ts';
+import { deliver, documentedWebhook, quickStartAgent, webhookAgent } from '../helpers/webhook-agent.ts';
 
 const run = promisify(execFile);
 const TIMEOUT = { timeoutMs: 60_000 };
@@ -33,9 +33,12 @@ async function settled(agentUrl: string, key: string, { run_id, session_id }: Ru
   return record;
 }
 
-it('the lines of docs/webhooks.md sign a delivery that starts a run under npm start, which survives a kill, and whose repeat gets it', async () => {
-  const env = await webhookAgent();
-  const first = await startStandalone({ command: ['npm', 'start'], env });
+it('the lines of docs/webhooks.md sign a delivery that starts a run of an agent of docs/quick-start.md, which survives a kill, and whose repeat gets it', async () => {
+  const copied = await quickStartAgent();
+  const env = await webhookAgent(copied);
+  // The keys come from the file alone, as after those lines.
+  const ofFile = Object.fromEntries(Object.entries(env).filter(([name]) => !(name in copied.keys)));
+  const first = await startStandalone({ command: ['npm', 'start'], env: { ...ofFile, SWITCHYARD_ENV_FILE: copied.envFile } });
   const lines = (agentUrl: string) => documentedWebhook().shell.replace('http://127.0.0.1:8080', agentUrl);
   const send = async (agentUrl: string) => JSON.parse((await run('sh', ['-c', lines(agentUrl)])).stdout) as RunEnvelope;
 

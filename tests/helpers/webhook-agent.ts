@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { shellBlocks } from './documented-blocks.ts';
 import { freeFolder } from './free-folder.ts';
-import { root } from './run-program.ts';
+import { plainEnvironment, root } from './run-program.ts';
 
 const CLAIMS_SECRET = 'a-long-random-text';
 const ROUTINE = 'documents/routines/triage-warranty-claim.yaml';
@@ -26,10 +29,24 @@ export function documentedWebhook(): { yaml: string; shell: string } {
   return { yaml: blockOf('yaml'), shell: blockOf('sh') };
 }
 
+/**
+ * An agent and its keys, made by the lines of docs/quick-start.md without the last one, which starts it.
+ * @returns its folder, the file of its keys, and the keys
+ */
+export async function quickStartAgent(): Promise<{ folder: string; envFile: string; keys: Record<string, string> }> {
+  const [folder, envFile] = [join(await freeFolder('agent'), 'my-agent'), join(await freeFolder('env'), '.env')];
+  const lines = shellBlocks('docs/quick-start.md', '5. An agent of your own').join('\n').trim().split('\n');
+  if (lines.pop() !== 'MANIFEST=my-agent/manifest.yaml npm start') throw new Error('the last line of the section starts the agent');
+  const commands = lines.join('\n').replaceAll('my-agent', `'${folder}'`).replaceAll('.env', `'${envFile}'`);
+  await promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 120_000, cwd: root, env: { ...plainEnvironment(), SWITCHYARD_ENV_FILE: envFile } });
+  const keys = readFileSync(envFile, 'utf8').trim().split('\n');
+  return { folder, envFile, keys: Object.fromEntries(keys.map((line) => line.split('=') as [string, string])) };
+}
+
 /** The sample agent with the routine's webhook of docs/webhooks.md, and one of the manifest. @returns its settings */
-export async function webhookAgent(): Promise<Record<string, string>> {
-  const folder = await freeFolder('webhook-agent');
-  cpSync(join(root, 'examples/acme-support'), folder, { recursive: true });
+export async function webhookAgent(copied?: { folder: string; keys: Record<string, string> }): Promise<Record<string, string>> {
+  const folder = copied?.folder ?? (await freeFolder('webhook-agent'));
+  if (copied === undefined) cpSync(join(root, 'examples/acme-support'), folder, { recursive: true });
   appendFileSync(join(folder, ROUTINE), documentedWebhook().yaml);
   const documents = {
     'count-events': routine('count-events', 'autonomous:\n  match: { claim_id: [C-2, C-3] }\n'),
@@ -43,7 +60,8 @@ export async function webhookAgent(): Promise<Record<string, string>> {
   writeFileSync(path, `${manifest.trimEnd()}\n${SHARED}`);
   // A manifest of one's own names variables that the start does not make.
   const keys = { AGENT_API_KEY: 'sk-agent-of-the-webhook-tests', ROUTER_API_KEY: 'sk-router-of-the-webhook-tests' };
-  return { MANIFEST: path, CLAIMS_WEBHOOK_SECRET: CLAIMS_SECRET, ...keys, PLATFORM_PUBLIC_KEY: 'pk-webhooks', PLATFORM_SECRET_KEY: 'sk-webhooks' };
+  const given = copied?.keys ?? { ...keys, PLATFORM_PUBLIC_KEY: 'pk-webhooks', PLATFORM_SECRET_KEY: 'sk-webhooks' };
+  return { MANIFEST: path, CLAIMS_WEBHOOK_SECRET: CLAIMS_SECRET, ...given };
 }
 
 /** Posts a delivery as GitHub signs it. */
