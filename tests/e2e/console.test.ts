@@ -1,57 +1,71 @@
-import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
+import type { BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
-import { axeFindings, openBrowser, screenshot, watchedFaults } from '../helpers/console-pages.ts';
+import { axeFindings, keepScreenshot, type OpenedPage, startBrowser, type TestBrowser } from '../helpers/browser.ts';
+import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 const ROWS = 100_000;
+const NARROW = { width: 360, height: 740 };
 
+let receiver: CallbackReceiver;
 let standalone: Standalone;
 let agent: AgentClient;
-let browser: Browser;
-let context: BrowserContext;
+let browser: TestBrowser;
+let opened: OpenedPage;
 let page: Page;
-let faults: string[];
 /** Of one login: the server takes few a minute. */
-let loggedIn: Awaited<ReturnType<BrowserContext['storageState']>>;
+let cookies: Awaited<ReturnType<BrowserContext['cookies']>>;
 
 beforeAll(async () => {
-  [standalone, browser] = await Promise.all([startStandalone({}), openBrowser()]);
+  receiver = await openCallbackReceiver();
+  // An event that its receiver refuses once is a dead letter.
+  const env = { OUTBOUND_ALLOW_HOSTS: receiver.host, AUTONOMOUS_CALLBACK_MAX_RETRIES: '1' };
+  [standalone, browser] = await Promise.all([startStandalone({ env }), startBrowser()]);
   agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
-  loggedIn = await logIn();
+  cookies = await logIn();
 }, 180_000);
 afterAll(async () => {
   await browser?.close();
   await standalone?.stop();
-});
-beforeEach(async () => {
-  context = await browser.newContext({ viewport: { width: 1_280, height: 800 }, storageState: loggedIn });
-  context.setDefaultTimeout(30_000);
-  faults = watchedFaults(context);
-  page = await context.newPage();
-});
-afterEach(async () => {
-  await context.close();
-  expect(faults).toEqual([]);
+  await receiver?.close();
 });
 
+async function openPage(size: { width?: number; height?: number } = {}): Promise<void> {
+  opened = await browser.open(standalone.agentUrl, { ...size, alsoAsks: [standalone.routerUrl] });
+  await opened.context.addCookies(cookies);
+  page = opened.page;
+}
+
+async function closePage(): Promise<void> {
+  await opened.context.close();
+  expect(opened.complaints).toEqual([]);
+}
+
 /** As a person does: from the page that one wants, over the form, and back to it. */
-async function logIn(): Promise<typeof loggedIn> {
-  const own = await browser.newContext();
-  const form = await own.newPage();
-  await form.goto(`${standalone.agentUrl}/console`);
-  await form.getByLabel(/key/i).fill(standalone.keys.agentKey);
-  await form.getByRole('button').first().click();
-  await form.waitForURL(/\/console$/);
-  const state = await own.storageState();
-  await own.close();
-  return state;
+async function logIn(): Promise<typeof cookies> {
+  const own = await browser.open(standalone.agentUrl);
+  await own.page.goto('/console');
+  await own.page.getByLabel(/key/i).fill(standalone.keys.agentKey);
+  await own.page.getByRole('button').first().click();
+  await own.page.waitForURL(/\/console$/);
+  const kept = await own.context.cookies();
+  await own.context.close();
+  return kept;
 }
 
 async function show(hash = ''): Promise<void> {
   await page.goto(`${standalone.agentUrl}/console${hash === '' ? '' : `#/${hash}`}`);
+}
+
+async function openRouter(origin = standalone.routerUrl, key = standalone.keys.managementKey): Promise<void> {
+  await page.goto(origin);
+  await page.getByLabel('Management key').fill(key);
+  await page.getByRole('button', { name: 'Open' }).click();
 }
 
 /** As the server answers a list. */
@@ -60,12 +74,15 @@ const listed = (items: unknown[], more: object = {}) => ({ json: { items, has_mo
 async function expectAccessible(name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    await screenshot(page, `${name}-${colorScheme}`);
+    await keepScreenshot(page, `${name}-${colorScheme}`);
     expect([name, colorScheme, await axeFindings(page)]).toEqual([name, colorScheme, []]);
   }
 }
 
 describe('the console of the agent', () => {
+  beforeEach(() => openPage());
+  afterEach(closePage);
+
   it('shows a session as it goes on, its log, and why a turn answered as it did', async () => {
     const { id } = await agent.createSession({ title: `Ada ${HOSTILE}`, allow_greeting: false });
     await show();
@@ -136,6 +153,44 @@ describe('the console of the agent', () => {
     await expectAccessible('console-routine');
   });
 
+  it('shows where a session stands in a routine, as it goes on', async () => {
+    const { id } = await agent.createSession({ allow_greeting: false });
+    await show(`routines/return-an-order/${id}`);
+    await page.getByText('The session is at none of its steps.').waitFor();
+    expect(await page.locator('svg .current').count()).toBe(0);
+    await agent.postMessage(id, 'How can I return an order?');
+    await page.getByText('The session is at ask-for-the-order.').waitFor();
+    await agent.postMessage(id, 'AC12345678. It was delivered 10 days ago.');
+    await page.getByText('The session is at ask-for-the-reason.').waitFor();
+    expect(await page.locator('svg .current').allTextContents()).toEqual([expect.stringContaining('ask-for-the-reason')]);
+  });
+
+  it('shows how far the events of a session are posted, and replays one that was given up', async () => {
+    const address = receiver.address(500, 204);
+    const { id } = await agent.createSession({ allow_greeting: false, event_webhook_url: `${address.url}?token=secret` });
+    await show(`sessions/${id}`);
+    await page.getByText('Event webhook').getByText('on', { exact: true }).waitFor();
+    expect(await page.locator('main').innerText()).not.toContain('secret');
+    await agent.postMessage(id, 'Hello');
+    await page.getByText(/next offset [1-9]/).waitFor();
+    await page.getByRole('link', { name: 'Dead letters' }).click();
+    await page.getByRole('button', { name: 'Replay' }).click();
+    await page.getByRole('dialog').getByText('outside the order').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+
+    await page.getByText('There are no dead letters.').waitFor();
+    const refused = String(address.received[0]?.body);
+    await eventually(() => address.received.filter(({ body }) => String(body) === refused).length === 2, { timeoutMs: 60_000 });
+  });
+
+  it('shows the last traces, and where the time of one went', async () => {
+    await show('traces');
+    await page.getByLabel('List of traces').getByRole('link').first().click();
+    await page.getByText('Spans within').waitFor();
+    expect(await page.locator('.waterfall li').count()).toBeGreaterThan(0);
+    await expectAccessible('console-traces');
+  });
+
   it('has runs and deliveries, empty ones too', async () => {
     await show('runs');
     await page.getByText('There are no runs.').waitFor();
@@ -168,17 +223,15 @@ describe('the console of the agent', () => {
 });
 
 describe('the console of the router', () => {
+  beforeEach(() => openPage());
+  afterEach(closePage);
   const open = async () => {
-    await page.goto(standalone.routerUrl);
-    await page.getByLabel('Management key').fill(standalone.keys.managementKey);
-    await page.getByRole('button', { name: 'Open' }).click();
+    await openRouter();
     await page.getByRole('link', { name: 'Models' }).waitFor();
   };
 
   it('takes a management key, which is nowhere but in its memory', async () => {
-    await page.goto(standalone.routerUrl);
-    await page.getByLabel('Management key').fill(standalone.keys.routerKey);
-    await page.getByRole('button', { name: 'Open' }).click();
+    await openRouter(standalone.routerUrl, standalone.keys.routerKey);
     await page.getByRole('alert').getByText('management key').waitFor();
     await expectAccessible('router-console-key');
     await open();
@@ -239,6 +292,13 @@ describe('the console of the router', () => {
     await expectAccessible('router-console-generation');
   });
 
+  it('shows the last traces', async () => {
+    await open();
+    await page.getByRole('link', { name: 'Traces' }).click();
+    await page.getByLabel('List of traces').getByRole('link').first().click();
+    await page.getByText('Spans within').waitFor();
+  });
+
   it('leads a browser from the port’s address, and tells others which API this is', async () => {
     const asked = async (accept: string) => fetch(standalone.routerUrl, { headers: { accept }, redirect: 'manual' });
     const [toBrowser, toOthers] = await Promise.all([asked('text/html'), asked('application/json')]);
@@ -246,5 +306,139 @@ describe('the console of the router', () => {
     expect(await toOthers.json()).toMatchObject({ name: 'Switchyard model router', docs: '/openapi.json' });
     const policy = (await fetch(`${standalone.routerUrl}/console`)).headers.get('content-security-policy');
     expect(policy).toMatch(/^default-src 'self'; .*frame-ancestors 'none'/);
+  });
+});
+
+describe('on a screen of 360 px', () => {
+  beforeEach(() => openPage(NARROW));
+  afterEach(closePage);
+
+  /** Nothing is cut off at the side, and each button of a row is in its row. */
+  async function expectFits(name: string): Promise<void> {
+    const wider = await page.locator('html, main, .card, .row').evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map(String));
+    expect([name, wider]).toEqual([name, []]);
+    const outside = await page.locator('.row button').evaluateAll((buttons) =>
+      buttons
+        .filter((button) => {
+          const [own, row] = [button.getBoundingClientRect(), button.closest('.row')?.getBoundingClientRect()];
+          return row === undefined || own.bottom > row.bottom + 1 || own.right > row.right + 1;
+        })
+        .map(String),
+    );
+    expect([name, outside]).toEqual([name, []]);
+    await expectAccessible(`narrow-${name}`);
+  }
+
+  it('the agent’s console fits', async () => {
+    const { id } = await agent.createSession({ title: 'A conversation with a title that is longer than a small screen is wide', allow_greeting: false });
+    const letter = {
+      id: 'run_1-callback',
+      source: 'delivery',
+      session_id: id,
+      reason: 'the receiver answered 503 five times',
+      created_at: new Date(0).toISOString(),
+    };
+    await page.route(/\/dead_letters(\?|$)/, (route) => route.fulfill(listed([{ ...letter, replayable: true }])));
+    for (const [hash, label] of [
+      ['sessions', 'Sessions'],
+      [`sessions/${id}`, 'Turns of the session'],
+      ['routines/return-an-order', 'Steps'],
+      ['deliveries', 'List of callbacks'],
+      ['dead-letters', 'Dead letters'],
+      ['traces', 'List of traces'],
+    ] as const) {
+      await show(hash);
+      await page.getByLabel(label, { exact: true }).first().waitFor();
+      await expectFits(hash.replaceAll(/\W.*/g, ''));
+    }
+  });
+
+  it('the router’s console fits', async () => {
+    await openRouter();
+    await page.getByLabel('List of models').getByRole('link').first().click();
+    await page.getByRole('table').waitFor();
+    await expectFits('models');
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('button', { name: 'Report as exposed' }).first().waitFor();
+    await expectFits('keys');
+  });
+});
+
+describe('on a cluster whose gateways are killed', () => {
+  const roles = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 };
+  let cluster: Cluster;
+  const proxies: TcpProxy[] = [];
+  beforeAll(async () => {
+    cluster = await startCluster({ roles });
+  }, 180_000);
+  afterAll(async () => {
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+    await cluster?.stop();
+  });
+  afterEach(closePage);
+
+  /** One address of all gateways of a kind, as of a balancer. */
+  async function balanced(urls: () => string[]): Promise<string> {
+    let turn = 0;
+    const proxy = await tcpProxy(() => {
+      const now = urls();
+      turn += 1;
+      return Number(new URL(now[turn % now.length] ?? '').port);
+    });
+    proxies.push(proxy);
+    return `http://127.0.0.1:${proxy.port}`;
+  }
+
+  async function killAll(role: 'agent-gateway' | 'router-gateway'): Promise<void> {
+    for (const gateway of cluster.running(role)) {
+      gateway.signal('SIGKILL');
+      await gateway.exited;
+      await cluster.add(role);
+    }
+  }
+
+  it('the agent’s console goes on: the log has each event once, lists are fresh, and a takeover is done', async () => {
+    const origin = await balanced(() => cluster.agentUrls);
+    const client = () => agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
+    const { id } = await client().createSession({ allow_greeting: false });
+    opened = await browser.open(origin, { height: 4_000, agentKey: cluster.keys.agentKey });
+    page = opened.page;
+    await page.goto(`/console#/sessions/${id}`);
+    await client().postMessage(id, 'My machine leaks, and I want a refund');
+    await page.getByLabel('Events', { exact: true }).getByText('My machine leaks').waitFor();
+    await killAll('agent-gateway');
+    await client().postMessage(id, 'How long is the warranty?');
+    await page.getByRole('button', { name: 'Take over' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Take over' }).click();
+    await page.getByRole('button', { name: 'Hand back' }).waitFor();
+    const turns = page.getByLabel('Turns of the session').getByText('replied');
+    await expect.poll(() => turns.count(), { timeout: 60_000 }).toBe(2);
+
+    const offsets = (await client().poll(id, 0, '&limit=1000')).map(({ offset }) => String(offset));
+    const rows = page.getByLabel('Events', { exact: true }).locator('li .number');
+    await rows
+      .getByText(offsets.at(-1) ?? '', { exact: true })
+      .last()
+      .waitFor();
+    expect(await rows.allTextContents()).toEqual(offsets);
+    expect((await client().readSession(id)).mode).toBe('manual');
+    await page.getByRole('link', { name: 'Sessions' }).click();
+    await client().createSession({ title: 'Made behind the kill', allow_greeting: false });
+    await page.getByText('Made behind the kill').waitFor();
+  });
+
+  it('the router’s console goes on with the key that it has', async () => {
+    const origin = await balanced(() => cluster.routerUrls);
+    opened = await browser.open(origin);
+    page = opened.page;
+    await openRouter(origin, cluster.keys.managementKey);
+    await page.getByLabel('List of models').getByRole('link').first().click();
+    await page.getByRole('table').getByText('no known fault').first().waitFor();
+    await killAll('router-gateway');
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByLabel('Keys', { exact: true }).getByRole('listitem').first().waitFor();
+    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByLabel('List of models').getByRole('link').first().click();
+    await page.getByRole('table').getByText('no known fault').first().waitFor();
   });
 });

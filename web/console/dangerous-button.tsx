@@ -1,4 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
+import { errorOf } from './error-of.ts';
 import { Problem } from './problem.tsx';
 
 interface DangerousButtonProps {
@@ -20,7 +21,7 @@ export function DangerousButton({ label, consequence, act }: DangerousButtonProp
       setFailure(null);
       dialog.current?.close();
     } catch (error) {
-      setFailure(error instanceof Error ? error : new Error(String(error)));
+      setFailure(errorOf(error));
     }
     setBusy(false);
   };

@@ -1,6 +1,7 @@
 import { Changes } from '../changes.ts';
+import { errorOf } from './error-of.ts';
 
-interface Page<Item> {
+export interface Page<Item> {
   items: Item[];
   next_cursor: string | null;
 }
@@ -53,7 +54,8 @@ export class PagedList<Item> {
 
   /** Changed items of the first page take the place of the old ones, new ones come first. */
   async refresh(): Promise<void> {
-    if (this.isLoading || this.#next === undefined) return;
+    if (this.#next === undefined) return this.more();
+    if (this.isLoading) return;
     await this.#request(undefined, (page) => {
       const fresh = new Map(page.items.map((item) => [this.#keyOf(item), item]));
       const kept = this.items.map((item) => {
@@ -86,7 +88,7 @@ export class PagedList<Item> {
       apply(page);
       this.failure = null;
     } catch (error) {
-      if (generation === this.#generation) this.failure = error instanceof Error ? error : new Error(String(error));
+      if (generation === this.#generation) this.failure = errorOf(error);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { errorOf } from './error-of.ts';
 
 export interface Loaded<Value> {
   /** Null: not yet. */
@@ -19,8 +20,7 @@ export function useLoaded<Value>(key: string, load: () => Promise<Value>, everyM
         const value = await load();
         if (isCurrent) setState({ key, value, failure: null });
       } catch (error) {
-        if (isCurrent)
-          setState((before) => ({ key, value: before.key === key ? before.value : null, failure: error instanceof Error ? error : new Error(String(error)) }));
+        if (isCurrent) setState((before) => ({ key, value: before.key === key ? before.value : null, failure: errorOf(error) }));
       }
     };
     void ask();

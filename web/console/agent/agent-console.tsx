@@ -1,4 +1,5 @@
 import { Shell } from '../shell.tsx';
+import { type TraceSource, Traces } from '../traces.tsx';
 import { useRoute } from '../use-route.ts';
 import { DeadLetters } from './dead-letters.tsx';
 import { Deliveries } from './deliveries.tsx';
@@ -15,6 +16,7 @@ const SECTIONS = [
   ['runs', 'Runs'],
   ['deliveries', 'Deliveries'],
   ['dead-letters', 'Dead letters'],
+  ['traces', 'Traces'],
 ] as const;
 
 export function AgentConsole({ client, title }: WithClient & { title: string }) {
@@ -35,6 +37,14 @@ export function AgentConsole({ client, title }: WithClient & { title: string }) 
       {section === 'runs' && <Runs client={client} runId={id ?? null} />}
       {section === 'deliveries' && <Deliveries client={client} />}
       {section === 'dead-letters' && <DeadLetters client={client} />}
+      {section === 'traces' && <Traces source={tracesOf(client)} traceId={id ?? null} />}
     </Shell>
   );
+}
+
+function tracesOf(client: WithClient['client']): TraceSource {
+  return {
+    list: () => client.request('GET', '/traces', { query: { limit: 200 } }),
+    one: (traceId) => client.request('GET', '/traces/{trace_id}', { path: { trace_id: traceId } }),
+  };
 }

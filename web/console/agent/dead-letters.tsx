@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks';
 import type { ResultOf } from '#client/api.ts';
 import { DangerousButton } from '../dangerous-button.tsx';
-import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
+import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { WithClient } from './with-client.ts';
@@ -16,9 +15,7 @@ const CONSEQUENCES: Readonly<Partial<Record<Letter['source'], string>>> = {
 
 /** What was given up, newest first. */
 export function DeadLetters({ client }: WithClient) {
-  const [list] = useState(
-    () => new PagedList<Letter>(keyOf, (cursor) => client.request('GET', '/dead_letters', { query: { limit: 100, ...(cursor !== undefined && { cursor }) } })),
-  );
+  const list = usePagedList<Letter>(keyOf, (cursor) => client.request('GET', '/dead_letters', { query: pageQuery(cursor) }));
   const replay = async (letter: Letter) => {
     await client.request('POST', '/dead_letters/{dead_letter_id}/replay', { path: { dead_letter_id: letter.id }, query: { source: letter.source } });
     list.remove(keyOf(letter));

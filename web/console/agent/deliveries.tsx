@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks';
 import type { ResultOf } from '#client/api.ts';
-import { PagedList } from '../paged-list.ts';
+import { Choice } from '../choice.tsx';
 import { timeText } from '../texts.ts';
+import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { WithClient } from './with-client.ts';
@@ -13,27 +13,15 @@ const STATES: readonly Callback['state'][] = ['open', 'delivered', 'dead'];
 /** What was posted to callers, and what webhooks have taken. */
 export function Deliveries({ client }: WithClient) {
   const loading = (state: string) => (cursor: string | undefined) =>
-    client.request('GET', '/deliveries', {
-      query: { limit: 100, ...(state !== '' && { state: state as Callback['state'] }), ...(cursor !== undefined && { cursor }) },
-    });
-  const [callbacks] = useState(() => new PagedList<Callback>(({ id }) => id, loading('')));
-  const [taken] = useState(
-    () =>
-      new PagedList<Taken>(keyOfTaken, (cursor) =>
-        client.request('GET', '/webhook_deliveries', { query: { limit: 100, ...(cursor !== undefined && { cursor }) } }),
-      ),
-  );
+    client.request('GET', '/deliveries', { query: { ...pageQuery(cursor), ...(state !== '' && { state: state as Callback['state'] }) } });
+  const callbacks = usePagedList<Callback>(({ id }) => id, loading(''));
+  const taken = usePagedList<Taken>(keyOfTaken, (cursor) => client.request('GET', '/webhook_deliveries', { query: pageQuery(cursor) }));
   return (
     <div class="columns">
       <section class="card" aria-label="Callbacks">
         <div class="head">
           <h2>Callbacks</h2>
-          <select aria-label="State of the callbacks" onChange={({ currentTarget: { value } }) => callbacks.reset(loading(value))}>
-            <option value="">Any state</option>
-            {STATES.map((state) => (
-              <option key={state}>{state}</option>
-            ))}
-          </select>
+          <Choice label="State of the callbacks" any="Any state" values={STATES} onChoice={(state) => callbacks.reset(loading(state))} />
         </div>
         <VirtualList
           label="List of callbacks"

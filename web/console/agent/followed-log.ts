@@ -1,6 +1,7 @@
 import type { AgentClient } from '#client/agent-client.ts';
 import type { AgentEvent } from '#client/api.ts';
 import { breather } from '../../breathe.ts';
+import { errorOf } from '../error-of.ts';
 import { PagedList } from '../paged-list.ts';
 
 export interface FollowedLog {
@@ -26,7 +27,7 @@ export function follow(client: AgentClient, sessionId: string, from: number): Fo
         await breathe();
       }
     } catch (error) {
-      log.failure = error instanceof Error ? error : new Error(String(error));
+      log.failure = errorOf(error);
       list.changes.emit();
     }
   };

@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks';
 import type { Run } from '#client/api.ts';
+import { Choice } from '../choice.tsx';
 import { DangerousButton } from '../dangerous-button.tsx';
-import { PagedList } from '../paged-list.ts';
 import { Problem } from '../problem.tsx';
 import { json, ms, timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
+import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { WithClient } from './with-client.ts';
@@ -16,18 +16,13 @@ const REFRESH_MS = 2_000;
 /** Runs, newest first; one of them with its steps. */
 export function Runs({ client, runId }: WithClient & { runId: string | null }) {
   const loading = (status: string) => (cursor: string | undefined) =>
-    client.request('GET', '/runs', { query: { limit: 100, ...(status !== '' && { status: status as Status }), ...(cursor !== undefined && { cursor }) } });
-  const [list] = useState(() => new PagedList<Run>(({ run_id }) => run_id, loading('')));
+    client.request('GET', '/runs', { query: { ...pageQuery(cursor), ...(status !== '' && { status: status as Status }) } });
+  const list = usePagedList<Run>(({ run_id }) => run_id, loading(''));
   return (
     <div class="columns">
       <section class="card" aria-label="Runs">
         <div class="filters">
-          <select aria-label="Status of the runs" onChange={({ currentTarget: { value } }) => list.reset(loading(value))}>
-            <option value="">Any status</option>
-            {STATUSES.map((status) => (
-              <option key={status}>{status}</option>
-            ))}
-          </select>
+          <Choice label="Status of the runs" any="Any status" values={STATUSES} onChoice={(status) => list.reset(loading(status))} />
         </div>
         <VirtualList
           label="List of runs"

@@ -4,6 +4,7 @@ import { timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
 import { EventLog } from './event-log.tsx';
+import { EventWebhook } from './event-webhook.tsx';
 import { Takeover } from './takeover.tsx';
 import { TurnView } from './turn-view.tsx';
 import { Turns } from './turns.tsx';
@@ -34,6 +35,7 @@ export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
           <p class="faint">
             Customer {session.customer_id} · {session.status} · {session.mode} · {session.last_offset + 1} events · since {timeText(session.created_at)}
           </p>
+          <EventWebhook client={client} sessionId={sessionId} />
           <Takeover client={client} session={session} onChange={reload} />
         </section>
       )}

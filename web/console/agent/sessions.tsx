@@ -1,27 +1,19 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { Session } from '#client/api.ts';
-import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
+import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { WithClient } from './with-client.ts';
 
 const REFRESH_MS = 3_000;
-const PAGE = 100;
 
 /** The sessions, newest first, kept up to date; of one customer, or with one label. */
 export function Sessions({ client }: WithClient) {
   const loading =
     (filter: { customer_id?: string; label?: string } = {}) =>
     (cursor: string | undefined) =>
-      client.sessions.list({ ...filter, limit: PAGE, ...(cursor !== undefined && { cursor }) });
-  const [list] = useState(() => new PagedList<Session>(({ id }) => id, loading()));
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void list.refresh();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [list]);
+      client.sessions.list({ ...filter, ...pageQuery(cursor) });
+  const list = usePagedList<Session>(({ id }) => id, loading(), REFRESH_MS);
   const filter = (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);

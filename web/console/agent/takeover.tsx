@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { Session } from '#client/api.ts';
 import { newKey } from '../../new-key.ts';
 import { DangerousButton } from '../dangerous-button.tsx';
+import { errorOf } from '../error-of.ts';
 import { Problem } from '../problem.tsx';
 import type { WithClient } from './with-client.ts';
 
@@ -44,7 +45,7 @@ function WriteAsAgent({ client, sessionId }: WithClient & { sessionId: string })
       setKey(newKey());
       setFailure(null);
     } catch (error) {
-      setFailure(error instanceof Error ? error : new Error(String(error)));
+      setFailure(errorOf(error));
     }
     setBusy(false);
   };

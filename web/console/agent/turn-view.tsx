@@ -22,7 +22,7 @@ export function TurnView({ client, sessionId, traceId }: TurnViewProps) {
     <div class="turn">
       <h3>Turn at offset {turn.begin_offset}</h3>
       <p>
-        <span class="badge">{turn.outcome}</span> {timeText(turn.created_at)} {turn.error}
+        <span class="badge">{turn.outcome}</span> {timeText(turn.created_at)} {turn.error} · <a href={addressOf('traces', traceId)}>trace</a>
         {turn.reply !== null && ` · reply at offset ${turn.reply.offset} by ${turn.reply.model ?? 'an unknown model'}`}
       </p>
       <Waterfall turn={turn} />

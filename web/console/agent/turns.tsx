@@ -1,7 +1,6 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { ResultOf } from '#client/api.ts';
-import { PagedList } from '../paged-list.ts';
 import { timeText } from '../texts.ts';
+import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { WithClient } from './with-client.ts';
@@ -11,23 +10,12 @@ const REFRESH_MS = 3_000;
 
 /** The turns of a session, newest first, kept up to date. */
 export function Turns({ client, sessionId }: WithClient & { sessionId: string }) {
-  const [list] = useState(
-    () =>
-      new PagedList<Turn>(
-        ({ trace_id }) => trace_id,
-        (cursor) =>
-          client.request('GET', '/sessions/{session_id}/turns', {
-            path: { session_id: sessionId },
-            query: { limit: 50, ...(cursor !== undefined && { cursor }) },
-          }),
-      ),
+  const path = { session_id: sessionId };
+  const list = usePagedList<Turn>(
+    ({ trace_id }) => trace_id,
+    (cursor) => client.request('GET', '/sessions/{session_id}/turns', { path, query: pageQuery(cursor, 50) }),
+    REFRESH_MS,
   );
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) void list.refresh();
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [list]);
   return (
     <VirtualList
       label="Turns of the session"

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { errorOf } from '../error-of.ts';
 import { Problem } from '../problem.tsx';
 import { RouterApi } from './router-api.ts';
 
@@ -14,7 +15,7 @@ export function KeyForm({ onKey }: { onKey(api: RouterApi): void }) {
       await api.keys(0);
       onKey(api);
     } catch (error) {
-      setFailure(error instanceof Error ? error : new Error(String(error)));
+      setFailure(errorOf(error));
       setBusy(false);
     }
   };

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { DangerousButton } from '../dangerous-button.tsx';
-import { PagedList } from '../paged-list.ts';
 import { timeText, usd } from '../texts.ts';
+import { usePagedList } from '../use-paged-list.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { RouterKey } from './router-key.ts';
 import type { WithApi } from './with-api.ts';
@@ -14,7 +14,7 @@ export function Keys({ api }: WithApi) {
     const items = onlyExposed ? keys.filter(({ exposed_at }) => exposed_at !== null) : keys;
     return { items, next_cursor: keys.length === 0 ? null : String(offset + keys.length) };
   };
-  const [list] = useState(() => new PagedList<RouterKey>(({ hash }) => hash, loading(false)));
+  const list = usePagedList<RouterKey>(({ hash }) => hash, loading(false));
   const [onlyExposed, setOnlyExposed] = useState(false);
   const reload = () => list.reset(loading(onlyExposed));
   const act = async (change: Promise<void>) => {
@@ -39,6 +39,7 @@ export function Keys({ api }: WithApi) {
         list={list}
         keyOf={({ hash }) => hash}
         empty="There are no such keys."
+        narrowRowPx={132}
         row={(key) => (
           <div class="row">
             <span class="wide" title={key.exposed_where ?? ''}>

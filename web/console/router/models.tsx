@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks';
-import { PagedList } from '../paged-list.ts';
 import { Problem } from '../problem.tsx';
 import { ms } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
+import { usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
 import type { Endpoint, Model } from './router-api.ts';
@@ -14,16 +13,13 @@ const HEALTH: Readonly<Record<number, string>> = { 0: 'no known fault', [-1]: 'f
 
 /** Models; of one its endpoints with their health. */
 export function Models({ api, modelId }: WithApi & { modelId: string | null }) {
-  const [list] = useState(
-    () =>
-      new PagedList<Model>(
-        ({ id }) => id,
-        async (cursor) => {
-          const offset = Number(cursor ?? 0);
-          const { data, total_count: total } = await api.models(offset, PAGE);
-          return { items: data, next_cursor: offset + data.length < total ? String(offset + data.length) : null };
-        },
-      ),
+  const list = usePagedList<Model>(
+    ({ id }) => id,
+    async (cursor) => {
+      const offset = Number(cursor ?? 0);
+      const { data, total_count: total } = await api.models(offset, PAGE);
+      return { items: data, next_cursor: offset + data.length < total ? String(offset + data.length) : null };
+    },
   );
   return (
     <div class="columns">
@@ -53,22 +49,25 @@ function Endpoints({ api, modelId }: WithApi & { modelId: string }) {
     <section class="card" aria-label="Endpoints">
       <h2>{modelId}</h2>
       {failure !== null && <Problem error={failure} />}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Endpoint</th>
-            <th scope="col">Health</th>
-            <th scope="col">Uptime, 30 min</th>
-            <th scope="col">First token, p50 / p90</th>
-            <th scope="col">Tokens per second, p50</th>
-          </tr>
-        </thead>
-        <tbody>
-          {value?.map((endpoint) => (
-            <EndpointRow key={endpoint.tag} {...endpoint} />
-          ))}
-        </tbody>
-      </table>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by key */}
+      <section class="drawing" aria-label="Figures" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Endpoint</th>
+              <th scope="col">Health</th>
+              <th scope="col">Uptime, 30 min</th>
+              <th scope="col">First token, p50 / p90</th>
+              <th scope="col">Tokens per second, p50</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value?.map((endpoint) => (
+              <EndpointRow key={endpoint.tag} {...endpoint} />
+            ))}
+          </tbody>
+        </table>
+      </section>
     </section>
   );
 }

@@ -1,3 +1,4 @@
+import type { Trace, TraceList, TraceSource } from '../traces.tsx';
 import type { RouterKey } from './router-key.ts';
 
 /** What the console reads of the router's answers (`/openapi.json` has all of it). */
@@ -93,6 +94,10 @@ export class RouterApi {
   async generation(id: string): Promise<Generation> {
     const { data } = await this.#request<{ data: Generation }>('GET', `/generation?id=${encodeURIComponent(id)}`);
     return data;
+  }
+
+  traces(): TraceSource {
+    return { list: () => this.#request<TraceList>('GET', '/traces?limit=200'), one: (id) => this.#request<Trace>('GET', `/traces/${encodeURIComponent(id)}`) };
   }
 
   async #request<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { Shell } from '../shell.tsx';
+import { Traces } from '../traces.tsx';
 import { useRoute } from '../use-route.ts';
 import { Generations } from './generations.tsx';
 import { KeyForm } from './key-form.tsx';
@@ -11,6 +12,7 @@ const SECTIONS = [
   ['models', 'Models'],
   ['keys', 'Keys'],
   ['generations', 'Generations'],
+  ['traces', 'Traces'],
 ] as const;
 
 /** Asks for a management key, which a reload forgets. */
@@ -28,6 +30,7 @@ export function RouterConsole({ title }: { title: string }) {
       {api !== null && section === 'models' && <Models api={api} modelId={rest.length === 0 ? null : rest.join('/')} />}
       {api !== null && section === 'keys' && <Keys api={api} />}
       {api !== null && section === 'generations' && <Generations api={api} generationId={rest[0] ?? null} />}
+      {api !== null && section === 'traces' && <Traces source={api.traces()} traceId={rest[0] ?? null} />}
     </Shell>
   );
 }
