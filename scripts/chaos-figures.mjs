@@ -13,6 +13,7 @@
  * @property {number} turns
  * @property {number} cancelled turns that a later message cancelled
  * @property {number} joined messages that joined a running turn
+ * @property {number} pages of a browser, each of which has shown every event of its session once
  * @property {number} sentAgain requests retried after a temporary refusal or a broken connection
  * @property {number} toolEvents injected tool results
  * @property {number} changedLogs sessions whose events were patched and deleted
@@ -52,6 +53,7 @@ export function newFigures() {
     turns: 0,
     cancelled: 0,
     joined: 0,
+    pages: 0,
     sentAgain: 0,
     toolEvents: 0,
     changedLogs: 0,

@@ -4,6 +4,7 @@ import { type Fault, underLoad } from './scenario.ts';
 import { brokerEndsInBetween } from './scenarios/between-steps.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
+import { pagesTalk } from './scenarios/pages.ts';
 import { hostPaused, hostPausedAtCommit, noticesLost } from './scenarios/paused-hosts.ts';
 import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/terminations.ts';
@@ -28,6 +29,11 @@ const interim: FaultPlan = {
   run: async (environment) => interimOwnerKilled(environment, await killedAfterEvents()),
 };
 
+const pages: FaultPlan = {
+  name: 'DESIGN 9: twenty pages that talk show every event once, while gateways and hosts are killed',
+  run: pagesTalk,
+};
+
 /** Related faults, in an order that takes little time. */
 export function fixedFaultPlans(): FaultPlan[] {
   return [
@@ -41,6 +47,7 @@ export function fixedFaultPlans(): FaultPlan[] {
     interim,
     faultPlanOf(olderBesideNewer),
     faultPlanOf(brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')),
+    pages,
   ];
 }
 
@@ -58,7 +65,7 @@ export function shuffledFaultPlans(random: () => number): FaultPlan[] {
   const plans = Array.from({ length: faults.length / FAULTS_PER_PLAN }, (_, plan) =>
     faultPlanOf(...faults.slice(plan * FAULTS_PER_PLAN, (plan + 1) * FAULTS_PER_PLAN)),
   );
-  return shuffled([...plans, openCalls, rollBack, interim], random);
+  return shuffled([...plans, openCalls, rollBack, interim, pages], random);
 }
 
 function faultPlanOf(...faults: Fault[]): FaultPlan {

@@ -77,7 +77,8 @@ export async function checkAuditor({ auditor, figures }: Environment): Promise<v
   expect(figures.zombieCommits, 'hosts have committed to partitions that were not theirs').toBe(0);
 }
 
-async function checkLogs({ database, client, stubbornClient, model, figures }: Environment, { sessions }: Accepted): Promise<void> {
+/** Each session's log is what was said and answered, as stored and as read. */
+export async function checkLogs({ database, client, stubbornClient, model, figures }: Environment, { sessions }: Pick<Accepted, 'sessions'>): Promise<void> {
   const stored = await storedSessions(database, [...sessions.keys()]);
   expect(stored.size).toBe(sessions.size);
   await inParallel(sessions, AT_ONCE, async ([id, said]) => {

@@ -1,8 +1,7 @@
-import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createAgentClient } from '../../client/agent-client.ts';
-import type { AgentEvent } from '../../client/api.ts';
 import { axeFindings, keepScreenshot, type OpenedPage, startBrowser, type TestBrowser } from '../helpers/browser.ts';
+import { idle, messages, type ShownEntry, say, sessionOf, shownAs, shownLog } from '../helpers/chat-page.ts';
 import { type DeploymentUnderTest, type Shape, shapes } from '../helpers/deployment-under-test.ts';
 import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
 
@@ -48,9 +47,8 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
 
   /** A browser that has logged in. */
   async function openChat(): Promise<OpenedPage> {
-    const one = await browser.open(origin);
+    const one = await browser.open(origin, { agentKey: deployment.keys.agentKey });
     opened.push(one);
-    await one.context.addCookies([{ name: 'agent_auth', value: deployment.keys.agentKey, url: origin, httpOnly: true, sameSite: 'Strict' }]);
     await one.page.goto('/chat');
     await one.page.getByLabel('Message', { exact: true }).waitFor();
     return one;
@@ -281,58 +279,4 @@ function signal(): { given: Promise<void>; give: () => void } {
     give = resolve;
   });
   return { given, give };
-}
-
-interface ShownEntry {
-  offset: number;
-  author: string;
-  text: string;
-}
-
-const messages = (page: Page, author?: string) => page.locator(author === undefined ? '.message[data-offset]' : `.message.${author}[data-offset]`);
-const sessionOf = (page: Page) => new URL(page.url()).searchParams.get('session') ?? '';
-
-async function say(page: Page, text: string): Promise<void> {
-  await page.getByLabel('Message', { exact: true }).fill(text);
-  await page.getByLabel('Message', { exact: true }).press('Enter');
-}
-
-/** Until the agent is done with what is in the log. */
-async function idle(page: Page): Promise<void> {
-  await page.locator('.message.agent[data-offset]').last().waitFor();
-  await page.locator('[role=status][data-status=ready]').waitFor();
-}
-
-/** The entries of the page, in order. */
-function shownLog(page: Page): Promise<ShownEntry[]> {
-  return page.locator('.log [data-offset]').evaluateAll((entries) =>
-    entries.map((entry) => ({
-      offset: Number(entry.getAttribute('data-offset')),
-      author: ['customer', 'agent', 'tools', 'error'].find((name) => entry.classList.contains(name)) ?? 'note',
-      text: (entry.querySelector('.text, .note code')?.textContent ?? '').replaceAll(/\s+/g, ' ').trim(),
-    })),
-  );
-}
-
-/** The same of the log. The replies of the scripted model have no Markdown. */
-function shownAs(event: AgentEvent): ShownEntry[] {
-  const { offset } = event;
-  switch (event.kind) {
-    case 'user_message':
-      return [{ offset, author: 'customer', text: plain(event.text) }];
-    case 'assistant_message':
-    case 'preamble':
-      return [{ offset, author: 'agent', text: plain(event.text) }];
-    case 'tool':
-      return [{ offset, author: 'tools', text: '' }];
-    case 'status':
-      if (event.status === 'error') return [{ offset, author: 'error', text: plain(event.error_detail ?? '') }];
-      return event.status === 'cancelled' ? [{ offset, author: 'note', text: '' }] : [];
-    default:
-      return [];
-  }
-}
-
-function plain(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim();
 }

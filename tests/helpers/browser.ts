@@ -19,37 +19,53 @@ const PAGE_TIMEOUT_MS = 60_000;
 export interface OpenedPage {
   page: Page;
   context: BrowserContext;
-  /** What the page did that none may do: errors, violations of its policy, requests to other hosts. */
+  /** What pages of its context did that none may do: errors, violations of their policy, requests to other hosts. */
   complaints: string[];
 }
 
 export interface TestBrowser {
-  /** A browser of its own as far as cookies and storage go. @param origin of the only host that it may ask */
-  open(origin: string, options?: { width?: number; height?: number; isDark?: boolean }): Promise<OpenedPage>;
+  /** A browser of its own as far as cookies and storage go. @param origin of the only server that it may ask */
+  open(origin: string, options?: OpenOptions): Promise<OpenedPage>;
   close(): Promise<void>;
 }
 
-/** The browser of this machine. */
-export async function startBrowser(): Promise<TestBrowser> {
-  const browser = await chromium.launch({ executablePath: inject('chromiumPath'), args: FLAGS, env: { ...process.env, HOME: await freeFolder('browser') } });
+interface OpenOptions {
+  width?: number;
+  height?: number;
+  isDark?: boolean;
+  /** Origins of further servers that it may ask. */
+  alsoAsks?: readonly string[];
+  /** Is sent as the cookie of a login to the origin. */
+  agentKey?: string;
+}
+
+/** A browser of this machine. @param program its path, where the run of tests does not provide it */
+export async function startBrowser(program = inject('chromiumPath')): Promise<TestBrowser> {
+  const browser = await chromium.launch({ executablePath: program, args: FLAGS, env: { ...process.env, HOME: await freeFolder('browser') } });
   return {
-    async open(origin, { width = 1_280, height = 800, isDark = false } = {}) {
+    async open(origin, { width = 1_280, height = 800, isDark = false, alsoAsks = [], agentKey } = {}) {
       const context = await browser.newContext({ baseURL: origin, viewport: { width, height }, colorScheme: isDark ? 'dark' : 'light' });
       context.setDefaultTimeout(PAGE_TIMEOUT_MS);
-      const page = await context.newPage();
-      const complaints: string[] = [];
-      page.on('pageerror', (error) => complaints.push(String(error)));
-      page.on('console', (message) => {
-        // Refused requests are expected where a test cuts the network.
-        if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) complaints.push(message.text());
-      });
-      page.on('request', (request) => {
-        if (new URL(request.url()).origin !== new URL(origin).origin) complaints.push(`a request to ${request.url()}`);
-      });
-      return { page, context, complaints };
+      if (agentKey !== undefined) await context.addCookies([{ name: 'agent_auth', value: agentKey, url: origin, httpOnly: true, sameSite: 'Strict' }]);
+      const complaints = complaintsAbout(context, [origin, ...alsoAsks]);
+      return { page: await context.newPage(), context, complaints };
     },
     close: () => browser.close(),
   };
+}
+
+function complaintsAbout(context: BrowserContext, servers: readonly string[]): string[] {
+  const complaints: string[] = [];
+  const origins = new Set(servers.map((url) => new URL(url).origin));
+  context.on('weberror', (error) => complaints.push(String(error.error())));
+  context.on('console', (message) => {
+    // Refused requests are expected where a test cuts the network.
+    if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) complaints.push(message.text());
+  });
+  context.on('request', (request) => {
+    if (!origins.has(new URL(request.url()).origin)) complaints.push(`a request to ${request.url()}`);
+  });
+  return complaints;
 }
 
 export async function keepScreenshot(page: Page, name: string): Promise<void> {
