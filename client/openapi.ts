@@ -4190,7 +4190,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Replays a callback or a command by its owner; 409: it can not be replayed here */
+        /** Replays a callback, an event or a command by its owner; 409: it can not be replayed */
         post: {
             parameters: {
                 query?: {

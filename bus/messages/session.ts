@@ -246,6 +246,16 @@ const eventWebhookReported = z.object({
   retryAfterMs: z.number().nullable(),
 });
 
+/** Posts one given up event again, outside the order of the rounds. Of version 3. */
+const replayDeadEvent = z.object({
+  ...header,
+  type: z.literal('event-webhook.replay'),
+  offset: z.number(),
+  /** As its dead letter has them. */
+  url: z.string(),
+  bundleHash: z.string(),
+});
+
 /** The next round after a pause is due. */
 const eventWebhookDue = z.object({ ...header, type: z.literal('event-webhook.due'), roundId: z.string() });
 
@@ -283,6 +293,7 @@ const anyCommand = z.discriminatedUnion('type', [
   deliveryDue,
   setEventWebhook,
   eventWebhookReported,
+  replayDeadEvent,
   eventWebhookDue,
   effectOverdue,
   turnDeadline,

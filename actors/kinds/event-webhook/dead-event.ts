@@ -1,7 +1,10 @@
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { type DeadEvent, deadEventId, replayOf } from '#bus/messages/event-delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { DeadLetter } from '../../runtime/apply/commit-rows.ts';
-import type { Plan } from '../plan.ts';
+import { overdueKeyOf, ROUND_GRACE_MS, ROUND_MS } from '../delivery/rounds.ts';
+import { openEffect, type Plan } from '../plan.ts';
+import { sessionActor } from '../session/actor.ts';
 import { eventWebhookActor } from './actor.ts';
 import { addressOf } from './address.ts';
 import { deploymentOf } from './end-session.ts';
@@ -16,8 +19,34 @@ export function letterOf(plan: Plan, { offset, reason }: EventWebhookActions['gi
   return { partition, id: deadEventId(sessionId, offset), source: 'event', reason: reason ?? 'it failed too often', body: JSON.stringify(body) };
 }
 
-/** A replay is one attempt, outside the order of the rounds. When it fails, its dead letter is there again. */
-export function keepAgain(plan: Plan, { callId, outcome, nextOffset: offset, reason }: CommandOf<'event-webhook.reported'>): void {
-  if (outcome === 'posted' || !callId.startsWith(replayOf(deadEventId(plan.sessionId, offset), ''))) return;
-  plan.deadLetters.push(letterOf(plan, { offset, reason }));
+/** Posts a dead event again: one attempt, outside the order of the rounds, with a timer behind it in place of the machine's. */
+export function replayEvent(plan: Plan, { offset, url, bundleHash, traceparent }: CommandOf<'event-webhook.replay'>): void {
+  const { sessionId, atMs } = plan;
+  // A deleted session has no events.
+  if (plan.record === null || plan.stateOf(sessionActor)?.value === 'deleted') return;
+  const id = replayOf(deadEventId(sessionId, offset), plan.inputs.newId());
+  const round: EventWebhookActions['effect'] = {
+    ...{ kind: 'event-delivery', id, url, deadlineAtMs: atMs + ROUND_MS },
+    ...{ kinds: null, fromOffset: offset, toOffset: offset + 1, attempts: 0, waitingSinceMs: null },
+  };
+  openEffect(plan, eventWebhookActor.name, round, { id, actorId: sessionId, bundleHash, traceparent });
+  plan.arm(overdueKeyOf(id), round.deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, kind: 'event-delivery', ...actorFields(sessionId) });
+}
+
+/** The end of a replay: when it has failed, or is overdue, its dead letter is there again. */
+export function settleReplay(plan: Plan, command: CommandOf<'event-webhook.reported' | 'effect.overdue'>): void {
+  const { callId } = command;
+  const offset = replayedOffset(plan.sessionId, callId);
+  if (offset === null) return;
+  const isReported = command.type === 'event-webhook.reported';
+  plan.closeEffect(callId, isReported ? 'done' : 'superseded');
+  plan.disarm(overdueKeyOf(callId));
+  if (isReported && command.outcome === 'posted') return;
+  plan.deadLetters.push(letterOf(plan, { offset, reason: isReported ? command.reason : 'its replay was not reported' }));
+}
+
+/** Null: the effect is no replay. */
+function replayedOffset(sessionId: string, callId: string): number | null {
+  const [, offset] = callId.startsWith(`${sessionId}-`) ? (/^event-(\d+)-replay-/.exec(callId.slice(sessionId.length + 1)) ?? []) : [];
+  return offset === undefined ? null : Number(offset);
 }

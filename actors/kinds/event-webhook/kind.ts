@@ -6,7 +6,7 @@ import type { ActorKind } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
 import { eventWebhookActor } from './actor.ts';
-import { keepAgain, letterOf } from './dead-event.ts';
+import { letterOf, replayEvent, settleReplay } from './dead-event.ts';
 import { deploymentOf } from './end-session.ts';
 import { EVENT_WEBHOOK_MACHINE_VERSION, eventWebhookMachine } from './machine.ts';
 import type { EventWebhookActions, EventWebhookEvent, EventWebhookInput, Scene } from './types.ts';
@@ -14,7 +14,7 @@ import type { EventWebhookActions, EventWebhookEvent, EventWebhookInput, Scene }
 /** Of hosts without the setting. */
 const MAX_ATTEMPTS = 5;
 
-type WebhookCommand = CommandOf<'event-webhook.set' | 'event-webhook.due' | 'event-webhook.reported' | 'effect.overdue'>;
+type WebhookCommand = CommandOf<'event-webhook.set' | 'event-webhook.replay' | 'event-webhook.due' | 'event-webhook.reported' | 'effect.overdue'>;
 
 const handlers: Handlers<EventWebhookActions> = {
   effect: (plan, request) => {
@@ -45,7 +45,8 @@ export const eventWebhookKind: ActorKind<Plan> = {
     const { command } = plan;
     if (!isWebhookCommand(command)) return;
     if (command.type === 'event-webhook.set') return set(plan, command);
-    if (command.type === 'event-webhook.reported') keepAgain(plan, command);
+    if (command.type === 'event-webhook.replay') return replayEvent(plan, command);
+    if (command.type !== 'event-webhook.due') settleReplay(plan, command);
     const event = eventOf(plan, command);
     if (event !== null) plan.send(eventWebhookActor, event);
   },
@@ -57,7 +58,7 @@ function isWebhookCommand(command: SessionCommand): command is WebhookCommand {
 }
 
 /** Null when it is none of an event webhook's. */
-function eventOf(plan: Plan, command: Exclude<WebhookCommand, CommandOf<'event-webhook.set'>>): EventWebhookEvent | null {
+function eventOf(plan: Plan, command: Exclude<WebhookCommand, CommandOf<'event-webhook.set' | 'event-webhook.replay'>>): EventWebhookEvent | null {
   const scene = sceneOf(plan);
   if (command.type === 'event-webhook.due') return { type: 'retry.due', scene, roundId: command.roundId };
   const maxAttempts = plan.inputs.eventWebhooks?.maxAttempts ?? MAX_ATTEMPTS;

@@ -80,6 +80,66 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       expect(await cursorOf(cluster, 'ses_1')).toBe(0);
     });
 
+    it('posts a dead event again by a command, once, beside the open round', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      await cluster.send(create('ses_1'));
+      const first = nextRound(cluster);
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      await first;
+      const next = nextRound(cluster);
+      await cluster.send(replay('ses_1', 'again', 0));
+      await cluster.send(replay('ses_1', 'again', 0));
+      const replayed = await next;
+      expect(replayed).toMatchObject({ url: URL, kinds: null, fromOffset: 0, toOffset: 1, attempts: 0, bundleHash: 'b' });
+      expect(replayed.effectId).toMatch(/^ses_1-event-0-replay-/);
+      expect(await openRounds(cluster)).toBe(2);
+      await cluster.send(reported(replayed, 'posted', 1));
+      await eventually(async () => (await openRounds(cluster)) === 1);
+
+      expect([await cluster.count('dead_letters'), await cluster.count('timers'), await cursorOf(cluster, 'ses_1')]).toEqual([0, 1, 0]);
+    });
+
+    it('an event whose replay fails, or is not reported, is a dead letter again', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      await cluster.send(create('ses_1'));
+      const first = nextRound(cluster);
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      await cluster.send(reported(await first, 'posted', 1));
+      await eventually(async () => (await openRounds(cluster)) === 0);
+      const failing = nextRound(cluster);
+      await cluster.send(replay('ses_1', 'failing', 0));
+      await cluster.send(reported(await failing, 'failed', 0));
+      await eventually(async () => (await cluster.count('dead_letters')) === 1);
+      const lost = nextRound(cluster);
+      await cluster.send(replay('ses_1', 'lost', 0));
+      await lost;
+      const [timer] = await cluster.rows<{ command: CommandOf<'effect.overdue'> }>('select command from timers');
+      // As the timer would send it two and a half minutes later.
+      await cluster.send(timer?.command as CommandOf<'effect.overdue'>);
+      await eventually(async () => (await cluster.count('dead_letters')) === 2);
+
+      const letters = await cluster.rows('select id, source, reason from dead_letters order by reason');
+      const same = { id: 'ses_1-event-0', source: 'event' };
+      expect(letters).toEqual([
+        { ...same, reason: 'its replay was not reported' },
+        { ...same, reason: 'the receiver answered 503' },
+      ]);
+      expect([await openRounds(cluster), await cluster.count('timers'), await cursorOf(cluster, 'ses_1')]).toEqual([0, 0, 1]);
+    });
+
+    it('the replay of an event of a deleted session posts nothing', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      await cluster.send(create('ses_1'));
+      await cluster.send(remove('ses_1'));
+      await cluster.send(replay('ses_1', 'again', 0));
+      await eventually(async () => (await cluster.count('seen')) === 3);
+
+      expect([await openRounds(cluster), await cluster.count('timers')]).toEqual([0, 0]);
+    });
+
     it('DESIGN 5: a report of events that is repeated, late or of no round moves nothing', async () => {
       const cluster = await open();
       await cluster.host();
@@ -268,6 +328,10 @@ async function cursorOf(cluster: TestCluster, sessionId: string): Promise<number
 function reported({ effectId, sessionId }: EventWork, outcome: 'posted' | 'failed', nextOffset: number): CommandOf<'event-webhook.reported'> {
   const reason = outcome === 'posted' ? null : 'the receiver answered 503';
   return { ...HEADER, type: 'event-webhook.reported', sessionId, commandId: effectId, callId: effectId, outcome, nextOffset, reason, retryAfterMs: null };
+}
+
+function replay(sessionId: string, commandId: string, offset: number): CommandOf<'event-webhook.replay'> {
+  return { ...HEADER, v: 3, type: 'event-webhook.replay', sessionId, commandId, offset, url: URL, bundleHash: 'b' };
 }
 
 function set(sessionId: string, commandId: string, fromOffset: number): CommandOf<'event-webhook.set'> {

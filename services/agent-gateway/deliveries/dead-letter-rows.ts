@@ -1,6 +1,6 @@
 import type { DeadLetterRecord, DeadLetterSource } from '#shared/contracts/agent/deliveries.ts';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
-import { pageParameters, type TimePosition } from './time-cursor.ts';
+import { behind, microsOf, pageParameters, type TimePosition } from './time-cursor.ts';
 
 /** A dead letter with its content. */
 export interface StoredLetter {
@@ -64,6 +64,11 @@ export class DeadLetterRows {
     return rows[0] ?? null;
   }
 
+  async hasEvent(sessionId: string, offset: number): Promise<boolean> {
+    const { rows } = await this.#database.query(SELECT_EVENT, [sessionId, offset]);
+    return rows.length > 0;
+  }
+
   async hasDelivery(deliveryId: string): Promise<boolean> {
     const { rows } = await this.#database.query(SELECT_DELIVERY, [deliveryId]);
     return rows.length > 0;
@@ -72,7 +77,7 @@ export class DeadLetterRows {
 
 /** What can be replayed with the rights of a gateway. */
 export function isReplayable(source: DeadLetterSource): boolean {
-  return source === 'command' || source === 'delivery';
+  return source === 'command' || source === 'delivery' || source === 'event';
 }
 
 export function deadLetterOf({ id, source, reason, begin, session_id: sessionId, created_at: createdAt }: ListedRow): DeadLetterRecord {
@@ -89,12 +94,9 @@ export function deadLetterOf({ id, source, reason, begin, session_id: sessionId,
 const SELECT_PAGE: NamedStatement = {
   name: 'agent-gateway-dead-letters',
   text: `select l.id, l.source, l.reason, l.begin, l.created_at, l.at_micros, l.key, d.session_id from (
-      select id, source, reason, left(body, ${BEGIN_CHARACTERS}) as begin, created_at, (extract(epoch from created_at) * 1000000)::float8 as at_micros,
-        source || ' ' || id as key
+      select id, source, reason, left(body, ${BEGIN_CHARACTERS}) as begin, created_at, ${microsOf('created_at')} as at_micros, source || ' ' || id as key
       from dead_letters
-      where (${OWN}) and ($1::text is null or source = $1)
-        and ($2::float8 is null or (extract(epoch from created_at) * 1000000)::float8 < $2
-          or (extract(epoch from created_at) * 1000000)::float8 = $2 and source || ' ' || id > $3::text)
+      where (${OWN}) and ($1::text is null or source = $1) and ${behind('created_at', `source || ' ' || id`, '$2', '$3')}
       order by created_at desc, key limit $4::int) l
     left join deliveries d on l.source = 'delivery' and d.id = l.id order by l.created_at desc, l.key`,
 };
@@ -111,6 +113,11 @@ const REOPEN: NamedStatement = {
   name: 'agent-gateway-reopen-delivery',
   text: `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state <> 'delivered'
     returning session_id as "sessionId", traceparent`,
+};
+
+const SELECT_EVENT: NamedStatement = {
+  name: 'agent-gateway-has-event',
+  text: 'select 1 as one from events where session_id = $1 and off = $2 and deleted_at is null',
 };
 
 const SELECT_DELIVERY: NamedStatement = { name: 'agent-gateway-has-delivery', text: 'select 1 as one from deliveries where id = $1' };

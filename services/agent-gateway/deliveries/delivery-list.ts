@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { DeliveryRecord, EventWebhookState, WebhookDeliveryRecord } from '#shared/contracts/agent/deliveries.ts';
 import { runStatus } from '#shared/contracts/agent/run.ts';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
-import { pageParameters, type TimePosition } from './time-cursor.ts';
+import { behind, microsOf, pageParameters, type TimePosition } from './time-cursor.ts';
 
 interface DeliveryRow {
   id: string;
@@ -92,16 +92,11 @@ function publicUrl(text: string): string {
 }
 
 const DELIVERY = 'd.id, d.run_id, d.session_id, d.url, d.state, d.attempts, d.created_at, d.settled_at';
-const MICROS = (column: string) => `(extract(epoch from ${column}) * 1000000)::float8`;
-/** The first condition is redundant: it is for the index. The half microsecond is for the precision of the cursor's number. */
-const behind = (column: string, key: string, at: string, after: string) => `(${at}::float8 is null or
-    ${column} <= timestamptz 'epoch' + (${at}::float8 + 0.5) * interval '1 microsecond'
-    and (${MICROS(column)} < ${at} or ${MICROS(column)} = ${at} and ${key} > ${after}::text))`;
 
 const SELECT_CALLBACKS: NamedStatement = {
   name: 'agent-gateway-callbacks',
   // In the order of the index of runs, whose callbacks have ids made from theirs.
-  text: `select ${DELIVERY}, ${MICROS('r.created_at')} as at_micros, r.id as key
+  text: `select ${DELIVERY}, ${microsOf('r.created_at')} as at_micros, r.id as key
     from runs r join deliveries d on d.id = r.id || '-callback'
     where r.callback_url is not null and ($1::text is null or d.state = $1) and ${behind('r.created_at', 'r.id', '$2', '$3')}
     order by r.created_at desc, r.id limit $4::int`,
@@ -109,14 +104,14 @@ const SELECT_CALLBACKS: NamedStatement = {
 
 const SELECT_OF_RUN: NamedStatement = {
   name: 'agent-gateway-callbacks-of-run',
-  text: `select ${DELIVERY}, ${MICROS('d.created_at')} as at_micros, d.id as key from deliveries d where d.id = $1`,
+  text: `select ${DELIVERY}, ${microsOf('d.created_at')} as at_micros, d.id as key from deliveries d where d.id = $1`,
 };
 
 const SELECT_OF_WEBHOOKS: NamedStatement = {
   name: 'agent-gateway-webhook-deliveries',
   text: `select w.*, (select json_agg(json_build_object('run_id', runs.id, 'routine_id', runs.routine_id, 'status', runs.state) order by runs.id)
         from runs where runs.routine_id = any (w.matched) and runs.idempotency_key = w.key) as runs
-    from (select webhook, key, received_at, matched, ${MICROS('received_at')} as at_micros from webhook_deliveries
+    from (select webhook, key, received_at, matched, ${microsOf('received_at')} as at_micros from webhook_deliveries
       where ${behind('received_at', 'key', '$1', '$2')} order by received_at desc, key limit $3::int) w
     order by w.received_at desc, w.key`,
 };

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
-import type { CommandOf } from '#bus/messages/session.ts';
+import { deadEvent } from '#bus/messages/event-delivery.ts';
+import { COMMAND_VERSION, type CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -20,7 +21,6 @@ const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: 
 const REFUSALS = {
   tool: 'a dead tool call cannot be replayed: its turn or run has gone on without it',
   call: 'a dead model call cannot be replayed: its turn or run has gone on without it',
-  event: 'a dead event is replayed on the command line: npm run operator -- dead-letters replay <id>',
 } as const;
 
 /**
@@ -35,9 +35,10 @@ export async function replayDeadLetter(letter: StoredLetter, deps: ReplayDeps): 
       return replayDelivery(letter, deps);
     case 'command':
       return replayCommand(letter, deps);
+    case 'event':
+      return replayEvent(letter, deps);
     case 'tool':
     case 'call':
-    case 'event':
       throw new SwitchyardError('request.conflict', REFUSALS[letter.source]);
   }
 }
@@ -63,6 +64,22 @@ async function replayDelivery(letter: StoredLetter, { deadLetterRows, bus, clock
     deliveryId: letter.id,
   };
   await bus.commands.append(partitionOf(sessionId), commandId, JSON.stringify(due));
+  await deadLetterRows.remove(letter);
+  return 'replayed';
+}
+
+/** One attempt, outside the order of its session's events. When it fails, the owner stores the dead letter again. */
+async function replayEvent(letter: StoredLetter, { deadLetterRows, bus, clock }: ReplayDeps): Promise<'replayed'> {
+  const { sessionId, offset, url, bundleHash } = deadEvent.parse(jsonIn(letter.body));
+  if (url === '') throw new SwitchyardError('request.conflict', 'its session had no event webhook any more when the event was given up again');
+  if (!(await deadLetterRows.hasEvent(sessionId, offset))) throw new SwitchyardError('request.not_found', 'the event of this dead letter is deleted');
+  const commandId = replayId(letter);
+  const replay: CommandOf<'event-webhook.replay'> = {
+    ...{ v: COMMAND_VERSION, type: 'event-webhook.replay', sessionId, commandId },
+    ...{ sentAtMs: clock.nowMs(), answerTo: null, traceparent: null },
+    ...{ offset, url, bundleHash },
+  };
+  await bus.commands.append(partitionOf(sessionId), commandId, JSON.stringify(replay));
   await deadLetterRows.remove(letter);
   return 'replayed';
 }

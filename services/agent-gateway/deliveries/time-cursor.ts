@@ -35,3 +35,18 @@ export function timePage<Row extends { at_micros: number; key: string }, Item>(l
   const next = last === undefined ? null : timeCursorOf(list, { atMicros: last.at_micros, key: last.key });
   return { items: page.map(itemOf), has_more: next !== null, next_cursor: next };
 }
+
+/** SQL of a column's microseconds, as cursors have them. */
+export function microsOf(column: string): string {
+  return `(extract(epoch from ${column}) * 1000000)::float8`;
+}
+
+/**
+ * SQL: whether a row is behind a page. The first condition is redundant: it is for the index. The half microsecond is for the precision of the cursor's number.
+ * @param at parameter of the position's time @param after parameter of its key
+ */
+export function behind(column: string, key: string, at: string, after: string): string {
+  return `(${at}::float8 is null or
+    ${column} <= timestamptz 'epoch' + (${at}::float8 + 0.5) * interval '1 microsecond'
+    and (${microsOf(column)} < ${at} or ${microsOf(column)} = ${at} and ${key} > ${after}::text))`;
+}

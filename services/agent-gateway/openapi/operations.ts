@@ -253,7 +253,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400],
   },
   'POST /dead_letters/{dead_letter_id}/replay': {
-    summary: 'Replays a callback or a command by its owner; 409: it can not be replayed here',
+    summary: 'Replays a callback, an event or a command by its owner; 409: it can not be replayed',
     access: 'key',
     answers: { 202: json(replayAnswer) },
     refusals: [...invalid, 404, 409],

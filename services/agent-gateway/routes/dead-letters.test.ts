@@ -17,6 +17,7 @@ afterAll(() => deployment.close());
 beforeEach(async () => {
   await deployment.database.query('delete from dead_letters');
   await deployment.database.query('delete from deliveries');
+  await deployment.database.query('delete from events');
 });
 afterEach(() => deployment.closeApps());
 
@@ -34,6 +35,18 @@ async function delivery(state: 'dead' | 'delivered'): Promise<void> {
     `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, attempts, state, created_at, settled_at)
      values ($1, 1, 'ses_d', 'run_1', 'https://receiver.example/', 'null', 'h', 'k', 't', '{}', 5, $2, now(), now())`,
     [DELIVERY, state],
+  );
+}
+
+const EVENT = 'ses_e-event-4';
+
+async function deadEvent(url = 'https://receiver.example/'): Promise<void> {
+  await letter(EVENT, 'event', { body: JSON.stringify({ v: 1, sessionId: 'ses_e', offset: 4, url, bundleHash: 'h' }) });
+}
+
+async function storeEvent(): Promise<void> {
+  await deployment.database.query(
+    `insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ('ses_e', 4, 'evt', 'status', 'system', 't', '{}', now())`,
   );
 }
 
@@ -60,7 +73,7 @@ describe('GET /dead_letters', () => {
     expect(await list()).toEqual({
       items: [
         { id: DELIVERY, source: 'delivery', session_id: 'ses_d', reason, created_at: created_at(3), replayable: true },
-        { id: 'ses_1-event-4', source: 'event', session_id: 'ses_1', reason, created_at: created_at(2), replayable: false },
+        { id: 'ses_1-event-4', source: 'event', session_id: 'ses_1', reason, created_at: created_at(2), replayable: true },
         { id: 'odd', source: 'command', session_id: null, reason, created_at: created_at(1), replayable: true },
         { id: 'trn_1-1', source: 'call', session_id: 'ses_2', reason, created_at: created_at(0), replayable: false },
       ],
@@ -113,6 +126,30 @@ describe('POST /dead_letters/:dead_letter_id/replay', () => {
     expect([await letters(), commands().length]).toEqual([[], before]);
   });
 
+  it('has the owner post a dead event again, once though it is sent twice at the same time', async () => {
+    await deadEvent();
+    await storeEvent();
+    const app = deployment.app();
+    const replies = await Promise.all([replay(EVENT, '', app), replay(EVENT, '', app)]);
+
+    expect(replies.find(({ statusCode }) => statusCode === 202)?.json()).toEqual({ id: EVENT, source: 'event', outcome: 'replayed' });
+    const replays = () => commands().filter(({ type }) => type === 'event-webhook.replay');
+    await until(() => replays().length > 0, 'the command');
+    expect(replays()).toMatchObject([{ v: 3, sessionId: 'ses_e', offset: 4, url: 'https://receiver.example/', bundleHash: 'h', answerTo: null }]);
+    expect(await letters()).toEqual([]);
+  });
+
+  it('refuses a dead event that is deleted, and one whose session had no address any more', async () => {
+    await deadEvent();
+    expect((await replay(EVENT)).statusCode).toBe(404);
+    await storeEvent();
+    await deployment.database.query('delete from dead_letters');
+    await deadEvent('');
+    const reply = await replay(EVENT);
+    expect([reply.statusCode, reply.json()]).toEqual([409, { error: expect.stringContaining('no event webhook any more'), code: 'conflict' }]);
+    expect(await letters()).toEqual([EVENT]);
+  });
+
   it('sends a dead command to its session again, under a new id, without waiting for a reply', async () => {
     const sessionId = 'ses_replayed';
     const command = { v: 1, type: 'session.delete', sessionId, commandId: 'c1', sentAtMs: 0, answerTo: 'gateway', traceparent: null, tag: 'old' };
@@ -129,7 +166,6 @@ describe('POST /dead_letters/:dead_letter_id/replay', () => {
   it.each([
     ['tool', /turn or run has gone on/],
     ['call', /turn or run has gone on/],
-    ['event', /command line/],
   ])('refuses a dead %s by name, and keeps it', async (source, error) => {
     await letter('x', source);
     const reply = await replay('x');
