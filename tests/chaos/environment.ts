@@ -92,8 +92,6 @@ export async function openEnvironment(
       PLATFORM_SECRET_KEY: 'sk-chaos',
       LOG_LEVEL: 'warn',
       COALESCE_MS: '100',
-      // Pages show replies while they are generated.
-      STREAMING: 'true',
       OUTBOUND_ALLOW_HOSTS: receiver.host,
       SHUTDOWN_DRAIN_TIMEOUT_SECONDS: DRAIN_SECONDS,
       WEBHOOK_SECRET,

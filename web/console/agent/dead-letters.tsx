@@ -10,6 +10,7 @@ type Letter = ResultOf<'GET', '/dead_letters'>['items'][number];
 
 const CONSEQUENCES: Readonly<Partial<Record<Letter['source'], string>>> = {
   delivery: 'The callback is posted to its receiver again, with all its tries. Receivers detect a repeat by its idempotency key.',
+  event: 'The event is posted to its receiver again, once and outside the order of the others.',
   command: 'The command is sent to the owner of its session again, and has the effect that it did not have.',
 };
 
