@@ -20,7 +20,7 @@ const BYTES_PER_MB = 1_000_000;
 const WATCH_WORDS = `
   globalThis.painted = [];
   const look = () => {
-    const found = /w(\\d+) *$/.exec(document.querySelector('.message.open .text')?.textContent ?? '');
+    const found = /w(\\d+)\\s*$/.exec(document.querySelector('.message.open .text')?.textContent ?? '');
     const count = found === null ? 0 : Number(found[1]) + 1;
     if (count > painted.length) {
       const channel = new MessageChannel();
