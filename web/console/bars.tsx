@@ -16,9 +16,9 @@ export function Bars({ title, bars, fromMs, untilMs }: { title: string; bars: re
   const percent = (part: number) => `${(100 * part) / wholeMs}%`;
   return (
     <>
-      <h4>
+      <p>
         {title} within {ms(wholeMs)}
-      </h4>
+      </p>
       <ol class="waterfall">
         {bars.map((bar) => (
           <li key={bar.id}>
