@@ -7,7 +7,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { dataFolder, runningServer } from '../targets.ts';
 import { type Check, type Finding, ok, problem } from './finding.ts';
 
-/** An idle deployment grows by its logs and snapshots; the broker's and the database's folders have alerts of their own. */
+/** An idle deployment grows by its logs and snapshots. Only the data folder is looked at: the disks of a broker and a database elsewhere are for the monitoring of their machines. */
 const LOW_DISK_BYTES = 1_024 ** 3;
 const FULL_DISK_BYTES = 100 * 1_024 ** 2;
 
