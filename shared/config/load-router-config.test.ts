@@ -139,7 +139,7 @@ describe('loadRouterConfig', () => {
   it('loads the commented example', async () => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
 
-    const { config } = await loadRouterConfig(path, { OPENAI_API_KEY: 'a', ROUTER_API_KEY: 'b', SHOP_FRONT_KEY: 'c' }, all);
+    const { config } = await loadRouterConfig(path, { OPENAI_API_KEY: 'a', ROUTER_API_KEY: 'b', SHOP_FRONT_KEY: 'c', ROUTER_MANAGEMENT_KEY: 'd' }, all);
 
     expect(config.providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'scripted']);
     expect(config.models.map(({ id }) => id)).toEqual(['openai/gpt-5-mini', 'scripted/assistant']);
@@ -149,8 +149,8 @@ describe('loadRouterConfig', () => {
   });
 
   it.each([
-    ['keys', ['ROUTER_API_KEY', 'SHOP_FRONT_KEY'], ['OPENAI_API_KEY']],
-    ['calls', ['OPENAI_API_KEY', 'ROUTER_API_KEY', 'SHOP_FRONT_KEY'], []],
+    ['keys', ['ROUTER_API_KEY', 'SHOP_FRONT_KEY', 'ROUTER_MANAGEMENT_KEY'], ['OPENAI_API_KEY']],
+    ['calls', ['OPENAI_API_KEY', 'ROUTER_API_KEY', 'SHOP_FRONT_KEY'], ['ROUTER_MANAGEMENT_KEY']],
   ] as const)('requires of a user of the secrets of %s only those', async (secrets, asked, notAsked) => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
     const set = (names: readonly string[]) => Object.fromEntries(names.map((name, position) => [name, `secret ${position}`]));

@@ -99,9 +99,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 3,
     patch: {
       file: 'services/agent-gateway/webhooks/fan-out.ts',
-      find: 'const { webhook, key, body, parent } = delivery;',
+      find: 'async #start({ webhook, key, body, parent }: Delivery, routines: readonly TriggerableRoutine[]): Promise<FannedOut> {',
       // A key of the request, in place of that of its bytes.
-      replace: 'const { webhook, body, parent } = delivery;\n    const key = `${delivery.key}:${parent}`;',
+      replace:
+        'async #start({ webhook, key: ofBytes, body, parent }: Delivery, routines: readonly TriggerableRoutine[]): Promise<FannedOut> {\n    const key = `${ofBytes}:${parent}`;',
     },
   },
   {
