@@ -174,12 +174,18 @@ async function checkLedger(environment: Environment, { sessions, streams }: Acce
     },
     { timeoutMs: QUIET_MS },
   );
-  const { rows } = await database.query(
-    `select session_id, count(*)::int as messages from events
-     where session_id = any($1) and kind = 'assistant_message' group by session_id
-     having count(*) > (select count(*) from usage_ledger where record->>'kind' = 'actor' and record->>'sessionId' = session_id)`,
-    [[...sessions.keys()]],
+  await eventually(
+    async () => {
+      const { rows } = await database.query(
+        `select session_id, count(*)::int as messages from events
+         where session_id = any($1) and kind = 'assistant_message' group by session_id
+         having count(*) > (select count(*) from usage_ledger where record->>'kind' = 'actor' and record->>'sessionId' = session_id)`,
+        [[...sessions.keys()]],
+      );
+      expect(rows, 'a session has more messages of the agent than rows in the ledger').toEqual([]);
+      return true;
+    },
+    { timeoutMs: QUIET_MS },
   );
-  expect(rows, 'a session has more messages of the agent than rows in the ledger').toEqual([]);
   figures.streamsBilled += asked.length;
 }
