@@ -42,6 +42,7 @@ export function addressesOf(servers: string): string[] {
 export async function dial(account: Account, name: string, budgetMs: number): Promise<NatsConnection> {
   const servers = addressesOf(account.servers);
   const untilMs = performance.now() + budgetMs;
+  let former: unknown = null;
   for (;;) {
     const leftMs = Math.max(1, untilMs - performance.now());
     try {
@@ -50,8 +51,11 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
       if (isRefusal(error))
         throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${describeUser(account)}`, { cause: error });
       if (performance.now() + DIAL_AGAIN_MS >= untilMs) {
-        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} could not be reached within ${budgetMs / 1_000} s`, { cause: error });
+        // The end of the budget cuts the last attempt short: the one before says why.
+        const cause = leftMs < DIAL_TIMEOUT_MS ? (former ?? error) : error;
+        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} could not be reached within ${budgetMs / 1_000} s`, { cause });
       }
+      former = error;
       await delay(DIAL_AGAIN_MS); // refed: without a socket nothing else keeps the process alive
     }
   }
