@@ -8,7 +8,7 @@ export const packageFolder = fileURLToPath(new URL('..', import.meta.url)).repla
 /** A package has its build and not what makes it. */
 export const isClone = existsSync(new URL('../tsconfig.build.json', import.meta.url));
 
-/** How a command is written that somebody is to type. */
+/** How a printed command names the program. */
 export const commands = isClone ? { start: 'npm start', ask: 'npm run -s ask --' } : { start: 'switchyard start', ask: 'switchyard ask' };
 
 /**

@@ -16,7 +16,7 @@ it('rules 132, 133: has the steps by the names of functions, and the policies th
   const { system, functions } = await promptOf('run@2');
 
   expect(system).toContain('\n1. Call crm__find.\n   - the steps are done\n');
-  expect(system).toContain('\n- Always: Be brief.\n- When it is urgent, then Hurry.\n');
+  expect(system).toContain('\n- Always: Be brief.\n- When it is urgent, then Be quick.\n');
   expect(functions).toEqual(['crm__find', 'emit_output']);
 });
 
@@ -42,7 +42,7 @@ function depsOfRun(): RenderDeps {
   const secret = '$' + '{SECRET}';
   const context = {
     ...{ system_prompt: { id: 'p', ...v1 }, language: 'match_user', glossaries: [{ id: 'words', ...v1 }] },
-    policies: ['brief', 'hurry'].map((id) => ({ id, ...v1 })),
+    policies: ['brief', 'quick'].map((id) => ({ id, ...v1 })),
   };
   const keys = { runtime: { api_key: secret }, platform: { public_key: secret, secret_key: secret }, llms: { default: 'a/b', api_key: secret } };
   const body = bundleBody.parse({
@@ -52,7 +52,7 @@ function depsOfRun(): RenderDeps {
       glossaries: [{ id: 'words', ...v1, terms: Array.from({ length: TERMS }, (_, index) => ({ name: `term${index}`, description: `meaning${index}` })) }],
       policies: [
         { id: 'brief', ...v1, action: 'Be brief.' },
-        { id: 'hurry', ...v1, condition: 'it is urgent', action: 'Hurry.', routines: ['triage'] },
+        { id: 'quick', ...v1, condition: 'it is urgent', action: 'Be quick.', routines: ['triage'] },
       ],
       routines: [
         {

@@ -7,7 +7,7 @@ const DELTAS = 2_000;
 const DELTAS_PER_SECOND = 100;
 /** Before the first that counts: the page compiles its code meanwhile. */
 const UNCOUNTED = 200;
-/** An hour in which somebody asks twice a minute. */
+/** An hour with two questions a minute. */
 const TURNS = 120;
 const DELTAS_OF_A_TURN = 100;
 /** Of the first turns, whose code and styles stay. */

@@ -18,7 +18,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
 const CUT = '--- next block ---';
 
 /**
- * What somebody does who has just cloned it, as README begins: the printed address, the login, a message, why the agent said that, a key, a request under it,
+ * What a new user does behind the clone, as README begins: the printed address, the login, a message, why the agent said that, a key, a request under it,
  * its limit, `doctor`. Keeps screenshots of the pages.
  */
 export async function firstTenMinutes(standalone: Standalone, clone: string): Promise<void> {
