@@ -47,7 +47,7 @@ describe('what a start lists', () => {
     const given = { endpoint: true, agent_config: { runtime: { policy_batch_size: 5 }, context } };
     const rule = (id: string, more: object): Policy => policy.parse({ id, version: 1, condition: 'it is urgent', ...more });
     const policies = [
-      rule('plain', { action: 'Hurry' }),
+      rule('plain', { action: 'Be quick' }),
       rule('observed', {}),
       rule('asking', { action: 'Ask', disambiguates: ['policy:plain', 'policy:observed'] }),
       rule('calling', { action: 'Call', tools: ['crm:find'], routines: ['triage'] }),
