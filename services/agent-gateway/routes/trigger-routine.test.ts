@@ -284,6 +284,20 @@ describe('an idempotency key', () => {
     expect(await rows()).toHaveLength(1);
   });
 
+  it('may be the header of other writes, which wins over the field of the body', async () => {
+    const first = await trigger('triage', TRIGGER, { headers: { 'idempotency-key': 'k' } });
+    const repeats = [
+      await trigger('triage', TRIGGER, { headers: { 'idempotency-key': 'k' } }),
+      await trigger('triage', { ...TRIGGER, idempotency_key: 'other' }, { headers: { 'idempotency-key': 'k' } }),
+      await trigger('triage', { ...TRIGGER, idempotency_key: 'k' }),
+    ];
+
+    expect(first.statusCode).toBe(202);
+    expect(repeats.map((reply) => [reply.statusCode, reply.json().run_id])).toEqual(Array(3).fill([409, first.json().run_id]));
+    expect((await trigger('triage', TRIGGER, { headers: { 'idempotency-key': '' } })).json()).toMatchObject({ path: '/idempotency-key' });
+    expect(await rows()).toHaveLength(1);
+  });
+
   it('does not accept a body of the wrong form', async () => {
     await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
 

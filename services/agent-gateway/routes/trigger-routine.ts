@@ -10,6 +10,7 @@ import type { RunAcceptance, RunRequest } from '../accept-runs.ts';
 import type { SessionLog } from '../feed/session-log.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import type { RunRows } from '../run-rows.ts';
+import { idempotencyKeyOf } from './idempotency-key.ts';
 import { isSessionId } from './session-id.ts';
 
 export interface TriggerRoutineDeps {
@@ -23,7 +24,7 @@ export interface TriggerRoutineDeps {
 
 /**
  * POST /routines/:routine_id/trigger: 202 with the run once its row is stored, 409 with the earlier one when the idempotency key repeats. Order of refusals:
- * routine (404), form of the body (400), key (409), callback address (400), input (400), session (500).
+ * routine (404), form of the body and of the key (400), key (409), callback address (400), input (400), session (500).
  */
 export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod {
   const { routines, runRows, acceptance, sessionLog } = deps;
@@ -45,8 +46,9 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
     };
     app.post('/routines/:routine_id/trigger', options, async (request, reply) => {
       const routine = routineOf(request.params.routine_id);
-      const { input, metadata, callback_url: callbackUrl, session_id: sessionId, idempotency_key: givenKey } = request.body;
-      const key = givenKey == null ? null : storedKeyOf(givenKey);
+      const { input, metadata, callback_url: callbackUrl, session_id: sessionId, idempotency_key: keyOfBody } = request.body;
+      const givenKey = idempotencyKeyOf(request.headers) ?? keyOfBody ?? null;
+      const key = givenKey === null ? null : storedKeyOf(givenKey);
       const prior = key === null ? null : await runRows.byKey(routine.id, key);
       // First: a repeat gets the first reply, even if its callback address would be refused now.
       if (prior !== null) return conflict(reply, prior);

@@ -7,7 +7,7 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { send } from '../test-support/api.ts';
 import { bundleWith, withVariables } from '../test-support/bundle.ts';
-import { openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
 const TYPES = ['string', 'number', 'boolean', 'object', 'array'] as const;
 const bundle = withVariables(
@@ -73,6 +73,15 @@ describe('a value', () => {
 
       if (given === type) expect([reply.statusCode, reply.json().data]).toEqual([200, data]);
       else expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/data' }]);
+    }
+  });
+
+  it('is no number that JSON can not write', async () => {
+    for (const number of ['1e999', '-1e999']) {
+      const headers = { ...BEARER, 'content-type': 'application/json' };
+      const reply = await app().inject({ method: 'PUT', url: '/variables/a-number/values/DEFAULT', headers, payload: `{"data": ${number}}` });
+
+      expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/data' }]);
     }
   });
 
