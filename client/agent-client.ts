@@ -4,6 +4,7 @@ import type { AgentEvent, BodyOf, InputOf, Method, PathOf, QueryOf, RequestOptio
 import { type FollowOptions, follow } from './follow.ts';
 import type { FollowItem } from './follow-item.ts';
 import { type Connection, request } from './http.ts';
+import { newKey } from './new-key.ts';
 import { defaultTimings, retryDelay, type Timings } from './timings.ts';
 
 export interface AgentClientOptions {
@@ -118,11 +119,6 @@ type AnyInput = RequestOptions & { path?: Record<string, string> | undefined; qu
 
 function withKey<Options extends RequestOptions>(options: Options): Options & { idempotencyKey: string } {
   return { ...options, idempotencyKey: options.idempotencyKey ?? newKey() };
-}
-
-/** 128 random bits; `crypto.randomUUID` is missing in pages without TLS. */
-function newKey(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 async function whileTransient<Value>(timings: Timings, signal: AbortSignal | undefined, attempt: () => Promise<Value>): Promise<Value> {

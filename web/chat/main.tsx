@@ -1,6 +1,7 @@
 import { render } from 'preact';
+import { pause } from '#client/abort.ts';
 import { createAgentClient } from '#client/agent-client.ts';
-import { newKey } from '../new-key.ts';
+import { newKey } from '#client/new-key.ts';
 import { Chat } from './chat.ts';
 import { ChatPage } from './chat-page.tsx';
 import { Outbox } from './outbox.ts';
@@ -16,16 +17,7 @@ const chat = new Chat(new URLSearchParams(location.search).get('session'), {
     history.replaceState(null, '', `/chat?session=${encodeURIComponent(sessionId)}`);
     void sessions.load();
   },
-  pause: (ms) =>
-    new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        removeEventListener('online', end);
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      addEventListener('online', end);
-    }),
+  pause: (ms) => pause(ms, undefined),
 });
 
 const page = document.getElementById('page');

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Session } from '#client/api.ts';
-import { newKey } from '../../new-key.ts';
+import { newKey } from '#client/new-key.ts';
 import { DangerousButton } from '../dangerous-button.tsx';
 import { errorOf } from '../error-of.ts';
 import { Problem } from '../problem.tsx';
