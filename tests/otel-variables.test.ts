@@ -253,9 +253,13 @@ const cases: Record<string, () => Promise<void>> = {
     const { log, lines } = recordingLog();
     await open({ OTEL_PROPAGATORS: 'tracecontext' }, log);
     expect(lines).toEqual([]);
-    await open({ OTEL_PROPAGATORS: 'tracecontext,baggage' }, log);
+    await open({ OTEL_PROPAGATORS: 'tracecontext, baggage' }, log);
+    expect(lines).toEqual([]);
+    const passesBaggage = (names: string) => tracingConfigOf(readSettings(tracingSettings, { OTEL_PROPAGATORS: names })).otel.passesBaggage;
+    expect([passesBaggage('tracecontext,Baggage'), passesBaggage('tracecontext')]).toEqual([true, false]);
+    await open({ OTEL_PROPAGATORS: 'tracecontext,b3' }, log);
     expect(lines).toEqual([
-      { level: 'warn', message: expect.stringContaining('only tracecontext'), fields: expect.objectContaining({ name: 'OTEL_PROPAGATORS' }) },
+      { level: 'warn', message: expect.stringContaining('only tracecontext and baggage'), fields: expect.objectContaining({ name: 'OTEL_PROPAGATORS' }) },
     ]);
   },
   OTEL_SERVICE_NAME: async () => expect((await sent({ OTEL_SERVICE_NAME: 'shop' })).span?.resource['service.name']).toBe('shop'),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { WorkKind } from '#bus/bus.ts';
 import type { CommandOf, ResultType } from '#bus/messages/session.ts';
+import type { CarriedContext } from '#shared/telemetry/carried-context.ts';
 import type { CommonInputs, EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
 
@@ -10,6 +11,8 @@ export interface Opening {
   /** Empty for a delivery, whose row names it. */
   bundleHash: string;
   traceparent: string | null;
+  /** Of a turn. Absent: its caller sent nothing beside `traceparent`. */
+  carried?: CarriedContext | undefined;
   /** Offset of the session's last event. */
   lastOffset: number;
   /** Of the session; null: it is being created. */

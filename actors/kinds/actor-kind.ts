@@ -1,5 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import type { SessionCommand } from '#bus/messages/session.ts';
+import type { CarriedContext } from '#shared/telemetry/carried-context.ts';
 
 /** A machine's state, and what is stored beside it. */
 export interface ActorState {
@@ -14,6 +15,8 @@ export interface ActorMetadata {
   /** The configuration, fixed at its start. */
   readonly bundleHash: string;
   readonly traceparent: string | null;
+  /** What the caller of a turn sent beside it. Absent: nothing. */
+  readonly carried?: CarriedContext;
   /** Absent from snapshots of earlier releases. */
   readonly startedAtMs?: number | undefined;
 }

@@ -1,3 +1,4 @@
+import type { CarriedContext } from '#shared/telemetry/carried-context.ts';
 import { effects } from '../effects/registry.ts';
 import type { ActorInputs } from '../inputs/actor-inputs.ts';
 import type { CommandPlan } from '../runtime/apply/command-plan.ts';
@@ -15,6 +16,7 @@ interface Opened {
   /** Empty for a delivery, whose row names it. */
   bundleHash: string;
   traceparent: string | null;
+  carried?: CarriedContext | undefined;
   /** The newest event that it knows; absent: that of the log. */
   lastOffset?: number;
 }
@@ -28,10 +30,10 @@ export function openEffect(
   plan: Plan,
   actor: string,
   request: { kind: string },
-  { id, actorId, bundleHash, traceparent, lastOffset = plan.lastOffset }: Opened,
+  { id, actorId, bundleHash, traceparent, carried, lastOffset = plan.lastOffset }: Opened,
 ): void {
   const opened = effects.opened(actor, request, {
-    ...{ actorId, bundleHash, traceparent },
+    ...{ actorId, bundleHash, traceparent, carried },
     lastOffset,
     customerId: plan.record?.customer_id ?? null,
   });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sessionStatuses } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import { carriedContext } from '#shared/telemetry/carried-context.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
 /**
@@ -22,6 +23,8 @@ const header = {
   /** Gateway to reply to on `ans.<gateway>`; null for none. */
   answerTo: z.string().nullable(),
   traceparent: z.string().nullable(),
+  /** Absent: nothing, or a command of a release before. */
+  carried: carriedContext.optional(),
 };
 
 const metadata = z.record(z.string(), z.unknown());

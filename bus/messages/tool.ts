@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { carriedContext } from '#shared/telemetry/carried-context.ts';
 import { actorShape, withActorFields } from './actor-fields.ts';
 
 /**
@@ -40,6 +41,8 @@ const callTool = z.object({
   /** The tool list that the call was made from; it says whether the call is repeatable. */
   listHash: z.string(),
   arguments: z.record(z.string(), z.unknown()),
+  /** What the turn's caller sent beside its `traceparent`. Absent: nothing. */
+  carried: carriedContext.optional(),
 });
 
 /** Fetches the value of a variable for a customer, and stores it. It has no effect's row, and nothing is reported: readers find the value. */

@@ -13,7 +13,7 @@ const turn = { ...ended, kind: 'turn' as const, routineId: null, outcome: 'compl
 
 it('records a turn under the agent’s name, from its beginning to its end, with the id that its effects carry', async () => {
   const tracing = recordingTracing();
-  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(turn);
+  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(turn, 7);
   await expect.poll(() => tracing.spans.length).toBe(1);
 
   const { manifest } = testBundle.body;
@@ -25,7 +25,10 @@ it('records a turn under the agent’s name, from its beginning to its end, with
     endMs: 3_000,
     errorType: null,
   });
-  expect(tracing.spans[0]?.attributes).toMatchObject({ 'gen_ai.agent.id': manifest.id, 'gen_ai.conversation.id': 'ses_1', 'switchyard.turn.id': 'trn_1' });
+  expect(tracing.spans[0]?.attributes).toMatchObject({
+    ...{ 'gen_ai.agent.id': manifest.id, 'gen_ai.agent.version': manifest.version, 'gen_ai.conversation.id': 'ses_1' },
+    ...{ 'switchyard.turn.id': 'trn_1', 'switchyard.turn.epoch': 7 },
+  });
 });
 
 it('records a run that failed with its code, also when its configuration can not be read', async () => {
@@ -55,13 +58,19 @@ it('records a planning below its turn, with what there is to say of it', async (
   const tracing = recordingTracing('redacted');
   const details = (content: string) => ({ attributes: { 'switchyard.iteration': 1, content }, events: [{ name: 'policy.matched', atMs: 2_000 }] });
   const planning = { ...turn, kind: 'plan', id: 'trn_1#plan-1', partOf: 'trn_1', outcome: 'cancelled', details };
-  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(planning);
+  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(planning, 8);
   await expect.poll(() => tracing.spans.length).toBe(1);
 
   const [span] = tracing.spans;
   expect(span).toMatchObject({ name: `plan ${testBundle.body.manifest.name}`, parent: contextBelow(PARENT, 'trn_1'), spanId: spanIdOf('trn_1#plan-1') });
   expect(span).toMatchObject({ errorType: null, events: [{ name: 'policy.matched', atMs: 2_000 }] });
-  const attributes = { 'gen_ai.operation.name': 'plan', 'switchyard.turn.id': 'trn_1', 'switchyard.outcome': 'cancelled', 'switchyard.iteration': 1 };
+  const attributes = {
+    'gen_ai.operation.name': 'plan',
+    'switchyard.turn.id': 'trn_1',
+    'switchyard.outcome': 'cancelled',
+    'switchyard.iteration': 1,
+    'switchyard.turn.epoch': 8,
+  };
   expect(span?.attributes).toMatchObject({ ...attributes, content: 'redacted' });
 });
 

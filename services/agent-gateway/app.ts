@@ -1,9 +1,10 @@
-import type { FastifyInstance, FastifyServerFactory } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifyServerFactory } from 'fastify';
 import { ModelCalls } from '#actors/effects/model-calls.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import { SlotLeases } from '#shared/rates/slot-leases.ts';
+import { carriedIn } from '#shared/telemetry/carried-context.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { RunAcceptance } from './accept-runs.ts';
@@ -84,7 +85,8 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   boundBodies(app);
   acceptJsonOnly(app);
 
-  const commands = { agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, checkCallbackUrl, isKnownSession };
+  const carriedOf = ({ headers }: FastifyRequest) => carriedIn(headers, config.passesBaggage === true);
+  const commands = { carriedOf, agent, commandReplies, processedCommands, customerRows, sessionLog, clock, waits, checkCallbackUrl, isKnownSession };
   const traces = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const acceptance = new RunAcceptance({

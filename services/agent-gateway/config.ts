@@ -14,8 +14,9 @@ const shape = settingsOf('agent-gateway');
  */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
+  const processConfig = processConfigOf(data);
   return {
-    ...processConfigOf(data),
+    ...processConfig,
     ...agentConfigOf(data),
     nats: natsConfigOf('agent-gateway', data),
     databaseUrl: data.DATABASE_URL,
@@ -27,6 +28,7 @@ export function parseConfig(environment: Environment) {
     /** Null: none is registered. */
     agentPublicUrl: data.AGENT_PUBLIC_URL ?? null,
     streaming: data.STREAMING,
+    passesBaggage: processConfig.tracing.otel.passesBaggage,
     runs: {
       defaultTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,
       maxTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,

@@ -16,6 +16,8 @@ export interface AgentGatewayDeps {
     port: number;
     /** Whether SSE readers get deltas. */
     streaming: boolean;
+    /** Whether callers' `baggage` is passed on to tool servers. Absent: no. */
+    passesBaggage?: boolean;
     drainTimeoutMs: number;
     runs: {
       defaultTimeoutMs: number;

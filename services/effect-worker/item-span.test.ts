@@ -11,11 +11,12 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { openHttpDouble } from './test-support/http-double.ts';
-import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
+import { answerError, openHandMadeServer, openSdkToolServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
 import { callItem, deliveryItem, WorkerDeployment } from './test-support/worker-deployment.ts';
 import { toolTrace } from './tools/tool-trace.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const CARRIED = { tracestate: 'vendor=1', baggage: 'tenant=acme' };
 const meta = z.looseObject({ params: z.looseObject({ _meta: z.looseObject({ traceparent: z.string() }) }) });
 
 let database: Database;
@@ -39,13 +40,16 @@ afterEach(async () => {
 });
 
 async function called(register: (server: McpServer) => void, content: 'off' | 'full' = 'off') {
-  const server = await openSdkToolServer(register);
+  return calledAt(await openSdkToolServer(register), content);
+}
+
+async function calledAt<Server extends ToolServerDouble>(server: Server, content: 'off' | 'full' = 'off') {
   doubles.push(server);
   const tracing = recordingTracing(content);
   const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
-  const listHash = await deployment.toolList([{ name: 'a', repeatable: true }]);
+  const listHash = await deployment.toolList([{ name: 'a', description: 'Books a tour', repeatable: true }]);
   await deployment.start({ kinds: ['tool'] }, { tracing });
-  const item = { ...callItem(bundleHash, listHash, 'shop:a', { arguments: { city: 'Oslo' } }), traceparent: PARENT };
+  const item = { ...callItem(bundleHash, listHash, 'shop:a', { arguments: { city: 'Oslo' } }), traceparent: PARENT, carried: CARRIED };
   await deployment.publish('tool', item);
   await deployment.reportOf('tool.completed', item.effectId);
   return { span: tracing.spans.find(({ name }) => name.startsWith('execute_tool')), item, server };
@@ -60,9 +64,23 @@ describe('the span of a tool call', () => {
     expect(span).toMatchObject({ name: 'execute_tool shop:a', parent: PARENT, spanId: spanIdOf(`${item.effectId}#1`), links: [], errorType: null });
     expect(span?.attributes).toMatchObject({ 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'shop:a', 'mcp.method.name': 'tools/call' });
     expect(span?.attributes?.['mcp.protocol.version']).toMatch(/^20\d\d-\d\d-\d\d$/);
+    // The server's id of a session is a credential, so it is in no span.
+    expect(span?.attributes).not.toHaveProperty(['mcp.session.id']);
+    expect(span?.attributes?.['gen_ai.tool.description']).toBe('Books a tour');
     expect(JSON.stringify(span)).not.toMatch(/Oslo|rain/);
     const [message] = server.messages('tools/call');
-    expect(meta.parse(message).params._meta.traceparent).toBe(span?.traceparent);
+    expect(meta.parse(message).params._meta).toMatchObject({ traceparent: span?.traceparent, ...CARRIED });
+    expect(span?.attributes?.['jsonrpc.request.id']).toBe(String(Object(message).id));
+    expect(span?.attributes).not.toHaveProperty(['rpc.response.status_code']);
+  });
+
+  it('names the request that failed, and the code of its error', async () => {
+    const { span, server } = await calledAt(
+      await openHandMadeServer((message, response) => (message.method === 'tools/call' ? answerError(response, message, -32_602, 'No such city') : undefined)),
+    );
+
+    const [message] = server.messages('tools/call');
+    expect(span).toMatchObject({ errorType: 'refused', attributes: { 'rpc.response.status_code': '-32602', 'jsonrpc.request.id': String(message?.id) } });
   });
 
   it('fails as the tool does, and has its content when that is enabled', async () => {

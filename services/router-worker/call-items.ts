@@ -187,7 +187,7 @@ async function settleCall(
   // Its frames may be lost, with the broker that retained them.
   const lost = record.lost(published.kind === 'content' ? published.shown : null, interim);
   const error = lost !== null ? workerDied() : refusal === null ? null : refusalError(refusal);
-  const span = running.span === null ? null : new CallSpan(running.span, deps);
+  const span = running.span === null ? null : new CallSpan(running.span, call.want === 'frames', deps);
   if (call.want === 'frames' && call.reply === null && error === null && deps.elsewhere === undefined) {
     running.onRelease(deps.interims.follow(() => record.interim()));
   }

@@ -32,6 +32,7 @@ const config = routerConfig.parse({
         { provider: 'local', upstream_model: 'spare' },
       ],
     },
+    { id: 'scripted/unreachable', endpoints: [{ provider: 'broken', upstream_model: 'only' }] },
   ],
   keys: [{ id: 'k', key: '${KEY}' }],
 });
@@ -95,6 +96,8 @@ describe('the spans of a call', () => {
     });
     expect(spans.slice(0, 3).map(({ parent }) => parent)).toEqual([chat?.traceparent, chat?.traceparent, chat?.traceparent]);
     expect(spans[0]?.attributes).toMatchObject({ 'server.address': '127.0.0.1', 'server.port': 1, 'switchyard.upstream_model': 'primary' });
+    // Of an answer that readers get as a whole there are no deltas.
+    expect(chat?.attributes?.['switchyard.deltas']).toBeUndefined();
     expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
   });
 
@@ -126,6 +129,24 @@ describe('the spans of a call', () => {
     expect(callTrace(callOf(''), FIRST, 'off').attributes['switchyard.call.kind']).toBeUndefined();
   });
 
+  it('say which form of answer and which tools a request has, and the address that was asked last', async () => {
+    const format = { type: 'json_schema' as const, json_schema: { name: 'verdict', schema: { type: 'object' } } };
+    const tools = [{ type: 'function' as const, function: { name: 'book', description: 'Books at https://u:hush@host', parameters: { type: 'object' } } }];
+    const request = { messages: [{ role: 'user' as const, content: 'x' }], response_format: format, tools };
+    const of = (content: ContentCapture) => callTrace(callOf('', { request }), FIRST, content).attributes;
+
+    expect(of('off')).toMatchObject({ 'gen_ai.output.type': 'json', 'gen_ai.tool.definitions': undefined });
+    expect(of('redacted')['gen_ai.tool.definitions']).toBe('[{"type":"function","name":"book"}]');
+    expect(JSON.parse(String(of('full')['gen_ai.tool.definitions']))).toEqual([
+      { type: 'function', name: 'book', description: 'Books at https://[redacted]@host', parameters: { type: 'object' } },
+    ]);
+    const plain = callTrace(callOf(''), FIRST, 'full').attributes;
+    expect([plain['gen_ai.output.type'], plain['gen_ai.tool.definitions']]).toEqual([undefined, undefined]);
+    const unreachable = { models: undefined, model: 'scripted/unreachable', messages: [{ role: 'user' as const, content: 'x' }] };
+    const chat = (await spansOf(callOf('', { request: unreachable }))).at(-1);
+    expect(chat).toMatchObject({ errorType: 'router.provider_unavailable', attributes: { 'server.address': '127.0.0.1', 'server.port': 1 } });
+  });
+
   it('fail with the code of the failure', async () => {
     const spans = await spansOf(callOf('!fail 500', { request: { model: 'unknown/model', messages: [{ role: 'user', content: 'x' }] } }));
     expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([['chat unknown/model', 'router.model_unknown']]);
@@ -137,14 +158,17 @@ describe('the spans of a call', () => {
     const full = (await spansOf(callOf('Look at https://u:hush@host'), 'full')).at(-1)?.attributes;
 
     expect(JSON.parse(String(redacted?.['gen_ai.input.messages']))).toEqual([{ role: 'user', parts: [{ type: 'text', content: '[6 characters]' }] }]);
-    expect(redacted?.['gen_ai.output.messages']).toMatch(/^\[\{"role":"assistant","parts":\[\{"type":"text","content":"\[\d+ characters\]"\}\]\}\]$/);
+    expect(redacted?.['gen_ai.output.messages']).toMatch(
+      /^\[\{"role":"assistant","parts":\[\{"type":"text","content":"\[\d+ characters\]"\}\],"finish_reason":"stop"\}\]$/,
+    );
     expect(full?.['gen_ai.input.messages']).toContain('Look at https://[redacted]@host');
   });
 
   it('have the content of a stream, which is not stored otherwise', async () => {
     const call = callOf('!repeat 2 a b c', { want: 'frames' });
-    const output = (await spansOf(call, 'full')).at(-1)?.attributes?.['gen_ai.output.messages'];
-    expect(output).toContain('a b c a b c');
+    const attributes = (await spansOf(call, 'full')).at(-1)?.attributes;
+    expect(attributes?.['gen_ai.output.messages']).toContain('a b c a b c');
+    expect(attributes?.['switchyard.deltas']).toBeGreaterThan(1);
   });
 });
 

@@ -34,9 +34,11 @@ export function callTrace(
       [genAi.requestTemperature]: request.temperature ?? undefined,
       [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? undefined,
       [genAi.requestStream]: request.stream === true || undefined,
+      [genAi.outputType]: outputTypeOf(request),
       [genAi.conversation]: reply?.sessionId,
       [genAi.responseId]: callId,
       [genAi.inputMessages]: inputOf(request, content),
+      [genAi.toolDefinitions]: toolsOf(request, content),
       'switchyard.delivery': delivery,
       'switchyard.queue.wait_ms': Math.max(0, nowMs - createdAtMs),
       'switchyard.call.kind': step?.name,
@@ -66,30 +68,45 @@ function callerAttributes({ session_id: sessionId, user, metadata = {}, trace }:
   };
 }
 
+/** Undefined where the request asks for no form. */
+function outputTypeOf({ response_format: format, modalities }: ChatRequest): string | undefined {
+  if (modalities?.includes('audio')) return 'speech';
+  if (modalities?.includes('image')) return 'image';
+  if (format === undefined) return undefined;
+  return format.type === 'text' ? 'text' : 'json';
+}
+
 /** Records the attempts of a call, each as a span below that of its delivery. */
 export class CallSpan {
   readonly #span: Span;
   readonly #tracing: Tracing;
   readonly #upstreams: Upstreams;
+  /** Whether readers get the parts as they come. */
+  readonly #isStreamed: boolean;
   #attempts = 0;
 
-  constructor(span: Span, { tracing, upstreams }: { tracing: Tracing; upstreams: Upstreams }) {
+  constructor(span: Span, isStreamed: boolean, { tracing, upstreams }: { tracing: Tracing; upstreams: Upstreams }) {
     this.#span = span;
     this.#tracing = tracing;
     this.#upstreams = upstreams;
+    this.#isStreamed = isStreamed;
   }
 
   attempted(attempt: Attempted): void {
     this.#attempts += 1;
     recordAttempt(this.#tracing, this.#upstreams, this.#span, attempt, this.#attempts);
-    this.#span.set({ 'switchyard.attempts': this.#attempts, ...answerAttributes(attempt, this.#tracing.content) });
+    this.#span.set({
+      'switchyard.attempts': this.#attempts,
+      'switchyard.deltas': this.#isStreamed ? attempt.deltas : undefined,
+      ...addressOf(this.#upstreams, attempt),
+      ...answerAttributes(attempt, this.#tracing.content),
+    });
   }
 }
 
 function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, attempt: Attempted, number: number): void {
   const { candidate, startMs, firstMs, endMs, error, hedge, outrun } = attempt;
   const { provider, endpoint, model } = candidate;
-  const upstream = upstreams.get(provider.slug);
   const failure = error === null ? null : failureOf(error);
   const status = failure?.details.status;
   tracing.record({
@@ -107,12 +124,17 @@ function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, att
       'switchyard.hedge': hedge,
       'switchyard.outrun': outrun,
       'switchyard.time_to_first_part_ms': firstMs === null ? undefined : firstMs - startMs,
-      'http.request.method': upstream === undefined ? undefined : 'POST',
+      'http.request.method': upstreams.has(provider.slug) ? 'POST' : undefined,
       'http.response.status_code': typeof status === 'number' ? status : undefined,
-      'server.address': upstream?.address,
-      'server.port': upstream?.port,
+      ...addressOf(upstreams, attempt),
     },
   });
+}
+
+/** Of the provider that was asked. */
+function addressOf(upstreams: Upstreams, { candidate }: Attempted): Attributes {
+  const upstream = upstreams.get(candidate.provider.slug);
+  return { 'server.address': upstream?.address, 'server.port': upstream?.port };
 }
 
 function answerAttributes({ candidate, answer, error, startMs, firstMs }: Attempted, content: ContentCapture): Attributes {
@@ -150,10 +172,22 @@ function partsOf(message: ChatRequest['messages'][number], content: ContentCaptu
   return [...parts, ...(message.tool_calls ?? []).map((call) => toolCall(call, content))];
 }
 
-function outputOf({ text, toolCalls }: Answer, content: ContentCapture): string | undefined {
+/** Names and, in full, descriptions and schemas. */
+function toolsOf({ tools }: ChatRequest, content: ContentCapture): string | undefined {
+  if (content === 'off' || tools === undefined || tools.length === 0) return undefined;
+  const definitions = tools.map(({ type, function: { name, description, parameters } }) => ({
+    ...{ type, name },
+    ...(content === 'full' && { description, parameters }),
+  }));
+  return maskUrl(JSON.stringify(definitions));
+}
+
+function outputOf(answer: Answer, content: ContentCapture): string | undefined {
   if (content === 'off') return undefined;
+  const { text, toolCalls } = answer;
   const parts: Part[] = text === '' ? [] : [{ type: 'text', content: shown(text, content) }];
-  return JSON.stringify([{ role: 'assistant', parts: [...parts, ...toolCalls.flatMap((call) => [toolCall(call, content)])] }]);
+  const calls = toolCalls.flatMap((call) => [toolCall(call, content)]);
+  return JSON.stringify([{ role: 'assistant', parts: [...parts, ...calls], finish_reason: finishReasonOf(answer) }]);
 }
 
 function toolCall({ id, function: { name, arguments: text } }: { id: string; function: { name: string; arguments: string } }, content: ContentCapture): Part {

@@ -123,6 +123,8 @@ export interface OtelConfig {
   exporters: readonly string[] | null;
   /** False: the caller's sampling decision is ignored. */
   followsParent: boolean;
+  /** Whether callers' `baggage` is passed on. */
+  passesBaggage: boolean;
   protocol: 'http/protobuf' | 'http/json' | 'grpc';
   timeoutMs: number | null;
   compression: 'none' | 'gzip';
@@ -143,6 +145,7 @@ export function otelConfigOf(data: z.infer<typeof shape>): OtelConfig {
   return {
     exporters: data.OTEL_SDK_DISABLED === 'true' || exporters?.includes('none') === true ? [] : exporters,
     followsParent: data.OTEL_TRACES_SAMPLER?.startsWith('parentbased_') ?? true,
+    passesBaggage: data.OTEL_PROPAGATORS?.includes('baggage') ?? false,
     protocol: data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL ?? 'http/protobuf',
     timeoutMs: data.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT ?? data.OTEL_EXPORTER_OTLP_TIMEOUT ?? null,
     compression: data.OTEL_EXPORTER_OTLP_TRACES_COMPRESSION ?? data.OTEL_EXPORTER_OTLP_COMPRESSION ?? 'none',

@@ -26,8 +26,8 @@ export function unusedOtelSettings(environment: Environment): Unused[] {
 function reasonOf(name: string, value: string, given: ReadonlyMap<string | undefined, string | undefined>): string | null {
   const hasEndpoint = ENDPOINTS.some((endpoint) => given.has(endpoint));
   if (name === 'OTEL_PROPAGATORS') {
-    const others = namesIn(value).some((one) => one !== 'tracecontext');
-    return others ? 'only tracecontext is supported' : null;
+    const others = namesIn(value).some((one) => one !== 'tracecontext' && one !== 'baggage');
+    return others ? 'only tracecontext and baggage are supported' : null;
   }
   if (name === 'OTEL_TRACES_SAMPLER_ARG') {
     const sampler = given.get('OTEL_TRACES_SAMPLER')?.trim().toLowerCase();

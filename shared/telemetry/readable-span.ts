@@ -10,7 +10,7 @@ const MAX_TEXT_CHARS = 256;
 const MAX_CONTENT_CHARS = 32 * 1_024;
 /** Attributes, links and events per span, attributes per event; OpenTelemetry's default. */
 const DEFAULT_COUNT_LIMIT = 128;
-const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
+const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|tool\.(?:definitions|call\.(?:arguments|result)))$/;
 const NANOS_PER_MS = 1_000_000;
 
 type Kept = Record<string, string | number | boolean | string[]>;

@@ -57,7 +57,8 @@ const handlers: Handlers<SessionActions> = {
   fact: (plan, { content, source, metadata, trace, id = null }) => {
     plan.posted = plan.append(content, { source, metadata, traceId: traceIdOf(plan, trace), id });
   },
-  beginTurn: (plan, { traceId, bundleHash, traceparent }) => plan.begin(turnActor, { traceId, bundleHash, traceparent, startedAtMs: plan.atMs }),
+  beginTurn: (plan, { traceId, bundleHash, traceparent, carried }) =>
+    plan.begin(turnActor, { traceId, bundleHash, traceparent, ...(carried && { carried }), startedAtMs: plan.atMs }),
   runTurn: (plan, { likeliest, isUnmoderated }) => {
     const { turnId } = contextOf(plan);
     if (turnId === null) throw new TypeError('a turn was started without an id');

@@ -33,8 +33,8 @@ export function postedEvent(command: Post): PostedEvent {
   }
 }
 
-function turnOf({ triggersTurn, traceId, bundleHash, traceparent }: Exclude<Post, { type: 'client-event.post' }>): PostedEvent['turn'] {
-  return triggersTurn ? { traceId, bundleHash, traceparent } : null;
+function turnOf({ triggersTurn, traceId, bundleHash, traceparent, carried }: Exclude<Post, { type: 'client-event.post' }>): PostedEvent['turn'] {
+  return triggersTurn ? { traceId, bundleHash, traceparent, ...(carried && { carried }) } : null;
 }
 
 type Content<Kind> = Extract<CommandOf<'client-event.post'>['content'], { kind: Kind }>;

@@ -2,6 +2,7 @@ import type { CommandOf, ModerationMode } from '#bus/messages/session.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunError } from '#shared/contracts/agent/run-error.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import type { CarriedContext } from '#shared/telemetry/carried-context.ts';
 import type { RunEventBody } from '../run/types.ts';
 import type { TurnEventBody } from '../turn/types.ts';
 
@@ -11,6 +12,8 @@ export interface TurnStart {
   traceId: string;
   bundleHash: string;
   traceparent: string | null;
+  /** What its caller sent beside `traceparent`. Absent: nothing. */
+  carried?: CarriedContext;
   /** Of a turn that waits: the routine that its messages are most like. Absent: they are like none, or nothing asks for it. */
   likeliest?: string;
   /** Of a turn that waits: one of its messages could not be checked by moderation. Absent: none. */

@@ -30,9 +30,10 @@ const handlers: Handlers<TurnActions> = {
     openAppliedCheck(plan, turnId);
   },
   effect: (plan, request) => {
-    const { bundleHash, traceparent, context } = stateOf(plan);
+    const { bundleHash, traceparent, carried, context } = stateOf(plan);
     const { turnId: actorId } = context;
-    openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: contextFor(request.kind, context, traceparent) });
+    const below = contextFor(request.kind, context, traceparent);
+    openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: below, carried });
   },
   supersede: (plan, { id }) => plan.closeEffect(id, 'superseded'),
   timer: (plan, { key, atMs, command }) => {

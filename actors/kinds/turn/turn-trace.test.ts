@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import type { RenderDeps } from '../../effects/render-deps.ts';
+import { turnToolCall } from '../../effects/turn-tool-call.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
 import { relationshipGraph } from '../../engine/relationships/relationship-graph.ts';
 import { header, post, START_MS } from '../../test-support/driven-session.ts';
@@ -54,6 +56,27 @@ describe('the trace of a turn with an engine', () => {
       ['policy.matched', 'greet', 'actionable'],
     ]);
     expect(turn?.details?.('off')).toMatchObject({ attributes: { 'switchyard.calls': 3 }, events: [{ name: 'ttfm', atMs: START_MS + 500 }] });
+  });
+
+  it('passes on what its caller sent beside the traceparent, to tools alone, also when it had to wait', async () => {
+    const { session, turnId } = matched();
+    session.infer(`${turnId}-2`, ['shop__refund', {}]);
+    const carried = { tracestate: 'vendor=1', baggage: 'tenant=acme' };
+    // The running call must settle first, so this message's turn waits.
+    session.pause(60_000);
+    session.apply({ ...post('And the other one?'), traceparent: PARENT, carried });
+    session.tool(`${turnId}-3`, result({}));
+    const next = session.turnId;
+    expect(next).not.toBe(turnId);
+    expect([...session.open.values()].map(({ inputs }) => inputs.carried)).toEqual([undefined]);
+    session.judge(`${next}-1`, ['ask']);
+    session.infer(`${next}-2`, ['shop__order', {}]);
+
+    const [call] = session.open.values();
+    expect(call).toMatchObject({ kind: 'turn-tool-call', inputs: { carried } });
+    const rows = session.rows(next).map((body, seq) => ({ seq, body }));
+    const deps = { turns: { staged: async () => new Map([[next, rows]]) } } as unknown as RenderDeps;
+    expect(await turnToolCall.render(call as never, false, deps)).toMatchObject({ type: 'call', carried });
   });
 
   it('has the reasons only as TRACE_CONTENT allows', () => {

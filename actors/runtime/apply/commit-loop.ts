@@ -42,7 +42,7 @@ export interface CommitLoopDeps {
   /** What the kinds need to know for a batch's transitions. Only transient errors are retried. */
   readInputs(commands: readonly SessionCommand[], states: States): Promise<object>;
   /** Called for each committed end of a turn or run. Must not block. */
-  onEnded?(ended: EndedWork): void;
+  onEnded?(ended: EndedWork, epoch: number | undefined): void;
 }
 
 /**

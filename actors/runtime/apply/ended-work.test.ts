@@ -6,6 +6,7 @@ import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { ActorInputs } from '../../inputs/actor-inputs.ts';
 import { turnActor } from '../../kinds/turn/actor.ts';
+import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import { applyTo } from '../../test-support/apply.ts';
 import { CommitPlan } from './commit-plan.ts';
 import type { EndedWork } from './commit-rows.ts';
@@ -85,11 +86,12 @@ describe('a turn in a trace', () => {
 
 it('ended work is reported only for partitions that were committed', () => {
   const [, , plan] = applyAll([create, post, reply]);
-  const reported: EndedWork[] = [];
-  const watchers = { log: silentLog, metrics: noMetrics, onEnded: (ended: EndedWork) => void reported.push(ended) };
+  const reported: [string, number | undefined][] = [];
+  const watchers = { log: silentLog, metrics: noMetrics, onEnded: ({ id }: EndedWork, epoch: number | undefined) => void reported.push([id, epoch]) };
   if (plan === undefined) throw new Error('three commands make three plans');
+  plan.touch({ partition: 1, epoch: 9, commitNo: 1, cursor: 0, cursorFingerprint: null, owner: 'host' } as PartitionClaim);
   reportCommit(plan, new Set([2]), watchers);
   expect(reported).toEqual([]);
   reportCommit(plan, new Set([1]), watchers);
-  expect(reported).toHaveLength(1);
+  expect(reported).toEqual([['trn_new', 9]]);
 });

@@ -6,16 +6,17 @@ import type { EndedWork } from './commit-rows.ts';
 interface Watchers {
   log: Log;
   metrics: Metrics;
-  onEnded?(ended: EndedWork): void;
+  /** @param epoch under which the committing host owns the partition */
+  onEnded?(ended: EndedWork, epoch: number | undefined): void;
 }
 
 /** Logs, counts and traces a commit, for the partitions that are still owned. */
-export function reportCommit({ after, deadLetters }: CommitPlan, stillOwned: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
+export function reportCommit({ after, deadLetters, partitions }: CommitPlan, stillOwned: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
   for (const { partition, what, fields, end } of after.milestones) {
     if (!stillOwned.has(partition)) continue;
     log.info(end === null ? fields : Object.assign({}, fields, { outcome: end.outcome, duration_ms: end.durationMs }), what);
     end?.count(metrics);
   }
-  for (const ended of after.ended) if (stillOwned.has(ended.partition)) onEnded?.(ended);
+  for (const ended of after.ended) if (stillOwned.has(ended.partition)) onEnded?.(ended, partitions.get(ended.partition)?.claim.epoch);
   for (const { partition, source } of deadLetters) if (stillOwned.has(partition)) metrics.add('deadLetters', { source });
 }

@@ -148,6 +148,22 @@ describe('a message', () => {
     expect(lines.join('')).not.toContain(HELLO.text);
   });
 
+  it('has the tracestate of its caller, and its baggage where the operator wants it', async () => {
+    const headers = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: 'vendor=1', baggage: 'tenant=acme' };
+    const carriedBy = async (passesBaggage: boolean, path = 'events', body: object = HELLO) => {
+      const app = deployment.app({ passesBaggage });
+      const sessionId = await newSession(app);
+      const payload = JSON.stringify(body);
+      const options = { headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload };
+      await app.inject({ method: 'POST', url: `/sessions/${sessionId}/${path}`, ...options });
+      return deployment.owner.commands.findLast((command) => command.sessionId === sessionId)?.carried;
+    };
+
+    expect(await carriedBy(false)).toEqual({ tracestate: 'vendor=1' });
+    expect(await carriedBy(true)).toEqual({ tracestate: 'vendor=1', baggage: 'tenant=acme' });
+    expect(await carriedBy(true, 'tool_events', { tool_id: 'shop:order', result: 1 })).toEqual({ tracestate: 'vendor=1', baggage: 'tenant=acme' });
+  });
+
   it('of the chat page may have the native form', async () => {
     const app = deployment.app();
 

@@ -1,8 +1,10 @@
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
 import { postEventQuery, postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CarriedContext } from '#shared/telemetry/carried-context.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { CommandReplies } from '../command-replies.ts';
@@ -19,25 +21,29 @@ export interface PostEventDeps {
   isKnownSession(sessionId: string): Promise<boolean | null>;
   clock: Clock;
   waits: Waits;
+  /** What the caller sends for those that a turn calls. */
+  carriedOf(request: FastifyRequest): CarriedContext | undefined;
 }
 
 /**
  * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message that is durable but has
  * no offset yet: 202 with its command id.
  */
-export function postEvent({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
+export function postEvent({ agent, commandReplies, isKnownSession, clock, waits, carriedOf }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
     const schema = { params, querystring: postEventQuery, body: postEventRequest };
     app.post('/sessions/:session_id/events', { schema, config: { appendsCommand: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
+      const carried = carriedOf(request);
       const { command, isCustomers } = postedCommand(request, {
         sessionId,
         commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         ...traceContextOf(contextOfRequest(request)),
+        ...(carried && { carried }),
         bundleHash: agent.bundleHash,
       });
       const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);

@@ -4,7 +4,7 @@ import type { postEventQuery, postEventRequest } from '#shared/contracts/agent/s
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 type Posted = CommandOf<'message.post' | 'client-event.post'>;
-type Shared = Pick<Posted, 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'traceId'> & { bundleHash: string };
+type Shared = Pick<Posted, 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'carried' | 'traceId'> & { bundleHash: string };
 
 interface PostedWith {
   body: z.infer<typeof postEventRequest>;

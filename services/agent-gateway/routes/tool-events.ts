@@ -12,7 +12,7 @@ import type { PostEventDeps } from './post-event.ts';
 import { checkedSessionId } from './session-id.ts';
 
 /** POST /sessions/:session_id/tool_events: 200 with the position of the event, the same again when the idempotency key repeats. */
-export function toolEvents({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
+export function toolEvents({ agent, commandReplies, isKnownSession, clock, waits, carriedOf }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
     app.post('/sessions/:session_id/tool_events', { schema: { params, body: toolEventRequest }, config: { appendsCommand: true } }, async (request, reply) => {
@@ -20,6 +20,7 @@ export function toolEvents({ agent, commandReplies, isKnownSession, clock, waits
       const { tool_id, arguments: given, result, result_metadata, event_metadata, idempotency_key, trigger_processing } = request.body;
       const key = idempotencyKeyOf(request.headers) ?? idempotency_key ?? null;
       const { traceId, traceparent } = traceContextOf(contextOfRequest(request));
+      const carried = carriedOf(request);
       const command: CommandOf<'tool-event.post'> = {
         v: COMMAND_VERSION,
         type: 'tool-event.post',
@@ -28,6 +29,7 @@ export function toolEvents({ agent, commandReplies, isKnownSession, clock, waits
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent,
+        ...(carried && { carried }),
         toolId: tool_id,
         arguments: given ?? {},
         result,

@@ -30,6 +30,7 @@ export interface TestDeployment {
   deps(
     changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'cache' | 'bundle' | 'checkCallbackUrl' | 'secretNow' | 'clock' | 'waits' | 'log'>> & {
       streaming?: boolean;
+      passesBaggage?: boolean;
     },
   ): AgentGatewayDeps;
   app(changes?: Parameters<TestDeployment['deps']>[0]): FastifyInstance;
@@ -58,7 +59,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
   const problems: string[] = [];
   const runs = { defaultTimeoutMs: 120_000, maxTimeoutMs: 600_000, requireCallbackAllowlist: false };
   const deps: TestDeployment['deps'] = (changes = {}) => ({
-    config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000, runs },
+    config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, passesBaggage: changes.passesBaggage ?? false, drainTimeoutMs: 5_000, runs },
     agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
     modelCalls: { modelKey: 'sha256:none', maxTokens: 1_000, providerOrder: [] },
     bundle: changes.bundle ?? bundleWith(),

@@ -5,6 +5,7 @@ import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
+import { genAi } from '#shared/telemetry/gen-ai.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { effectIds } from '../effect-ids.ts';
@@ -53,6 +54,7 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
   const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal);
   const repeatable = tool?.repeatable ?? false;
+  running.span?.set({ [genAi.toolDescription]: tool?.description ?? undefined });
   // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;
   const claim = async () => {
@@ -74,6 +76,7 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     // The tool's own error text may repeat the arguments, so it goes to the model and not to the log.
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
     log.warn({ ...effectIds(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
+    if (error.rpcCode !== null) running.span?.set({ 'rpc.response.status_code': String(error.rpcCode) });
     if (STALE_LIST.has(error.rpcCode)) server.isListStale = true;
     return outcomeOf(error, repeatable);
   }
@@ -88,14 +91,16 @@ async function request(
 ): Promise<ToolOutcome> {
   const { signal } = running;
   const traceparent = running.span?.traceparent ?? work.traceparent;
-  const meta = traceparent === null ? {} : { _meta: { traceparent } };
+  const meta = traceparent === null ? {} : { _meta: { traceparent, ...work.carried } };
   const params = { name, arguments: work.arguments, ...meta };
+  // Of the last attempt.
+  const onId = (id: string) => running.span?.set({ 'jsonrpc.request.id': id });
   const attempt = () =>
     server.connected(async (connection) => {
       running.span?.set({ 'mcp.protocol.version': connection.version ?? undefined });
       await claim(); // no fail point: inside
       const headers = tool !== null && connection.era.kind === 'modern' ? paramHeadersOf(tool.inputSchema, work.arguments) : {};
-      const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs, headers });
+      const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs, headers, onId });
       failPoint('tool.answered');
       return checkedResult(resultOf(response), response.structuredContent, tool?.outputSchema ?? null);
     });

@@ -16,6 +16,8 @@ export interface RequestLimits {
   longestMs: number;
   /** Default: `MAX_RESPONSE_BYTES`. */
   budget?: ByteBudget;
+  /** Called with the request's id in JSON-RPC, before it is sent. */
+  onId?(id: string): void;
 }
 
 export interface RequestProgress {
@@ -37,7 +39,7 @@ export interface WatchedRequest {
 }
 
 /** Starts to watch a request: its time limits, its abort, and the end of its response streams. */
-export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES) }: RequestLimits): WatchedRequest {
+export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES), onId = () => {} }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
   const progress: RequestProgress = { sent: false, retryAfterMs: null };
   let failure: ToolFailure | null = null;
@@ -61,6 +63,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
     watch: {
       signal: controller.signal,
       budget,
+      onId,
       onSent: () => {
         progress.sent = true;
       },

@@ -22,6 +22,8 @@ export interface RequestWatch {
   signal: AbortSignal;
   /** Of all its responses together. */
   budget: ByteBudget;
+  /** Its id in JSON-RPC. */
+  onId(id: string): void;
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
@@ -52,6 +54,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     const store = watches.getStore() ?? null;
     const requestId = answeredIdIn(init.body);
     const watch = store !== null && isOfRequest(method, requestId, headers) ? store : null;
+    if (requestId !== undefined) watch?.onId(String(requestId));
     const go = () =>
       send(url, {
         method,

@@ -48,6 +48,8 @@ export interface Attempted {
   /** Of the first content; null: none came. */
   firstMs: number | null;
   endMs: number;
+  /** Pieces of content that came. */
+  deltas: number;
   /** Partial when `error` is set. */
   answer: Answer;
   /** Null on success. */
@@ -66,7 +68,7 @@ export interface Attempt {
 
 export function beginAttempt(candidate: Candidate, observer: CallObserver, deps: RunDeps): Attempt {
   const answer = emptyAnswer(observer.retainsAnswer);
-  return { tried: { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null }, health: deps.health.begin(candidate) };
+  return { tried: { candidate, startMs: Date.now(), firstMs: null, endMs: 0, deltas: 0, answer, error: null }, health: deps.health.begin(candidate) };
 }
 
 /** Reports what an ended attempt says about its endpoint. @param saysNothing it was aborted, or is repeated at the same endpoint, which decides */
@@ -143,7 +145,11 @@ interface ContentObserver extends Attempting {
 }
 
 /** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
-function partHandlerFor({ candidate: { provider }, answer }: Attempted, { observer, partTransforms, onContent }: ContentObserver, signal: CallSignal) {
+function partHandlerFor(tried: Attempted, { observer, partTransforms, onContent }: ContentObserver, signal: CallSignal) {
+  const {
+    answer,
+    candidate: { provider },
+  } = tried;
   const transform = partTransformOf(partTransforms, answer);
   let chars = 0;
   let reason: unknown = null;
@@ -152,7 +158,11 @@ function partHandlerFor({ candidate: { provider }, answer }: Attempted, { observ
     signal.throwIfAborted();
     const parts = transform === null ? received : transform(received);
     let added = 0;
-    for (const part of parts) added += addPart(answer, part);
+    for (const part of parts) {
+      const charsOfPart = addPart(answer, part);
+      if (charsOfPart > 0) tried.deltas += 1;
+      added += charsOfPart;
+    }
     chars += added;
     if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
       throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer of more than ${MAX_ANSWER_CHARS} characters`);
