@@ -15,6 +15,9 @@ export const TOOLS = [
   { name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false },
 ];
 
+/** As models call it. */
+const REFUND = 'shop__refund';
+
 /** As base64 in JSON. */
 const VECTOR = '"AACAPwAAAAA="';
 
@@ -109,12 +112,13 @@ export class Environment {
     if (isTurn) return how >= 85 ? empty : { ...empty, text: `a reply to ${callId}` };
     const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });
     const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...empty, toolCalls, finishReason: 'tool_calls' });
+    if (isFirstWithTools(request) && (this.isFaultFree || !chance.oneIn(4))) return calling(...[1, 2].map((n) => call(`c${n}`, REFUND, { callId, n })));
     if (how < 35) return calling(call('c', 'emit_output', { verdict: 'refund' }));
     if (how < 42) return calling(call('c', 'emit_output', { verdict: 7 }));
     if (how < 47) return { ...empty, text: 'only text' };
     if (how < 52) return empty;
-    if (how < 75) return calling(call('c1', 'shop__refund', { callId, n: 1 }));
-    return calling(call('c1', 'shop__find', { callId, n: 1 }), call('c2', 'shop__refund', { callId, n: 2 }));
+    if (how < 75) return calling(call('c1', REFUND, { callId, n: 1 }));
+    return calling(call('c1', 'shop__find', { callId, n: 1 }), call('c2', REFUND, { callId, n: 2 }));
   }
 
   /** Searches a table of vectors. */
@@ -161,6 +165,11 @@ export class Environment {
       },
     };
   }
+}
+
+/** A run's model has tools and has called none. Most get here when nothing fails any more; they call tools, too, so that about half of all runs do. */
+function isFirstWithTools({ messages, tools = [] }: Execution['call']['request']): boolean {
+  return tools.some(({ function: { name } }) => name === REFUND) && messages.every(({ role }) => role !== 'tool');
 }
 
 export function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {

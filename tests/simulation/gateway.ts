@@ -145,8 +145,10 @@ export class Gateway {
   }
 
   #cancelRun(): void {
-    if (this.runs.length === 0) return;
-    const { id, sessionId } = this.#deps.scheduler.chance.pick(this.runs);
+    if (this.runs.length > 0) this.cancel(this.#deps.scheduler.chance.pick(this.runs));
+  }
+
+  cancel({ id, sessionId }: Pick<AcceptedRun, 'id' | 'sessionId'>): void {
     this.#send(cancel(sessionId, id));
   }
 
@@ -182,7 +184,7 @@ export class Gateway {
         idempotency_key: id,
         bundle_hash: testBundle.hash,
       },
-      routine_id: chance.pick(['triage', 'refund', 'refund']),
+      routine_id: chance.pick(['triage', 'refund', 'refund', 'refund']),
       input: JSON.stringify({ claim: chance.oneIn(10) ? 7 : 'broken' }),
       metadata: JSON.stringify({ order: 7 }),
       callback_url: hasCallback ? 'https://example.com/callback' : null,

@@ -1,5 +1,6 @@
 import type { NamedStatement, QueryResult } from '../../shared/storage/database.ts';
 import { type ModelTables, type Row, read } from './model-rows.ts';
+import type { Withdrawal } from './model-store.ts';
 
 type Execute = (parameters: readonly unknown[]) => Row[];
 
@@ -34,8 +35,8 @@ const DELIVERY_COLUMNS = ['run_id', 'url', 'host_allowlist', 'bundle_hash', 'bod
 export class ModelDatabase {
   readonly #statements: ReadonlyMap<string, Execute>;
 
-  constructor(tables: ModelTables, nowMs: () => number) {
-    this.#statements = new Map(Object.entries({ ...ofWorkers(tables, nowMs), ...ofOthers(tables, nowMs) }));
+  constructor(tables: ModelTables, nowMs: () => number, withdrawal: Withdrawal = 'binding') {
+    this.#statements = new Map(Object.entries({ ...ofWorkers(tables, nowMs, withdrawal), ...ofOthers(tables, nowMs) }));
   }
 
   /** @throws TypeError for a statement that is not modelled, so that a new one is noticed */
@@ -47,7 +48,7 @@ export class ModelDatabase {
   }
 }
 
-function ofWorkers(tables: ModelTables, nowMs: () => number): Record<string, Execute> {
+function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdrawal): Record<string, Execute> {
   return {
     effect_state: ([id]) => {
       const rows = tables.effects.get(id as string) ?? [];
@@ -74,7 +75,8 @@ function ofWorkers(tables: ModelTables, nowMs: () => number): Record<string, Exe
       return inOrder.map((row) => ({ off: row['off'], body: row['body'] }));
     },
     effect_worker_claim: ([id]) => {
-      if (tables.claims.has(id as string)) return [];
+      const claim = tables.claims.get(id as string);
+      if (claim !== undefined && !(claim['withdrawn'] === true && withdrawal === 'overridden')) return [];
       tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: false });
       return [{}];
     },

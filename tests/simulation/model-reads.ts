@@ -9,7 +9,7 @@ import type { TurnStore } from '../../actors/store/port/turn-store.ts';
 import type { StepMessage } from '../../actors/tool-loop/types.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { ModelTables, Row } from './model-rows.ts';
-import type { Executed } from './model-store.ts';
+import type { Executed, Withdrawal } from './model-store.ts';
 
 const MESSAGES: ReadonlySet<unknown> = new Set(['user_message', 'assistant_message', 'preamble', 'tool']);
 
@@ -58,7 +58,7 @@ export function timersOf(tables: ModelTables): Executed<TimerStore> {
   };
 }
 
-export function effectsOf(tables: ModelTables, nowMs: () => number): Executed<EffectStore> {
+export function effectsOf(tables: ModelTables, nowMs: () => number, withdrawal: Withdrawal = 'binding'): Executed<EffectStore> {
   const isBegun = (id: string) => tables.claims.get(id)?.['withdrawn'] === false;
   return {
     open: (partitions) =>
@@ -79,7 +79,8 @@ export function effectsOf(tables: ModelTables, nowMs: () => number): Executed<Ef
     superseded: (effectIds) => new Set(effectIds.filter((id) => (tables.effects.get(id) ?? []).some(({ state }) => state === 'superseded'))),
 
     withdrawUnclaimed(effectIds) {
-      for (const id of effectIds) if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
+      for (const id of withdrawal === 'read only' ? [] : effectIds)
+        if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
       return new Set(effectIds.filter(isBegun));
     },
 

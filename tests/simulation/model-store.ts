@@ -23,17 +23,24 @@ export type Executed<Part> = {
   [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result> ? (...args: Args) => Result : never;
 };
 
+/**
+ * What becomes of the claims that a cancellation inserts for calls that no worker has claimed: each binds (the design), or one of two planted faults: the owner
+ * reads the claims and inserts none, or a worker claims a withdrawn call all the same.
+ */
+export type Withdrawal = 'binding' | 'read only' | 'overridden';
+
 export interface StoreModel {
   tables: ModelTables;
   /** The store's clock. */
   nowMs(): number;
   fence: Fence;
+  withdrawal?: Withdrawal;
 }
 
 export const FULL_FENCE: Fence = { owner: true, epoch: true, commitNo: true };
 
 /** The second driver of the runtime's store: its state in memory, shared by the drivers of all processes. */
-export function modelStore({ tables, nowMs, fence }: StoreModel, request: Request): RuntimeStore {
+export function modelStore({ tables, nowMs, fence, withdrawal }: StoreModel, request: Request): RuntimeStore {
   const over = <Part extends object>(part: string, executed: Executed<Part>): Part => {
     const methods = Object.entries<(...args: unknown[]) => unknown>(executed as never);
     const entries = methods.map(([name, execute]) => {
@@ -53,7 +60,7 @@ export function modelStore({ tables, nowMs, fence }: StoreModel, request: Reques
     hosts: over('hosts', hostsOf(tables, nowMs)),
     sessions: over('sessions', sessionsOf(tables)),
     timers: over('timers', timersOf(tables)),
-    effects: over('effects', effectsOf(tables, nowMs)),
+    effects: over('effects', effectsOf(tables, nowMs, withdrawal)),
     runs: over('runs', runsOf(tables, nowMs)),
     turns: over('turns', turnsOf(tables)),
     customers: over('customers', customersOf(tables)),

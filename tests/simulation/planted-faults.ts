@@ -21,12 +21,12 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no check of owner and epoch', caughtAt: 17, options: { fence: { owner: false, epoch: false, commitNo: true } } },
-  { name: 'no commit_no check', caughtAt: 6, options: { fence: { owner: true, epoch: true, commitNo: false } } },
+  { name: 'no check of owner and epoch', caughtAt: 9, options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no commit_no check', caughtAt: 42, options: { fence: { owner: true, epoch: true, commitNo: false } } },
   { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',
-    caughtAt: 6,
+    caughtAt: 8,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
@@ -41,7 +41,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result accepted for a superseded call',
-    caughtAt: 406,
+    caughtAt: 251,
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 6,
+    caughtAt: 10,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -59,14 +59,14 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an outbox row deleted before its publish',
-    caughtAt: 6,
+    caughtAt: 4,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'await bus.work.publish(workOf(effect.kind), id, body);',
       replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', caughtAt: 32, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
     caughtAt: 2,
@@ -78,7 +78,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an event posted out of order',
-    caughtAt: 3,
+    caughtAt: 4,
     patch: {
       file: 'services/effect-worker/deliveries/post-events.ts',
       find: 'for (const { offset, text } of page) {',
@@ -96,7 +96,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a webhook that runs twice',
-    caughtAt: 3,
+    caughtAt: 8,
     patch: {
       file: 'services/agent-gateway/webhooks/fan-out.ts',
       find: 'async #start({ webhook, key, body, parent }: Delivery, routines: readonly TriggerableRoutine[]): Promise<FannedOut> {',
@@ -116,7 +116,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a deletion in one commit with what it deletes',
-    caughtAt: 9,
+    caughtAt: 7,
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
       find: 'const isChange = parsed.command !== null && changesLog(parsed.command);',
@@ -134,7 +134,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 36,
+    caughtAt: 106,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -166,7 +166,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 28,
+    caughtAt: 61,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -175,7 +175,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
-    caughtAt: 428,
+    caughtAt: 33,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -184,12 +184,12 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a failed check that passes',
-    caughtAt: 9,
+    caughtAt: 13,
     patch: { file: 'actors/effects/moderation.ts', find: "data === undefined ? { type: 'unavailable' }", replace: "data === undefined ? { type: 'passed' }" },
   },
   {
     name: 'a reply to a message that could not be checked',
-    caughtAt: 94,
+    caughtAt: 25,
     patch: { file: 'actors/kinds/session/message-checks.ts', find: "return verdict === 'unavailable' && marked !== null;", replace: 'return marked === null;' },
   },
   {
@@ -198,7 +198,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     // The delivery count does not show every redelivery: a broker's new leader may not have heard of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
-  { name: 'the message at the cursor not compared', caughtAt: 54, options: { comparesPositions: false } },
+  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 6, options: { withdrawal: 'read only' } },
+  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 6, options: { withdrawal: 'overridden' } },
+  {
+    name: 'a cancelled run that does not wait for a call that has begun',
+    caughtAt: 5,
+    patch: { file: 'actors/inputs/run-facts.ts', find: 'isClaimed: (effectId) => claimed.has(effectId),', replace: 'isClaimed: () => false,' },
+  },
+  { name: 'the message at the cursor not compared', caughtAt: 72, options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {

@@ -1,5 +1,6 @@
 import type { SessionCommand } from '../../bus/messages/session.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import { checkCancelledRuns } from './cancelled-run-rules.ts';
 import { checkEvents } from './event-rules.ts';
 import type { Row } from './model-rows.ts';
 import { checkModeration } from './moderation-rules.ts';
@@ -23,6 +24,7 @@ export function checkRules(simulation: Simulation): void {
   checkCallbacks(simulation);
   checkWebhooks(simulation);
   checkTools(simulation);
+  checkCancelledRuns(simulation, logs);
   checkModeration(simulation, logs);
   checkTurns(simulation);
   checkToolsOfTurns(simulation, logs);

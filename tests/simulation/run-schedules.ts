@@ -41,6 +41,7 @@ export async function runSchedules(half: number): Promise<void> {
   if (executed < 200) return;
   // Schedules in which policies, tools or a routine decide a turn: 5,000 and more of the deep tier.
   expect(sums['withEngine'], 'withEngine').toBeGreaterThan(executed / 4);
+  expect(sums['runsWithTools'], 'of the runs whose model was asked, those that made a call of a tool').toBeGreaterThan(0.4 * (sums['runsAsked'] ?? 0));
   for (const what of [
     'replies',
     'succeeded',
@@ -56,6 +57,8 @@ export async function runSchedules(half: number): Promise<void> {
     'messagesPassed',
     'messagesWithheld',
     'turnsWithDocuments',
+    'callsOfCancelled',
+    'callsWithdrawn',
   ])
     expect(sums[what], what).toBeGreaterThan(0);
 }

@@ -1,3 +1,4 @@
+import { toolWork } from '../../bus/messages/tool.ts';
 import type { Dispatch } from './model-broker.ts';
 import type { Row } from './model-rows.ts';
 import { checkRules } from './rules.ts';
@@ -16,6 +17,8 @@ const FAULT_PERCENT = 8;
 const FAULT_PERCENT_OF_COMMITS = 24;
 const MAX_HOSTS = 3;
 const MAX_WORKERS = 2;
+/** Of deliveries of a run’s tool call to a worker. */
+const CANCELLED_ONE_IN = 5;
 /** What has not ended within this is a violation: the longest waits are the deadlines of a run and of a lost delivery. */
 const MOST_QUIET_MS = 15 * 60_000;
 const MOST_QUIET_STEPS = 20_000;
@@ -106,9 +109,19 @@ async function goOn(simulation: Simulation): Promise<void> {
   }
 }
 
-function hand({ scheduler, broker }: Simulation, dispatch: Dispatch): Promise<void> {
+/** Delivers an item. Some runs are cancelled just when a worker gets one of their tool calls: either claims it first. */
+async function hand(simulation: Simulation, dispatch: Dispatch): Promise<void> {
+  const { scheduler, broker, gateway } = simulation;
   const { item, consumer } = dispatch;
-  return scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(dispatch));
+  await scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(dispatch));
+  const run = item.kind === 'tool' ? gateway.runs.find(({ id }) => isCallOf(id, item.body)) : undefined;
+  if (run !== undefined && scheduler.chance.oneIn(CANCELLED_ONE_IN))
+    await scheduler.step(processOf(simulation), 'gateway cancels a run', () => gateway.cancel(run));
+}
+
+function isCallOf(runId: string, body: string): boolean {
+  const { type, actorId } = toolWork.parse(JSON.parse(body));
+  return type === 'call' && actorId === runId;
 }
 
 /** A call succeeds; or it is executed and answered late, or never; or it is lost or delayed before it is executed. */
@@ -210,16 +223,18 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   return [...simulation.outstanding(), ...conflicts];
 }
 
-/** Executes what is in flight in turn, until nothing is or the steps are used up. */
+/** Executes what is in flight, in any order, until nothing is or the steps are used up. */
 async function drain(simulation: Simulation, untilSteps: number): Promise<void> {
   const { scheduler, broker } = simulation;
   while (scheduler.steps < untilSteps) {
+    const ways: (() => Promise<void>)[] = [];
+    const op = scheduler.nextOp() ?? scheduler.oldestOp();
+    if (op !== null) ways.push(() => scheduler.runToEnd(op));
     const inbox = scheduler.nextInbox();
-    const op = scheduler.oldestOp();
+    if (inbox !== null) ways.push(() => scheduler.deliver(inbox));
     const [dispatch] = broker.dispatches();
-    if (op !== null) await scheduler.runToEnd(op);
-    else if (inbox !== null) await scheduler.deliver(inbox);
-    else if (dispatch !== undefined) await hand(simulation, dispatch);
-    else return;
+    if (dispatch !== undefined) ways.push(() => hand(simulation, dispatch));
+    if (ways.length === 0) return;
+    await scheduler.chance.pick(ways)();
   }
 }

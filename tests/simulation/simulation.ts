@@ -15,7 +15,7 @@ import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
 import type { Fence } from './model-commit.ts';
 import { ModelDatabase, storeToolServer, storeTools } from './model-database.ts';
 import { ModelTables } from './model-rows.ts';
-import { FULL_FENCE, modelStore, type Request, type StoreCall, type StoreModel } from './model-store.ts';
+import { FULL_FENCE, modelStore, type Request, type StoreCall, type StoreModel, type Withdrawal } from './model-store.ts';
 import { hostOn, workerOn } from './processes.ts';
 import { chanceOf } from './random.ts';
 import { type Process, Scheduler } from './scheduler.ts';
@@ -25,6 +25,7 @@ export interface SimulationOptions {
   seed: number;
   fence?: Fence;
   comparesPositions?: boolean;
+  withdrawal?: Withdrawal;
   /** Replaces a worker's bus. */
   busOfWorker?(bus: Bus): Bus;
   /** Executes each call and statement a second time, on a real database, and compares. */
@@ -71,6 +72,12 @@ export class Simulation {
     withEngine: 0,
     messagesPassed: 0,
     messagesWithheld: 0,
+    runs: 0,
+    runsAsked: 0,
+    runsWithTools: 0,
+    /** Calls of cancelled runs, and must not be repeated: they happened, or were withdrawn. */
+    callsOfCancelled: 0,
+    callsWithdrawn: 0,
   };
   readonly #options: SimulationOptions;
   #numbers = 0;
@@ -79,8 +86,9 @@ export class Simulation {
   constructor(options: SimulationOptions) {
     this.#options = options;
     this.scheduler = new Scheduler(chanceOf(options.seed));
-    this.model = { tables: new ModelTables(), nowMs: () => this.scheduler.nowMs, fence: options.fence ?? FULL_FENCE };
-    this.#database = new ModelDatabase(this.model.tables, this.model.nowMs);
+    const { fence = FULL_FENCE, withdrawal = 'binding' } = options;
+    this.model = { tables: new ModelTables(), nowMs: () => this.scheduler.nowMs, fence, withdrawal };
+    this.#database = new ModelDatabase(this.model.tables, this.model.nowMs, withdrawal);
     this.watch = new Watch(this.scheduler, this.model.tables);
     this.broker = new ModelBroker(this.scheduler, this.watch);
     this.environment = new Environment(this.scheduler, this.watch, new EventWatch(this.model.tables, this.watch));

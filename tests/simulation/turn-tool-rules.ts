@@ -41,6 +41,6 @@ export function checkToolsOfTurns({ watch, model: { tables }, environment }: Sim
 }
 
 /** As the environment counts effects. */
-function keyOf(toolId: string, args: Record<string, unknown>): string {
+export function keyOf(toolId: string, args: Record<string, unknown>): string {
   return `${toolId.replace('shop:', '')} ${String(args['callId'])} ${String(args['n'])}`;
 }
