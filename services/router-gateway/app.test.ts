@@ -111,6 +111,12 @@ describe('a request that is refused', () => {
     expect(response.json()).toEqual({ error: { code: status, message: expect.stringMatching(/./), type, param: '', metadata: { error_type: type } } });
   });
 
+  it('says which media type is taken', async () => {
+    const response = await gateway.post(JSON.stringify(hello), { 'content-type': 'text/plain' });
+
+    expect(response.json().error.message).toBe('This address takes no body of this Content-Type: send JSON as application/json');
+  });
+
   it.each(['gzip', 'br', 'identity, gzip'])('has the encoding %s: 415, and the header is named', async (encoding) => {
     const response = await gateway.post(JSON.stringify(hello), { 'content-type': 'application/json', 'content-encoding': encoding });
 

@@ -210,12 +210,19 @@ describe('one gateway', () => {
     await eventually(() => lines).toEqual(['request']);
   });
 
-  it('answers bytes that are not HTTP with a body of the router', async () => {
+  it.each([
+    ['bytes that are not HTTP', 'NONSENSE\r\n\r\n', /could not be read/],
+    [
+      'headers that are too large',
+      `GET / HTTP/1.1\r\nhost: x\r\nx-large: ${'x'.repeat(20_000)}\r\n\r\n`,
+      /^The headers of the request are larger than 16384 bytes$/,
+    ],
+  ])('answers %s with a body of the router', async (_, bytes, message) => {
     await start();
     const { port } = new URL(gateway.url);
     const text = await new Promise<string>((resolve, reject) => {
       let received = '';
-      const socket = connect(Number(port), '127.0.0.1', () => socket.write('NONSENSE\r\n\r\n'));
+      const socket = connect(Number(port), '127.0.0.1', () => socket.write(bytes));
       socket.setEncoding('utf8').on('data', (piece: string) => {
         received += piece;
       });
@@ -224,7 +231,8 @@ describe('one gateway', () => {
     });
 
     expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    expect(JSON.parse(text.split('\r\n\r\n')[1] ?? '')).toMatchObject({ error: { code: 400, type: 'invalid_request', param: '' } });
+    const { error } = JSON.parse(text.split('\r\n\r\n')[1] ?? '');
+    expect(error).toMatchObject({ code: 400, type: 'invalid_request', param: '', message: expect.stringMatching(message) });
   });
 });
 

@@ -1,3 +1,4 @@
+import { maxHeaderSize } from 'node:http';
 import type { HTTPMethods } from 'fastify';
 import { z } from 'zod';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
@@ -16,7 +17,7 @@ export const routerErrors: ErrorRules = {
   replyTo,
   framework: {
     FST_ERR_CTP_BODY_TOO_LARGE: ['request.too_large', null],
-    FST_ERR_CTP_INVALID_MEDIA_TYPE: ['request.unsupported_media', null],
+    FST_ERR_CTP_INVALID_MEDIA_TYPE: ['request.unsupported_media', 'This address takes no body of this Content-Type: send JSON as application/json'],
     FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['request.invalid', null],
     FST_ERR_CTP_EMPTY_JSON_BODY: ['request.invalid', null],
     FST_ERR_CTP_INVALID_JSON_BODY: ['request.invalid', null],
@@ -38,10 +39,14 @@ export const routerErrors: ErrorRules = {
   },
 };
 
-const unreadable = (code: 'request.invalid' | 'router.timeout') => replyTo(new SwitchyardError(code, 'The request could not be read as HTTP'));
+const unreadable = (code: 'request.invalid' | 'router.timeout', message = 'The request could not be read as HTTP') =>
+  replyTo(new SwitchyardError(code, message));
 
 export const brokenRequests: BrokenRequests = {
-  byCode: { ERR_HTTP_REQUEST_TIMEOUT: unreadable('router.timeout') },
+  byCode: {
+    ERR_HTTP_REQUEST_TIMEOUT: unreadable('router.timeout', 'The request was not received in time'),
+    HPE_HEADER_OVERFLOW: unreadable('request.invalid', `The headers of the request are larger than ${maxHeaderSize} bytes`),
+  },
   otherwise: unreadable('request.invalid'),
   contentType: 'application/json',
 };
