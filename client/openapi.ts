@@ -65,7 +65,9 @@ export interface paths {
                 query?: {
                     cascade?: string;
                 };
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     customer_id: string;
                 };
@@ -142,7 +144,9 @@ export interface paths {
         patch: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     customer_id: string;
                 };
@@ -332,7 +336,9 @@ export interface paths {
         put: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     customer_id: string;
                     variable_name: string;
@@ -435,7 +441,9 @@ export interface paths {
         delete: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     customer_id: string;
                     variable_name: string;
@@ -566,7 +574,9 @@ export interface paths {
         delete: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };
@@ -634,7 +644,9 @@ export interface paths {
         patch: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };
@@ -850,7 +862,9 @@ export interface paths {
                 query?: {
                     moderation?: "none" | "auto" | "paranoid";
                 };
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };
@@ -1040,7 +1054,9 @@ export interface paths {
                     min_offset: string;
                     force?: string;
                 };
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };
@@ -1187,7 +1203,9 @@ export interface paths {
         put: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     variable_name: string;
                     key: string;
@@ -1290,7 +1308,9 @@ export interface paths {
         delete: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     variable_name: string;
                     key: string;
@@ -1823,7 +1843,9 @@ export interface paths {
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3058,7 +3080,9 @@ export interface paths {
                 query?: {
                     allow_greeting?: string;
                 };
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -3250,7 +3274,9 @@ export interface paths {
         put: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };
@@ -3427,7 +3453,9 @@ export interface paths {
         patch: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                     event_id: string;
@@ -4321,7 +4349,9 @@ export interface paths {
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     routine_id: string;
                 };
@@ -4596,7 +4626,9 @@ export interface paths {
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    "idempotency-key"?: string;
+                };
                 path: {
                     session_id: string;
                 };

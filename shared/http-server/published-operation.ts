@@ -7,6 +7,8 @@ export type PublishedBody = { json: z.ZodType; or?: string } | { media: string }
 export interface PublishedOperation<Access extends string> {
   summary: string;
   access: Access;
+  /** Those that the request may have, beside what all have. Absent: none. */
+  headers?: z.ZodType;
   answers: Readonly<Record<number, PublishedBody>>;
   /** Statuses of the server's error body. */
   refusals: readonly number[];

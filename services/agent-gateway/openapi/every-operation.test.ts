@@ -142,11 +142,23 @@ describe('every operation of the published API', () => {
   it.each(asked)('$operation answers $status', async ({ operation, query = '', body, headers = BEARER, status, after }) => {
     const [method = '', template = ''] = operation.split(' ');
     const url = `${template.replace(/\{(\w+)\}/g, (_, parameter: string) => known[parameter] ?? 'unknown')}${query}`;
-    const reply = await app.inject({ method: method as 'GET', url, headers, ...(body !== undefined && { payload: body }) } satisfies InjectOptions);
+    const request = { method: method as 'GET', url, headers, ...(body !== undefined && { payload: body }) } satisfies InjectOptions;
+    if (operations[operation]?.headers !== undefined) {
+      const refused = await app.inject({ ...request, headers: { ...headers, 'idempotency-key': '' } });
+      expect([refused.statusCode, refused.json()]).toMatchObject([400, { path: '/idempotency-key' }]);
+    }
+    const reply = await app.inject(request);
 
     expect([reply.statusCode, reply.body]).toEqual([status, expect.anything()]);
     expect(Object.keys(operations[operation]?.answers ?? {})).toContain(String(status));
     await after?.(reply.body.startsWith('{') ? reply.json() : {}, reply.body);
+  });
+
+  it('takes an idempotency key if it writes, but for those that have their effect once without one', () => {
+    const keyless = ['POST /runs/{run_id}/cancel', 'POST /dead_letters/{dead_letter_id}/replay'];
+    const writes = Object.entries(operations).flatMap(([operation, { access }]) => (access !== 'key' || operation.startsWith('GET ') ? [] : [operation]));
+
+    expect(writes.filter((operation) => operations[operation]?.headers === undefined).sort()).toEqual(keyless.sort());
   });
 
   it('answers as its description says, without a field too many', async () => {

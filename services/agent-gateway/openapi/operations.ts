@@ -22,6 +22,7 @@ import { deadLetterAnswer, deliveryAnswer, eventWebhookStateAnswer, replayAnswer
 import { turnRecord, turnSummary } from '#shared/contracts/agent/turn-record.ts';
 import { localTrace, traceList } from '#shared/contracts/local-trace.ts';
 import type { PublishedBody, PublishedOperation } from '#shared/http-server/published-operation.ts';
+import { idempotencyHeader } from '../routes/idempotency-key.ts';
 
 /** `key`: the bearer or the cookie of a login. `signature`: a webhook's own. `none`: public. */
 export type Access = 'key' | 'signature' | 'none';
@@ -90,13 +91,26 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /sessions': {
     summary: 'Creates a session',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(sessionAnswer), 201: json(sessionAnswer) },
     refusals: [...invalid, 409],
   },
   'GET /sessions': { summary: 'Sessions, of a customer or with a label', access: 'key', answers: { 200: json(sessionPage) }, refusals: [400] },
   'GET /sessions/{session_id}': { summary: 'A session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [404] },
-  'PATCH /sessions/{session_id}': { summary: 'Changes a session', access: 'key', answers: { 200: json(sessionAnswer) }, refusals: [...invalid, 404] },
-  'DELETE /sessions/{session_id}': { summary: 'Deletes a session with its events', access: 'key', answers: { 204: null }, refusals: [404] },
+  'PATCH /sessions/{session_id}': {
+    summary: 'Changes a session',
+    access: 'key',
+    headers: idempotencyHeader,
+    answers: { 200: json(sessionAnswer) },
+    refusals: [...invalid, 404],
+  },
+  'DELETE /sessions/{session_id}': {
+    summary: 'Deletes a session with its events',
+    access: 'key',
+    headers: idempotencyHeader,
+    answers: { 204: null },
+    refusals: [404],
+  },
   'GET /sessions/{session_id}/events': {
     summary: 'Events in the order of their offsets, by long-poll; with Accept: text/event-stream an endless stream',
     access: 'key',
@@ -119,6 +133,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'PATCH /sessions/{session_id}/events/{event_id}': {
     summary: 'Changes the metadata of an event',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(storedEvent) },
     refusals: [...invalid, 404],
   },
@@ -126,18 +141,21 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary:
       'Deletes the events from an offset on, which must be at the first event of a trace and split no other trace; force=true cancels a turn in progress',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 204: null },
     refusals: [400, 404, 409],
   },
   'POST /sessions/{session_id}/events': {
     summary: 'Posts a message or an event of a front end; 202: it is durable and has no offset yet',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(storedEvent), 201: json(storedEvent), 202: json(z.object({ command_id: z.string() })) },
     refusals: [...invalid, 404],
   },
   'POST /sessions/{session_id}/tool_events': {
     summary: 'Appends the result of a tool that another system called',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(toolEventAnswer) },
     refusals: [...invalid, 404],
   },
@@ -150,6 +168,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'PUT /sessions/{session_id}/event_webhook': {
     summary: 'Sets where the events of a session are posted',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(eventWebhookAnswer) },
     refusals: [...invalid, 404],
   },
@@ -157,15 +176,23 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /customers': {
     summary: 'Registers a customer; 200: the same one again',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(customerAnswer), 201: json(customerAnswer) },
     refusals: [...invalid, 409],
   },
   'GET /customers': { summary: 'Customers by creation', access: 'key', answers: { 200: json(pageOf(customerAnswer)) }, refusals: [400] },
   'GET /customers/{customer_id}': { summary: 'A customer', access: 'key', answers: { 200: json(customerAnswer) }, refusals: [404] },
-  'PATCH /customers/{customer_id}': { summary: 'Changes a customer', access: 'key', answers: { 200: json(customerAnswer) }, refusals: [...invalid, 404] },
+  'PATCH /customers/{customer_id}': {
+    summary: 'Changes a customer',
+    access: 'key',
+    headers: idempotencyHeader,
+    answers: { 200: json(customerAnswer) },
+    refusals: [...invalid, 404],
+  },
   'DELETE /customers/{customer_id}': {
     summary: 'Deletes a customer; with cascade=true its sessions, too',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 204: null },
     refusals: [400, 404, 409],
   },
@@ -185,12 +212,14 @@ export const operations: Readonly<Record<string, Operation>> = {
   'PUT /customers/{customer_id}/variables/{variable_name}': {
     summary: 'Sets a value of a customer',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(variableValueAnswer) },
     refusals: [...invalid, 404],
   },
   'DELETE /customers/{customer_id}/variables/{variable_name}': {
     summary: 'Deletes a value of a customer',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 204: null },
     refusals: [400, 404],
   },
@@ -203,12 +232,14 @@ export const operations: Readonly<Record<string, Operation>> = {
   'PUT /variables/{variable_name}/values/{key}': {
     summary: 'Sets a value by a key: the id of a customer, tag:<tag> or DEFAULT',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 200: json(variableValueAnswer) },
     refusals: [...invalid, 404],
   },
   'DELETE /variables/{variable_name}/values/{key}': {
     summary: 'Deletes a value by a key: the id of a customer, tag:<tag> or DEFAULT',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 204: null },
     refusals: [400, 404],
   },
@@ -216,6 +247,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /routines/{routine_id}/trigger': {
     summary: 'Starts a run of an autonomous routine; its result is posted to callback_url',
     access: 'key',
+    headers: idempotencyHeader,
     answers: { 202: json(runEnvelopeAnswer), 409: json(triggerConflict) },
     refusals: [...invalid, 404, 500],
   },

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
 import { ulid } from '#shared/ids.ts';
 import { limits } from '../limits.ts';
 import { invalidField } from '../plugins/error-reply.ts';
+
+/** As the published description has it. */
+export const idempotencyHeader = z.object({ 'idempotency-key': z.string().min(1).max(limits.idempotencyKeyCharacters).optional() });
 
 /** Null: no key. @throws `request.invalid` */
 export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {

@@ -72,7 +72,7 @@ export async function openApiDocument<Access extends string>(routes: ReadonlyMap
 }
 
 function described<Access extends string>(method: string, operation: PublishedOperation<Access>, api: PublishedApi<Access>) {
-  const { summary, access, answers } = operation;
+  const { summary, access, headers, answers } = operation;
   const errors = api
     .refusalsOf(method, operation)
     .filter((status) => !(status in answers))
@@ -81,7 +81,8 @@ function described<Access extends string>(method: string, operation: PublishedOp
     if (body === null) return [status, z.null().describe('no body')] as const;
     return [status, 'json' in body ? jsonAnswer(body.json, body.or) : { description: body.media, content: { [body.media]: { schema: z.string() } } }] as const;
   });
-  return { summary, ...(access !== api.usualAccess && { security: securityOf(api, access) }), response: Object.fromEntries([...bodies, ...errors]) };
+  const secured = access !== api.usualAccess && { security: securityOf(api, access) };
+  return { summary, ...secured, ...(headers !== undefined && { headers }), response: Object.fromEntries([...bodies, ...errors]) };
 }
 
 function securityOf<Access extends string>({ security }: PublishedApi<Access>, access: Access): Record<string, string[]>[] {
