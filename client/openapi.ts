@@ -2281,6 +2281,9 @@ export interface paths {
                             status: "ok";
                             /** @enum {string} */
                             service: "agent-server";
+                            tool_servers?: {
+                                [key: string]: "unreachable" | "auth_failed";
+                            };
                         };
                     };
                 };
@@ -2375,6 +2378,9 @@ export interface paths {
                             status: "ok";
                             /** @enum {string} */
                             service: "agent-server";
+                            tool_servers?: {
+                                [key: string]: "unreachable" | "auth_failed";
+                            };
                         };
                     };
                 };

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { bundleWith } from './test-support/bundle.ts';
+import { BUNDLE_HASH, bundleWith } from './test-support/bundle.ts';
 import { API_KEY, BEARER, newSession, openTestDeployment, post, type TestDeployment } from './test-support/test-deployment.ts';
 
 let deployment: TestDeployment;
@@ -132,6 +132,30 @@ describe('health', () => {
 
     expect((await app.inject({ url: '/health/ready' })).json()).toEqual({ status: 'unavailable' });
     expect((await app.inject({ method: 'POST', url: '/sessions', headers: BEARER })).statusCode).toBe(503);
+  });
+
+  it('names the tool servers that cannot be used, to a request with the key alone, and stays ready', async () => {
+    const app = deployment.app();
+    const rows = [
+      [BUNDLE_HASH, 'crm', 'auth_failed'],
+      [BUNDLE_HASH, 'erp', 'unreachable'],
+      [BUNDLE_HASH, 'shop', 'ready'],
+      ['of another configuration', 'old', 'auth_failed'],
+    ];
+    const insert = 'insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, null, $3, now())';
+    for (const row of rows) await deployment.database.query(insert, row);
+    onTestFinished(() => deployment.database.query('delete from tool_servers', []).then(() => {}));
+    const healthy = { status: 'ok', service: 'agent-server' };
+
+    for (const url of ['/health/ready', '/health']) {
+      const asked = await app.inject({ url, headers: BEARER });
+      expect([asked.statusCode, asked.json()]).toEqual([200, { ...healthy, tool_servers: { crm: 'auth_failed', erp: 'unreachable' } }]);
+      expect((await app.inject({ url })).json()).toEqual(healthy);
+      expect((await app.inject({ url, headers: { authorization: 'Bearer wrong' } })).json()).toEqual(healthy);
+    }
+    const unread = deployment.app({ database: databaseWith('agent-gateway-tool-servers', () => Promise.reject(new Error('away'))) });
+    const answer = await unread.inject({ url: '/health/ready', headers: BEARER });
+    expect([answer.statusCode, answer.json()]).toEqual([200, healthy]);
   });
 
   it('answers probes by HEAD as by GET', async () => {

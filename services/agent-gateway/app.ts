@@ -49,6 +49,7 @@ import { variables } from './routes/variables.ts';
 import { webhook } from './routes/webhook.ts';
 import { triggerableRoutines } from './routines.ts';
 import { agentRules } from './rules.ts';
+import { toolServerTroubles } from './tool-server-states.ts';
 import { ConditionJudge } from './webhooks/condition-judge.ts';
 import { FanOut } from './webhooks/fan-out.ts';
 import { inboundWebhooks } from './webhooks/inbound-webhooks.ts';
@@ -108,7 +109,13 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   const judgingTurns = new JudgingTurns({ leases: new SlotLeases(cache), waits, log });
   const fanOut = new FanOut({ deliveryRows, acceptance, judge, judgingTurns, bus });
   addRoutes(app, [
-    { routes: [health({ gate }), login({ key, cache, clock, waits }), loginStyles()] },
+    {
+      routes: [
+        health({ gate, key, troubles: () => toolServerTroubles({ database: deps.database, bundleHash: agent.bundleHash, waits }) }),
+        login({ key, cache, clock, waits }),
+        loginStyles(),
+      ],
+    },
     { routes: [root(api), publishedApi(api)] },
     { routes: [chatPage({ agentName: bundle.body.manifest.name }), consolePage({ agentName: bundle.body.manifest.name }), pageFiles()] },
     { routes: [sessions(commands), listSessions({ sessionList }), patchSession(commands), postEvent(commands), eventWebhook(commands), toolEvents(commands)] },

@@ -9,6 +9,7 @@ import {
   journeyGraphAnswer,
   pageOf,
   readinessAnswer,
+  readyAnswer,
   runAnswer,
   runEnvelopeAnswer,
   runStepAnswer,
@@ -45,10 +46,10 @@ export const operations: Readonly<Record<string, Operation>> = {
   'GET /health/ready': {
     summary: 'Whether requests can be served',
     access: 'none',
-    answers: { 200: json(healthAnswer), 503: json(readinessAnswer) },
+    answers: { 200: json(readyAnswer), 503: json(readinessAnswer) },
     refusals: [],
   },
-  'GET /health': { summary: 'As /health/ready', access: 'none', answers: { 200: json(healthAnswer), 503: json(readinessAnswer) }, refusals: [] },
+  'GET /health': { summary: 'As /health/ready', access: 'none', answers: { 200: json(readyAnswer), 503: json(readinessAnswer) }, refusals: [] },
   'GET /auth/login': { summary: 'A form for the key', access: 'none', answers: { 200: page }, refusals: [400, 403] },
   'POST /auth/login': {
     summary: 'Sets the cookie of a login; a form gets pages and redirects',

@@ -17,7 +17,7 @@ import {
   type SdkToolServer,
   type ToolServerDouble,
 } from '../test-support/tool-server-doubles.ts';
-import { callItem, TOOL_KEY, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
+import { callItem, listItem, TOOL_KEY, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;
@@ -88,6 +88,30 @@ describe('a call that certainly was not executed', () => {
     expect(server.received.length).toBeLessThanOrEqual(2);
     expect(deployment.lines.join()).not.toContain(TOOL_KEY);
     expect(JSON.stringify(deployment.commands)).not.toContain('who are you');
+  });
+
+  it('has its server listed again when that begins to refuse the key, so that this is known before the list grows old', async () => {
+    let isLocked = false;
+    const server = await handMade((message, response) => {
+      if (isLocked) return void response.writeHead(401).end();
+      return message.method === 'tools/list' ? { tools: [{ name: 'a', inputSchema: { type: 'object' } }] } : undefined;
+    });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port, hasKey: true }]);
+    await deployment.start({ kinds: ['tool'] });
+    const listed = async () => {
+      const item = listItem(bundleHash, ['shop']);
+      await deployment.publish('tool', item);
+      return deployment.reportOf('tools.listed', item.effectId);
+    };
+    const { lists } = await listed();
+    isLocked = true;
+    const item = callItem(bundleHash, lists['shop'] ?? '', 'shop:a');
+    await deployment.publish('tool', item);
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'auth_failed' });
+
+    expect((await listed()).unavailable).toEqual({ shop: 'auth_failed' });
+    const { rows } = await database.query('select state from tool_servers where bundle_hash = $1', [bundleHash]);
+    expect(rows).toEqual([{ state: 'auth_failed' }]);
   });
 
   it.each([

@@ -77,7 +77,8 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
     log.warn({ ...effectIds(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
     if (error.rpcCode !== null) running.span?.set({ 'rpc.response.status_code': String(error.rpcCode) });
-    if (STALE_LIST.has(error.rpcCode)) server.isListStale = true;
+    // It is listed again, which also notes that it refuses the key.
+    if (STALE_LIST.has(error.rpcCode) || error.kind === 'auth_failed') server.isListStale = true;
     return outcomeOf(error, repeatable);
   }
 }

@@ -127,6 +127,8 @@ export const errorAnswer = z.object({
 });
 
 export const healthAnswer = z.object({ status: z.literal('ok'), service: z.literal('agent-server') });
+/** Of a ready gateway. `tool_servers`: those that cannot be used, for a request with the key. */
+export const readyAnswer = healthAnswer.extend({ tool_servers: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])).optional() });
 export const readinessAnswer = z.object({ status: z.enum(['booting', 'unavailable', 'draining']) });
 
 const stored = { id: z.string(), source: eventSource, trace_id: z.string(), metadata: json };
