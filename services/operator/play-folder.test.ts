@@ -53,6 +53,12 @@ describe('a scenario', () => {
     expect(failure, text).toBeNull();
   });
 
+  it('says nothing of searches that the manifest does not have', async () => {
+    const { failure } = await testShop({ search: [{ documents: [] }], turns: [{ customer }] });
+
+    expect(failure?.message).toContain('search: the manifest has no search');
+  });
+
   it('asks the customer for what a tool lacks, and fails where another question is expected', async () => {
     const turns = [{ customer: 'Where is the order?', expect: { tools: { called: [], not_called: ['shop:order'] }, questions: ['number'] } }];
     const { lines, failure } = await testShop({ tools: { 'shop:order': ORDER }, turns });

@@ -1,5 +1,6 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { embed } from '#actors/effects/embed.ts';
+import { moderation } from '#actors/effects/moderation.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderDeps } from '#actors/effects/render-deps.ts';
 import { rewriteQueryCall } from '#actors/effects/rewrite-query.ts';
@@ -8,11 +9,13 @@ import type { AgentState } from '#actors/engine/agent-state.ts';
 import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
 import type { Evaluations } from '#actors/engine/evaluation/evaluation-set.ts';
 import { greetingOf } from '#actors/engine/greeting-of.ts';
+import type { Verdict } from '#actors/engine/moderation/moderation-mark.ts';
 import type { TurnRow } from '#actors/engine/turn-row.ts';
 import { Unrenderable } from '#actors/runtime/publish/unrenderable.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { FoundDocument } from '#bus/messages/found-document.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, type CommandOf, type ModerationMode, type SessionCommand } from '#bus/messages/session.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
@@ -21,8 +24,11 @@ import { headerOf, SessionInMemory, type SessionPast } from './session-in-memory
 
 /** Steps of a turn: passes of matching, tools and repeats of malformed answers. More is a turn that does not end. */
 const MAX_ROUNDS = 1_000;
-/** Kinds of effects of a search, which is not made here: what was recorded of one counts, and else it is lost. */
+/** Kinds of effects of a search, which is not made here: what was recorded or stated of one counts, and else it is lost. */
 const RETRIEVAL: ReadonlySet<string> = new Set([rewriteQueryCall.name, embed.name, search.name]);
+
+/** A vector for a search whose result is stated: of no use but to go on. */
+const ANY_VECTOR = 'AACAPw==';
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 export type ToolCallItem = Extract<ToolWork, { type: 'call' }>;
@@ -41,13 +47,21 @@ export type RecordedAnswer = { type: 'row'; row: TurnRow } | { type: 'answer'; a
 interface Answers {
   model(call: RouterCall): Promise<ModelAnswer>;
   tool(call: ToolCallItem): ToolOutcome;
+  /** What a search finds. Absent: searches are lost. */
+  search?(query: string): FoundDocument[];
   /** Looked at before the others; null: there is none. Absent: nothing is recorded. */
   recorded?(effect: EffectRow, item: RecordedItem): Promise<RecordedAnswer | null>;
 }
 
+/** How moderation was asked to check a message, and what it found. */
+export interface MessageCheck {
+  mode: ModerationMode;
+  verdict: Verdict;
+}
+
 /** `metadata`: of the event. */
 export type Post = { metadata: Record<string, unknown>; triggersTurn: boolean } & (
-  | { type: 'message'; source: CommandOf<'message.post'>['source']; text: string }
+  | { type: 'message'; source: CommandOf<'message.post'>['source']; text: string; check?: MessageCheck }
   | { type: 'tool-result'; toolId: string; arguments: Record<string, unknown>; result: unknown }
 );
 
@@ -69,6 +83,8 @@ interface ConversationDeps extends RenderingFacts {
 export class Conversation {
   readonly session: SessionInMemory;
   readonly #deps: ConversationDeps;
+  /** Of messages that moderation checks, by offset. */
+  readonly #verdicts = new Map<unknown, Verdict>();
   #evaluations: Evaluations;
 
   /** @param startedAtMs epoch ms */
@@ -98,13 +114,20 @@ export class Conversation {
   async exchange(posts: readonly Post[], atMs: number): Promise<Exchange> {
     const { session } = this;
     const [from, turns] = [session.log.length, session.turnIds.length];
-    for (const post of posts) session.apply(this.#commandOf(post, atMs), atMs);
+    for (const post of posts) this.#post(post, atMs);
     for (let round = 0; session.open.size > 0; round += 1) {
       if (round === MAX_ROUNDS) throw new Error(`a turn has not ended after ${MAX_ROUNDS} rounds of calls`);
       await this.#makeOpen(atMs);
     }
     const rows = session.turnIds.slice(turns).flatMap((turnId) => session.rowsOf(turnId));
     return { events: session.log.slice(from), rows };
+  }
+
+  #post(post: Post, atMs: number): void {
+    const { log } = this.session;
+    const at = log.length;
+    this.session.apply(this.#commandOf(post, atMs), atMs);
+    if (post.type === 'message' && post.check !== undefined) this.#verdicts.set(log[at]?.offset, post.check.verdict);
   }
 
   /** Side by side, as in the product; results are applied in the order in which the effects were opened. Recorded ones first: they may make others needless. */
@@ -128,8 +151,9 @@ export class Conversation {
   /** Null: it is none that a turn waits for. */
   async #itemOf(effect: EffectRow): Promise<RecordedItem | null> {
     const { work } = effects.kind(effect.kind);
-    if (work !== 'router.turn' && work !== 'tool') return null;
-    if (RETRIEVAL.has(effect.kind)) return this.#deps.answers.recorded === undefined ? null : this.#retrievalOf(effect);
+    if ((work !== 'router.turn' && work !== 'tool') || effect.kind === moderation.name) return null;
+    const { recorded, search: stated } = this.#deps.answers;
+    if (RETRIEVAL.has(effect.kind)) return recorded === undefined && stated === undefined ? null : this.#retrievalOf(effect);
     const item = JSON.parse(await effects.render(effect, false, this.rendering)) as RouterCall | ToolWork;
     return 'request' in item || item.type === 'call' ? item : null;
   }
@@ -145,6 +169,7 @@ export class Conversation {
   }
 
   async #recordedOf(effect: EffectRow, item: RecordedItem | null, atMs: number): Promise<SessionCommand | null> {
+    if (effect.kind === moderation.name) return checked(effect, this.#verdicts.get(effect.inputs['upToOffset']) ?? { type: 'unavailable' }, atMs);
     const recorded = item === null ? null : ((await this.#deps.answers.recorded?.(effect, item)) ?? null);
     if (item === null || recorded === null) return null;
     if (recorded.type === 'answer') return answered(effect, recorded.answer, atMs);
@@ -152,13 +177,18 @@ export class Conversation {
     // The row counts in place of what the command says.
     if (!('request' in item)) return toolAnswered(effect, { type: 'result', data: null, metadata: {}, isError: false }, atMs);
     const model = 'model' in recorded.row ? (recorded.row.model ?? '') : '';
-    return answered(effect, { type: 'completed', text: '', toolCalls: [], model, provider: '', finishReason: 'stop', usage: null }, atMs);
+    return answered(effect, completedWith(model), atMs);
   }
 
   async #resultOf(effect: EffectRow, item: RecordedItem | null, atMs: number): Promise<SessionCommand | null> {
     const { answers } = this.#deps;
-    // Nothing is searched for here, so a query and its vector would be of no use.
-    if (item === null || RETRIEVAL.has(effect.kind) || ('type' in item && item.type === 'search')) return overdue(effect, atMs);
+    // Where nothing is searched for, a query and its vector would be of no use.
+    if (item === null || (RETRIEVAL.has(effect.kind) && answers.search === undefined)) return overdue(effect, atMs);
+    if (effect.kind === embed.name) return { ...answered(effect, completedWith(''), atMs), vectors: [ANY_VECTOR] };
+    if ('type' in item && item.type === 'search') {
+      const documents = item.query === '' ? [] : (answers.search?.(item.query) ?? []);
+      return toolAnswered(effect, { type: 'result', data: { documents }, metadata: {}, isError: false }, atMs);
+    }
     if ('toolId' in item) return toolAnswered(effect, answers.tool(item), atMs);
     return answered(effect, await answers.model(item), atMs);
   }
@@ -167,12 +197,30 @@ export class Conversation {
     const { triggersTurn, metadata } = post;
     const about = { metadata, triggersTurn, traceId: this.session.newTraceId(), bundleHash: this.#deps.bundle.hash };
     const header = headerOf(`post-${this.session.newId()}`, atMs);
-    if (post.type === 'message') return { ...header, type: 'message.post', source: post.source, text: post.text, ...about };
+    if (post.type === 'message') {
+      const message = { ...header, type: 'message.post' as const, source: post.source, text: post.text, ...about };
+      return post.check === undefined ? message : { ...message, v: COMMAND_VERSION, moderation: post.check.mode };
+    }
     return { ...header, type: 'tool-event.post', toolId: post.toolId, arguments: post.arguments, result: post.result, resultMetadata: {}, ...about };
   }
 }
 
-function answered(effect: EffectRow, answer: ModelAnswer, atMs: number): SessionCommand {
+/** The end of a message's check. */
+function checked(effect: EffectRow, verdict: Verdict, atMs: number): SessionCommand {
+  if (verdict.type === 'passed') return answered(effect, completedWith(''), atMs);
+  const [code, details] =
+    verdict.type === 'flagged' ? (['router.content_policy', { reasons: verdict.tags }] as const) : (['router.plugin_unavailable', {}] as const);
+  return answered(effect, { type: 'failed', failure: { code, message: '', details } }, atMs);
+}
+
+/** A result without a text of its own. */
+function completedWith(model: string): Extract<ModelAnswer, { type: 'completed' }> {
+  return { type: 'completed', text: '', toolCalls: [], model, provider: '', finishReason: 'stop', usage: null };
+}
+
+function answered(effect: EffectRow, answer: Extract<ModelAnswer, { type: 'completed' }>, atMs: number): CommandOf<'call.completed'>;
+function answered(effect: EffectRow, answer: ModelAnswer, atMs: number): CommandOf<'call.completed' | 'call.failed'>;
+function answered(effect: EffectRow, answer: ModelAnswer, atMs: number): CommandOf<'call.completed' | 'call.failed'> {
   const header = resultHeader(effect, atMs);
   if (answer.type === 'failed') return { ...header, type: 'call.failed', failure: answer.failure };
   const { text, toolCalls, model, provider, finishReason, usage } = answer;

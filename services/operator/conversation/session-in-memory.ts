@@ -8,7 +8,7 @@ import { applyCommand } from '#actors/runtime/apply/apply-command.ts';
 import { CommitPlan } from '#actors/runtime/apply/commit-plan.ts';
 import type { SessionState } from '#actors/runtime/apply/session-state.ts';
 import type { StagedRow } from '#actors/store/port/turn-store.ts';
-import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { type CommandOf, checkedEventOf, type SessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 
@@ -97,11 +97,11 @@ export class SessionInMemory {
   /** @throws what a transition throws, such as TypeError for a result that is not awaited */
   apply(command: SessionCommand, atMs: number): void {
     const earlier = new CommitPlan();
-    applyCommand({ kinds: actorKinds, partition: PARTITION, state: this.#state, command, inputs: this.#inputs(atMs), earlier });
+    applyCommand({ kinds: actorKinds, partition: PARTITION, state: this.#state, command, inputs: this.#inputs(command, atMs), earlier });
     this.#store(earlier);
   }
 
-  #inputs(atMs: number): ActorInputs {
+  #inputs(command: SessionCommand, atMs: number): ActorInputs {
     const { greeting, tools } = this.#bundle;
     const { documents } = this;
     return {
@@ -109,6 +109,7 @@ export class SessionInMemory {
       ...{ newId: () => this.newId(), newTraceId: () => this.newTraceId(), chance: () => 0 },
       greetingOf: () => greeting,
       ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+      stored: { event: this.log.find(({ id }) => id === checkedEventOf(command)) ?? null, cut: null },
       engine: {
         documentsOf: () => documents,
         hasPreambles: () => false,
@@ -123,6 +124,10 @@ export class SessionInMemory {
 
   #store(plan: CommitPlan): void {
     for (const { event } of plan.events) this.log.push(stored(event));
+    for (const { offset, text } of plan.changedEvents) {
+      const at = this.log.findIndex((event) => event.offset === offset);
+      if (at >= 0) this.log[at] = JSON.parse(text) as ConversationEvent;
+    }
     const state = plan.sessions.get(SESSION_ID);
     if (state !== undefined) this.#state = stored(state);
     for (const { turnId, seq, body } of plan.turnSteps) this.#rows.set(turnId, [...this.stagedOf(turnId), { seq, body: stored(body) }]);

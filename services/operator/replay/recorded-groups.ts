@@ -1,5 +1,6 @@
+import { readMark } from '#actors/engine/moderation/moderation-mark.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Post } from '../conversation/conversation.ts';
+import type { MessageCheck, Post } from '../conversation/conversation.ts';
 
 /** The events of a turn, with the messages that it answered. */
 export interface RecordedGroup {
@@ -54,12 +55,24 @@ function groupOf(events: ConversationEvent[], beginOffset: number, endOffset: nu
   };
 }
 
+/** What moderation has found in a message; null: it was not checked. One that was still being checked when the log was read counts as one that could not be. */
+function checkIn({ metadata }: ConversationEvent): MessageCheck | null {
+  const mark = readMark(metadata);
+  if (mark === null || mark.mode === null) return null;
+  const { mode, status, tags } = mark;
+  if (status === 'flagged') return { mode, verdict: { type: status, tags } };
+  return { mode, verdict: { type: status === 'passed' ? status : 'unavailable' } };
+}
+
 /** Null for what the agent has written, and for what no prompt shows. */
 function postOf(event: ConversationEvent): Post | null {
   const { source, metadata } = event;
   if (source === 'ai_agent') return null;
   if (event.kind === 'user_message' || event.kind === 'assistant_message') {
-    return { type: 'message', source, text: event.text, metadata, triggersTurn: source === 'customer' || source === 'customer_ui' };
+    const isCustomers = source === 'customer' || source === 'customer_ui';
+    const check = isCustomers ? checkIn(event) : null;
+    const { moderation: _, ...rest } = metadata;
+    return { type: 'message', source, text: event.text, metadata: check === null ? metadata : rest, triggersTurn: isCustomers, ...(check && { check }) };
   }
   const [call] = event.kind === 'tool' ? event.tool_calls : [];
   if (call === undefined) return null;

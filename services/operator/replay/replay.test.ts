@@ -6,6 +6,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import type { MessageCheck } from '../conversation/conversation.ts';
 import { loadAgent } from '../load-agent.ts';
 import { replayCommand } from '../replay-command.ts';
 import { folderWith, SHOP } from '../test-support/agent-folder.ts';
@@ -13,6 +14,7 @@ import { recordSession } from '../test-support/record-session.ts';
 
 const TEXTS = ['Hello', 'Where is the order 4711?', 'I complain about rudeness', 'Thanks'];
 const ACME = fileURLToPath(new URL('../../../examples/acme-support/manifest.yaml', import.meta.url));
+const UNCHECKED = 'moderation_unavailable: a message could not be checked by moderation';
 const tables = ['sessions', 'events', 'turn_steps', 'agent_states', 'effects', 'outbox', 'bundles'];
 
 let database: Database;
@@ -30,9 +32,19 @@ beforeEach(() => {
 });
 
 /** @param files in place of those of the shop's agent @param metadata of the tool's results */
-async function record(texts: readonly string[] = TEXTS, files: Record<string, unknown> = {}, metadata: Record<string, unknown> = {}): Promise<void> {
+async function record(
+  texts: readonly string[] = TEXTS,
+  files: Record<string, unknown> = {},
+  metadata: Record<string, unknown> = {},
+  checkOf?: (text: string) => MessageCheck | undefined,
+): Promise<void> {
   const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
-  await recordSession(database, sessionId, { bundle: (await loadAgent({ manifest, documents: null }, {})).bundle, texts, metadata });
+  await recordSession(database, sessionId, { bundle: (await loadAgent({ manifest, documents: null }, {})).bundle, texts, metadata, checkOf });
+}
+
+interface Ended {
+  outcome: string;
+  error: string | null;
 }
 
 interface Report {
@@ -41,7 +53,7 @@ interface Report {
   asked: { model_calls: number; answered_by: string | null };
   suppressed_tool_calls: string[];
   servers_without_tools: string[];
-  turns: { offset: number; about: string; differences: { recorded: string | null; replayed: string | null }[] }[];
+  turns: { recorded: Ended; replayed: Ended; offset: number; about: string; differences: { recorded: string | null; replayed: string | null }[] }[];
 }
 
 /** @param files in place of the recorded agent's */
@@ -73,6 +85,31 @@ describe('the replay of a session', () => {
     expect(report.recorded_answers.model_calls).toBeGreaterThan(TEXTS.length);
     expect(report.suppressed_tool_calls).toEqual([]);
     expect(await counts()).toEqual(before);
+  });
+
+  it('rules 120 to 123: has what moderation found in each message, and ends the turn again that it ended', async () => {
+    const texts = ['Hello', 'Where is the order 4711?', 'You idiots', 'Thanks'];
+    const verdicts: Record<string, MessageCheck['verdict']> = {
+      Hello: { type: 'passed' },
+      'Where is the order 4711?': { type: 'unavailable' },
+      'You idiots': { type: 'flagged', tags: ['harassment'] },
+    };
+    await record(texts, {}, {}, (text) => (verdicts[text] === undefined ? undefined : { mode: 'auto', verdict: verdicts[text] }));
+    const { report } = await replay();
+
+    expect(report.turns.map(({ recorded }) => [recorded.outcome, recorded.error])).toEqual([
+      ['replied', null],
+      ['failed', UNCHECKED],
+      ['replied', null],
+      ['replied', null],
+    ]);
+    expect(report.turns.flatMap(({ differences }) => differences)).toEqual([]);
+    expect(report.asked).toEqual({ model_calls: 0, answered_by: null });
+    const { report: changed } = await replay({
+      'documents/policies/complaints.json': { id: 'complaints', version: 1, condition: 'The customer complains about another thing', action: 'Apologise.' },
+    });
+    // Only the documents have changed, not what moderation has found.
+    expect(changed.turns.map(({ replayed }) => replayed.error)).toEqual([null, UNCHECKED, null, null]);
   });
 
   it('with another condition asks the model about it alone, and says what is decided otherwise', async () => {

@@ -50,13 +50,14 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 /** Names that the documents do not have: such an expectation would always hold, or never. */
-function unknownNames({ turns, tools, customer }: Scenario, body: BundleBody): Problem[] {
+function unknownNames({ turns, tools, customer, search }: Scenario, body: BundleBody): Problem[] {
   const documents = engineDocumentsOf(body);
   const policies = new Set(documents?.policies.map(({ id }) => id));
   const steps = new Map(documents?.routineModels.map(({ routine, graph }) => [routine.id, graph.nodes]));
   const servers = documents?.toolServers ?? new Set<string>();
   const problems: Problem[] = [];
   const report = (path: PropertyKey[], expected: string) => problems.push({ path, expected });
+  if (search !== undefined && body.manifest.agent_config.search === null) report(['search'], 'the manifest has no search');
   const variables = declaredVariables(body.documents);
   for (const name of Object.keys(customer?.variables ?? {})) {
     if (!variables.has(name)) report(['customer', 'variables', name], 'no variable set of the manifest declares it');

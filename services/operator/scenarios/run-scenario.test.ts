@@ -11,8 +11,8 @@ import { scenario } from './scenario.ts';
 const START_MS = Date.UTC(2026, 0, 1);
 
 /** Plays a scenario of the shop's agent with the scripted model, and returns the texts of each call's prompt too. */
-async function play(given: object, override: (call: RouterCall) => object | null = () => null) {
-  const manifest = join(await folderWith(SHOP), 'manifest.yaml');
+async function play(given: object, override: (call: RouterCall) => object | null = () => null, files: object = {}) {
+  const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
   const { bundle } = await loadAgent({ manifest, documents: null }, {});
   const { calls } = await openModels(bundle.body.manifest, manifest, { environment: {}, log: silentLog });
   const prompts: string[] = [];
@@ -26,6 +26,11 @@ async function play(given: object, override: (call: RouterCall) => object | null
   return { report, prompts };
 }
 
+function withSearch(search: object): object {
+  const { agent_config: config, ...about } = SHOP['manifest.yaml'];
+  return { 'manifest.yaml': { ...about, agent_config: { ...config, search } } };
+}
+
 const tools = { 'shop:order': { input_schema: { type: 'object', properties: { id: { type: 'integer' } } }, answers: [{ result: { state: 'in Oslo' } }] } };
 
 it('shows results of tools to the model, in their turn and in later ones', async () => {
@@ -33,6 +38,37 @@ it('shows results of tools to the model, in their turn and in later ones', async
 
   expect(prompts[0]).not.toContain('in Oslo');
   expect(prompts.filter((prompt) => prompt.includes('in Oslo')).length).toBeGreaterThanOrEqual(2);
+});
+
+const SERVICE = { type: 'external', hostname: 'localhost', port: 1, path: '/search' };
+const TABLE = {
+  ...{ type: 'pgvector', hostname: 'localhost', port: 1, password: '${SEARCH_PASSWORD}', collection: 'documents' },
+  ...{ embedding_model: 'openai/text-embedding-3-small', embedding_dimensions: 2 },
+};
+
+it.each([
+  ['a service', SERVICE],
+  ['a table', TABLE],
+])('rule 74: shows the reply what its search finds, by the first entry that fits: at %s', async (_, stated) => {
+  const search = [
+    { query: 'OPENING', documents: [{ content: 'We open at nine.', title: 'Hours' }] },
+    { query: 'warranty', documents: [{ content: 'Two years of warranty.' }] },
+  ];
+  const { report, prompts } = await play(
+    { search, turns: [{ customer: 'What are your opening hours?' }, { customer: 'Bye' }] },
+    () => null,
+    withSearch(stated),
+  );
+
+  expect(report).toMatchObject({ hasPassed: true, fault: null });
+  const found = prompts.filter((prompt) => prompt.includes('We open at nine.'));
+  expect([found.length, found[0]?.includes('Hours'), prompts.some((prompt) => prompt.includes('Two years'))]).toEqual([1, true, false]);
+});
+
+it('has no documents where the scenario says nothing of searches', async () => {
+  const { report } = await play({ turns: [{ customer: 'What are your opening hours?' }] }, () => null, withSearch(TABLE));
+
+  expect(report).toMatchObject({ hasPassed: true, fault: null });
 });
 
 it('has the customer that it names', async () => {

@@ -7,6 +7,7 @@ import type { Models } from '../conversation/open-models.ts';
 import { type Mismatch, mismatchesOf } from './compare.ts';
 import type { NamedScenario } from './read-scenarios.ts';
 import type { ScenarioTurn } from './scenario.ts';
+import { scenarioSearch } from './scenario-search.ts';
 import { ScenarioTools } from './scenario-tools.ts';
 
 /** Between turns of a scenario. */
@@ -38,7 +39,12 @@ interface RunDeps {
 export async function runScenario({ file, scenario }: NamedScenario, { bundle, models, nowMs }: RunDeps): Promise<ScenarioReport> {
   const { title, now, turns: given } = scenario;
   const tools = new ScenarioTools(scenario.tools);
-  const answers = { model: (call: Parameters<typeof models.execute>[0]): Promise<ModelAnswer> => models.execute(call), tool: tools.outcomeOf.bind(tools) };
+  const search = scenarioSearch(scenario.search);
+  const answers = {
+    model: (call: Parameters<typeof models.execute>[0]): Promise<ModelAnswer> => models.execute(call),
+    tool: tools.outcomeOf.bind(tools),
+    ...(search !== null && { search }),
+  };
   const startedAtMs = now === undefined ? nowMs : Date.parse(now);
   const conversation = new Conversation(
     { bundle, evaluations: noEvaluations, tools: tools.lists, past: null, customer: customerOf(scenario), answers },

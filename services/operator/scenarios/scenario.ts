@@ -6,6 +6,7 @@ const MAX_TURNS = 200;
 const MAX_EVENTS = 50;
 const MAX_LISTED = 200;
 const MAX_CALLS = 100;
+const MAX_DOCUMENTS = 100;
 
 const text = z.string().min(1).max(MAX_TEXT_CHARACTERS);
 const json = z.record(z.string(), z.unknown());
@@ -69,6 +70,13 @@ const tool = z.strictObject({
 });
 export type ScenarioTool = z.infer<typeof tool>;
 
+/** What the agent's search finds. */
+const searched = z.strictObject({
+  /** A part of the query, without regard to case; absent: any. */
+  query: text.optional(),
+  documents: z.array(z.strictObject({ content: text, title: z.string().max(1_000).optional(), url: z.string().max(2_000).optional() })).max(MAX_DOCUMENTS),
+});
+
 /** A conversation with what the agent has to decide in it: one YAML file. */
 export const scenario = z.strictObject({
   title: z.string().min(1).max(500),
@@ -77,6 +85,8 @@ export const scenario = z.strictObject({
   /** What is stored about the customer; absent: a guest. */
   customer: z.strictObject({ name: z.string().min(1).max(500).optional(), variables: json.default({}) }).optional(),
   tools: z.record(toolId, tool).default({}),
+  /** The first that fits counts; a query that none fits finds nothing. Absent: the search fails, as where it can't be reached. */
+  search: z.array(searched).min(1).max(MAX_LISTED).optional(),
   turns: z.array(turn).min(1).max(MAX_TURNS),
 });
 export type Scenario = z.infer<typeof scenario>;

@@ -7,7 +7,7 @@ import { storeBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { Conversation, type RecordedAnswer, type ToolOutcome } from '../conversation/conversation.ts';
+import { Conversation, type MessageCheck, type RecordedAnswer, type ToolOutcome } from '../conversation/conversation.ts';
 import { openModels } from '../conversation/open-models.ts';
 
 const START_MS = Date.UTC(2026, 0, 1);
@@ -23,12 +23,14 @@ interface Recorded {
   texts: readonly string[];
   /** Of the tool's results. */
   metadata: Record<string, unknown>;
+  /** What moderation finds in a text; absent or undefined: it is not checked. */
+  checkOf?: ((text: string) => MessageCheck | undefined) | undefined;
   /** By each search; absent: searches are lost. */
   found?: readonly FoundDocument[];
 }
 
 /** Has a conversation with an agent, and stores what a deployment would have stored of it. */
-export async function recordSession(database: Database, id: string, { bundle, texts, metadata, found }: Recorded): Promise<void> {
+export async function recordSession(database: Database, id: string, { bundle, texts, metadata, found, checkOf }: Recorded): Promise<void> {
   const { calls } = await openModels(bundle.body.manifest, 'manifest', { environment: {}, log: silentLog });
   const opened: EffectRow[] = [];
   const outcome: ToolOutcome = { type: 'result', data: { state: 'shipped' }, metadata, isError: false };
@@ -46,7 +48,8 @@ export async function recordSession(database: Database, id: string, { bundle, te
     const atMs = START_MS + (index + 1) * 60_000;
     // As where a colleague has handed the session back.
     conversation.goOnWith(noEvaluations, null, atMs);
-    const post = { type: 'message' as const, source: 'customer' as const, text, metadata: {}, triggersTurn: true };
+    const check = checkOf?.(text);
+    const post = { type: 'message' as const, source: 'customer' as const, text, metadata: {}, triggersTurn: true, ...(check && { check }) };
     await conversation.exchange([post], atMs);
   }
   await calls.close();
