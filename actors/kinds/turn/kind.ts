@@ -85,7 +85,8 @@ function afterTransition(plan: Plan, { before, event, state, isDone, hasActions 
   };
   plan.note('a turn ended', { turn_id: turnId, trace_id: traceId }, { outcome, durationMs, count });
   plan.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome, ...detailsOf(plan, state.context as TurnContext) });
-  const mode = outcome === 'completed' ? modeAskedIn(plan, turnId) : null;
+  // However it ends: a tool that has called a colleague has done so.
+  const mode = modeAskedIn(plan, turnId);
   plan.end(turnActor);
   if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
   plan.send(sessionActor, { type: 'turn.settled', turnId });

@@ -261,7 +261,7 @@ export const turnMachine = turnSetup.createMachine({
         ...whileChecking,
         'message.joined': [
           { guard: isHeldBy, target: 'moderating', actions: [endBatch, hold] },
-          { target: 'deciding', actions: [endBatch, renewPreamble, restart] },
+          { target: 'deciding', actions: [endBatch, renewPreamble, restart, openSearch] },
         ],
         'check.settled': [
           { guard: isSent, target: 'completed', actions: [settleCheck, passPreamble, sentDraft] },

@@ -28,6 +28,22 @@ describe('a turn that retrieves documents', () => {
     expect(session.rows()[1]).toEqual({ kind: 'search', key: 'search', ms: 0, documents: [DOCUMENT], failure: null });
   });
 
+  it('rule 73: searches anew for a message that joins while the reply is checked', () => {
+    const session = begun(EXTERNAL, [testPolicy('leak', { criticality: 'high' })]);
+    session.tool(id(session, 1), FOUND);
+    session.judge(id(session, 2), ['leak']);
+    session.reply(id(session, 3), 'the first');
+    session.say('And the hose?', 10);
+    expect(kindsOf(session)).toEqual(['search', 'turn-step']);
+
+    session.tool([...session.open.keys()][0] ?? '', FOUND);
+    session.finish(['leak']);
+    const rows = session.rows(session.turnIds[0]);
+    expect(rows.slice(rows.findLastIndex(({ kind }) => kind === 'began')).map(({ kind }) => kind)).toEqual([
+      ...['began', 'search', 'match', 'resolved', 'reply', 'check-reply'],
+    ]);
+  });
+
   it('rule 71: waits for the search before its reply, with one status', () => {
     const session = begun();
     session.judge(id(session, 2), ['leak']);

@@ -119,6 +119,22 @@ describe('tools in a turn', () => {
     expect(session.open.size).toBe(0);
   });
 
+  it.each(['fails', 'is cancelled', 'is cancelled while the call runs'])('rule 65: hands the session over all the same when the turn %s', (how) => {
+    const { session, id } = matched();
+    const isCalled = how === 'is cancelled while the call runs';
+    session.infer(id(2), ['shop__refund', {}]);
+    if (isCalled) session.say('Hello?');
+    session.tool(id(3), result('ask a colleague', { 'switchyard/control': { mode: 'manual' } }));
+    if (how === 'is cancelled') session.say('Hello?');
+    if (how === 'fails') session.fail(id(4));
+    expect(session.state?.record.mode).toBe('manual');
+    // The message that has cancelled the turn was posted to the agent.
+    session.finish();
+    expect(session.lines.slice(-2)).toEqual([expect.stringMatching(how === 'fails' ? /^error/ : /^assistant_message/), 'ready']);
+    session.say('Is someone there?');
+    expect([session.lines.at(-1), session.open.size]).toEqual(['user_message Is someone there?', 0]);
+  });
+
   it('rule 60: counts a repeated or late result once', () => {
     const { session, id } = matched();
     session.infer(id(2), ['shop__order', {}], ['shop__refund', {}]);
