@@ -15,6 +15,15 @@ const GROUND = 'getComputedStyle(document.body).backgroundColor';
 /** Of web/theme.css. */
 const [LIGHT_GROUND, DARK_GROUND] = ['rgb(246, 247, 249)', 'rgb(18, 22, 29)'];
 
+/** Playwright shows each of its pages, whatever is in front of it: this says which are hidden. */
+const MAY_BE_HIDDEN = `
+  globalThis.isHidden = false;
+  Object.defineProperty(document, 'hidden', { get: () => globalThis.isHidden });
+`;
+const SET_HIDDEN = (isHidden: boolean) => `globalThis.isHidden = ${isHidden}; document.dispatchEvent(new Event('visibilitychange'))`;
+/** Two more than a browser opens connections to a server. */
+const TABS = 8;
+
 let browser: TestBrowser;
 beforeAll(async () => {
   browser = await startBrowser();
@@ -133,6 +142,42 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     expect(await shownLog(other)).toEqual(log);
     expect(log.filter(({ author }) => author === 'customer')).toHaveLength(2);
   });
+
+  // The same files on both.
+  if (!isCluster)
+    it('DESIGN 9: the page is shown in eight tabs of a browser, of which those that are hidden keep no connection and miss nothing', async () => {
+      const { page, context } = await openChat();
+      await say(page, SHORT);
+      await idle(page);
+      const address = page.url();
+      await context.addInitScript(MAY_BE_HIDDEN);
+      await page.reload();
+      const tabs = [page];
+      for (let count = 1; count < TABS; count += 1) {
+        await tabs.at(-1)?.evaluate(SET_HIDDEN(true));
+        const next = await context.newPage();
+        await next.goto(address);
+        await idle(next);
+        tabs.push(next);
+      }
+      const last = tabs.at(-1) ?? page;
+      await say(last, LONG);
+      await last.locator('.message.open').waitFor();
+      await last.evaluate(SET_HIDDEN(true));
+      // In the middle of the reply, and behind it.
+      await page.evaluate(SET_HIDDEN(false));
+      await page.locator('.message.open').waitFor();
+      await idle(page);
+
+      const log = await storedLog(sessionOf(page));
+      expect(log.filter(({ author }) => author === 'customer')).toHaveLength(2);
+      expect(await shownLog(page)).toEqual(log);
+      for (const [at, tab] of tabs.slice(1).entries()) {
+        await tabs[at]?.evaluate(SET_HIDDEN(true));
+        await tab.evaluate(SET_HIDDEN(false));
+        await expect.poll(() => shownLog(tab)).toEqual(log);
+      }
+    });
 
   it('DESIGN 9: the page loses and doubles nothing over connections that are cut all the time', async () => {
     const { page } = await openChat();

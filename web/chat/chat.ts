@@ -3,6 +3,7 @@ import { AgentError } from '#client/agent-error.ts';
 import type { ConnectionItem, FollowItem } from '#client/follow-item.ts';
 import { breather } from '../breathe.ts';
 import { Changes } from '../changes.ts';
+import { whileShown } from '../while-shown.ts';
 import { Conversation } from './conversation.ts';
 import type { Outbox, Unsent } from './outbox.ts';
 
@@ -34,7 +35,6 @@ export class Chat {
   isLoading = false;
   sessionId: string | null;
   readonly #deps: ChatDeps;
-  readonly #end = new AbortController();
   #isSending = false;
 
   constructor(sessionId: string | null, deps: ChatDeps) {
@@ -49,10 +49,6 @@ export class Chat {
   open(): void {
     if (this.sessionId !== null) void this.#follow(this.sessionId);
     void this.#sendAll();
-  }
-
-  close(): void {
-    this.#end.abort();
   }
 
   /** @returns whether it was taken: not while too many wait */
@@ -78,7 +74,7 @@ export class Chat {
     this.changes.emit();
     const from = Math.max(0, conversation.firstOffset - PAGE_EVENTS);
     try {
-      conversation.prepend(await this.#deps.client.events.list(sessionId, { min_offset: from, limit: PAGE_EVENTS }, { signal: this.#end.signal }), from);
+      conversation.prepend(await this.#deps.client.events.list(sessionId, { min_offset: from, limit: PAGE_EVENTS }), from);
     } catch (error) {
       if (isFinal(error)) this.#fail(error);
     } finally {
@@ -89,19 +85,22 @@ export class Chat {
 
   async #follow(sessionId: string): Promise<void> {
     const { client } = this.#deps;
-    const { signal } = this.#end;
     const breathe = breather();
     try {
-      const { last_offset: lastOffset } = await this.#retrying(() => client.sessions.get(sessionId, { signal }));
+      const { last_offset: lastOffset } = await this.#retrying(() => client.sessions.get(sessionId));
       this.conversation = new Conversation(Math.max(-1, lastOffset - PAGE_EVENTS));
       this.changes.emit();
-      for await (const item of client.events.follow(sessionId, { after: this.conversation.lastOffset, signal })) {
-        this.#read(sessionId, item, lastOffset);
-        this.changes.emit();
-        await breathe();
-      }
+      await whileShown(async (signal) => {
+        for await (const item of client.events.follow(sessionId, { after: this.conversation.lastOffset, signal })) {
+          this.#read(sessionId, item, lastOffset);
+          this.changes.emit();
+          await breathe();
+        }
+        // Pieces of them that come meanwhile are not sent again: a snapshot has the whole text, or the log has the message.
+        this.conversation.openReplies.clear();
+      });
     } catch (error) {
-      if (!signal.aborted) this.#fail(error);
+      this.#fail(error);
     }
   }
 
@@ -120,7 +119,7 @@ export class Chat {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      for (let next = this.#nextUnsent(); next !== undefined && !this.#end.signal.aborted; next = this.#nextUnsent()) await this.#sendOne(next);
+      for (let next = this.#nextUnsent(); next !== undefined; next = this.#nextUnsent()) await this.#sendOne(next);
     } finally {
       this.#isSending = false;
     }
@@ -132,10 +131,9 @@ export class Chat {
 
   async #sendOne(message: Unsent): Promise<void> {
     const { client, outbox } = this.#deps;
-    const { signal } = this.#end;
     try {
       const sessionId = this.sessionId ?? (await this.#makeSession(message));
-      const { event } = await this.#retrying(() => client.messages.send(sessionId, message.text, { idempotencyKey: message.key, signal }));
+      const { event } = await this.#retrying(() => client.messages.send(sessionId, message.text, { idempotencyKey: message.key }));
       message.state = 'accepted';
       message.eventId = event?.id ?? null;
       // The log may have been faster than the answer.
@@ -143,7 +141,6 @@ export class Chat {
       if (isInLog) outbox.remove(message.key);
       else outbox.save();
     } catch (error) {
-      if (signal.aborted) return;
       if (isUnauthorized(error)) return this.#fail(error);
       message.state = 'refused';
       message.problem = problemOf(error);
@@ -156,7 +153,7 @@ export class Chat {
   async #makeSession({ key, text }: Unsent): Promise<string> {
     const { client, outbox, onSession } = this.#deps;
     const title = text.trim().replace(/\s+/g, ' ').slice(0, TITLE_CHARACTERS);
-    const { id } = await this.#retrying(() => client.sessions.create({ title }, { idempotencyKey: `${key}-session`, signal: this.#end.signal }));
+    const { id } = await this.#retrying(() => client.sessions.create({ title }, { idempotencyKey: `${key}-session` }));
     for (const waiting of outbox.of(null)) waiting.sessionId = id;
     outbox.save();
     this.sessionId = id;
@@ -171,7 +168,7 @@ export class Chat {
       try {
         return await attempt();
       } catch (error) {
-        if (this.#end.signal.aborted || !(error instanceof AgentError && error.isTransient)) throw error;
+        if (!(error instanceof AgentError && error.isTransient)) throw error;
         await this.#deps.pause(Math.max(SEND_AGAIN_MS, error.retryAfterMs ?? 0));
       }
     }

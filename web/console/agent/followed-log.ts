@@ -1,6 +1,7 @@
 import type { AgentClient } from '#client/agent-client.ts';
 import type { AgentEvent } from '#client/api.ts';
 import { breather } from '../../breathe.ts';
+import { whileShown } from '../../while-shown.ts';
 import { errorOf } from '../error-of.ts';
 import { PagedList } from '../paged-list.ts';
 
@@ -11,7 +12,7 @@ export interface FollowedLog {
   stop(): void;
 }
 
-/** The events of a session from an offset on, each once, in order, for as long as it is followed. */
+/** The events of a session from an offset on, each once, in order, while the page is shown. */
 export function follow(client: AgentClient, sessionId: string, from: number): FollowedLog {
   const controller = new AbortController();
   const list = new PagedList<AgentEvent>(
@@ -19,18 +20,25 @@ export function follow(client: AgentClient, sessionId: string, from: number): Fo
     async () => ({ items: [], next_cursor: null }),
   );
   const log: FollowedLog = { list, failure: null, stop: () => controller.abort() };
-  const read = async () => {
-    const breathe = breather();
-    try {
-      for await (const item of client.events.follow(sessionId, { after: from - 1, signal: controller.signal })) {
-        if (item.type === 'event') list.append(item.event);
-        await breathe();
+  const breathe = breather();
+  let after = from - 1;
+  const read = async (signal: AbortSignal) => {
+    for await (const item of client.events.follow(sessionId, { after, signal })) {
+      if (item.type === 'event') {
+        after = item.event.offset;
+        list.append(item.event);
       }
+      await breathe();
+    }
+  };
+  const readShown = async () => {
+    try {
+      await whileShown(read, controller.signal);
     } catch (error) {
       log.failure = errorOf(error);
       list.changes.emit();
     }
   };
-  void read();
+  void readShown();
   return log;
 }
