@@ -7,6 +7,8 @@ import { alone, deepOnly, needOwnProcess, needServers, slow, timed } from './tes
 const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
 /** A process for each file takes more CPU than most files do. */
 const sharedProcesses = { isolate: false };
+/** Units begin when files that assert times do, which leave them most of the CPU (docs/adr/0121). The fast tier has only units. */
+const besideTimed = tier === 'fast' ? 0 : 1;
 /** None of them takes long by itself; on a machine that is busy all of them may. */
 const limitsOfUnits = { testTimeout: 60_000, hookTimeout: 120_000 };
 /** An act takes half a minute; each await inside has a bound of its own, and the machine may be busy. */
@@ -39,6 +41,7 @@ export default defineConfig({
           globalSetup: './tests/database-template.ts',
           ...sharedProcesses,
           ...limitsOfUnits,
+          sequence: { groupOrder: besideTimed },
         },
       },
       {
@@ -70,8 +73,7 @@ export default defineConfig({
           include: timed,
           exclude: neverTests,
           ...wholeDeployments,
-          sequence: { groupOrder: 1 },
-          maxWorkers: 2,
+          sequence: { groupOrder: besideTimed },
         },
       },
       {

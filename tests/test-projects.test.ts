@@ -30,5 +30,7 @@ it('a test file that uses a server or the built program is listed as one', () =>
 it('every list names existing files', () => {
   const globs = [...needServers, ...timed, ...alone, ...needOwnProcess, ...slow, ...longest];
 
-  expect(globs.filter((glob) => !files.some((file) => matchesGlob(file, glob)))).toEqual([]);
+  // Most are no pattern, and to match one takes much longer than to find a name.
+  const names = new Set(files);
+  expect(globs.filter((glob) => !names.has(glob) && !files.some((file) => matchesGlob(file, glob)))).toEqual([]);
 });

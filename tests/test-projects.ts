@@ -16,7 +16,7 @@ export const needServers = [
   '{actors,services,shared}/**/*.servers.test.ts',
 ];
 
-/** Assert times, with bounds of three times the promise and more: two at a time, behind all others. They wait most of their time. */
+/** Assert times, with bounds of three times the promise and more: behind the files that start servers, at once. They wait most of their time; units use it. */
 export const timed = ['tests/chaos/{chaos,edge-drain,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
 
 /** Takes all of the CPU, and compares rates: behind all others, alone. */
@@ -60,27 +60,34 @@ export const slow = [
 
 /** Take longest, longest first. A run begins with them: one that begins last leaves the other cores without work. Files that share processes follow. */
 export const longest = [
-  'tests/e2e/start-and-stop.test.ts',
-  'tests/simulation/schedules-first.test.ts',
-  'tests/e2e/two-commands.test.ts',
-  'tests/e2e/service-processes.test.ts',
-  'tests/simulation/schedules-second.test.ts',
-  'tests/e2e/packed.test.ts',
-  'tests/e2e/data-folder-and-settings.test.ts',
-  'tests/e2e/actor-host-on-servers.test.ts',
-  'tests/simulation/planted-faults.test.ts',
-  'tests/simulation/router/router-schedules-first.test.ts',
-  'tests/simulation/router/router-schedules-second.test.ts',
-  'tests/simulation/router/planted-router-faults.test.ts',
-  'tests/chaos/edge-disk.test.ts',
-  'services/actor-host/service.servers.test.ts',
-  'tests/e2e/chat-page.test.ts',
+  // Of the second group, which begins with all of them at once.
+  'tests/chaos/chaos.test.ts',
+  'tests/e2e/leaving.test.ts',
+  'tests/chaos/edge-stores.test.ts',
+  'tests/chaos/edge-drain.test.ts',
+  // Of the first.
   'tests/e2e/console.test.ts',
-  'tests/e2e/paid-service.test.ts',
-  'tests/e2e/chat-page-input.test.ts',
+  'tests/e2e/service-processes.test.ts',
+  'tests/simulation/schedules-first.test.ts',
+  'tests/e2e/packed.test.ts',
+  'tests/e2e/chat-page.test.ts',
+  'tests/simulation/schedules-second.test.ts',
+  'tests/e2e/two-commands.test.ts',
+  'services/actor-host/service.servers.test.ts',
+  'tests/e2e/platform.test.ts',
+  'tests/e2e/client.test.ts',
+  'bus/nats/nats-bus.test.ts',
+  'tests/e2e/start-and-stop.test.ts',
+  'tests/e2e/data-folder-and-settings.test.ts',
+  'tests/chaos/webhook-fail-points.test.ts',
+  'tests/chaos/edge-disk.test.ts',
   'tests/e2e/cluster.test.ts',
+  'tests/e2e/chat-page-input.test.ts',
+  'tests/e2e/actor-host-on-servers.test.ts',
+  'tests/e2e/paid-service.test.ts',
   'tests/e2e/deployment-in-one-process.test.ts',
   'tests/e2e/streams-cluster.test.ts',
+  'tests/simulation/planted-faults.test.ts',
   'tests/simulation/model-database.test.ts',
   'tests/e2e/deployment-as-cluster.test.ts',
   'tests/e2e/streams.test.ts',
@@ -91,20 +98,26 @@ export const longest = [
   'tests/chaos/edge-drain-standalone.test.ts',
   'tests/chaos/postgres.test.ts',
   'tests/e2e/stores-away.test.ts',
+  'tests/e2e/three-brokers.test.ts',
   'tests/e2e/agent-key.test.ts',
   'tests/e2e/router-stores.test.ts',
   'tests/chaos/redis.test.ts',
   'tests/security/planted-secrets.test.ts',
-  'tests/chaos/chaos.test.ts',
-  'tests/chaos/edge-stores.test.ts',
-  'tests/e2e/leaving.test.ts',
-  'tests/chaos/edge-drain.test.ts',
+  'tests/simulation/router/router-schedules-first.test.ts',
+  'tests/simulation/router/router-schedules-second.test.ts',
+  'tests/simulation/router/planted-router-faults.test.ts',
+  // Of files that share processes.
+  'tests/faults/provider-faults.test.ts',
   'services/actor-host/service.test.ts',
+  'tests/calls-at-a-platform.test.ts',
   'shared/storage/pglite/open-pglite.test.ts',
   'services/router-worker/service.test.ts',
   'bus/memory/memory-bus.test.ts',
   'services/effect-worker/tools/call-tool.test.ts',
   'services/effect-worker/service.test.ts',
+  'tests/hostile/completion-bodies.test.ts',
+  'tests/hostile/account-bodies.test.ts',
+  'tests/reload/reload-under-load.test.ts',
 ];
 
 /** Run in the deep tier only. */

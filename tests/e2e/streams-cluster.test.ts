@@ -7,7 +7,7 @@ import { OTHER_KEY, openScriptedProviders, plannedCall, plannedRequests, request
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import type { Plan, Step } from '../upstreams/scripted-upstream.ts';
 
-/** For 30 s the client may resume. The promise of 35 s is asserted in tests/chaos, where nothing else runs. */
+/** For 30 s the client may resume. The promise of 35 s is asserted in tests/chaos, by the files that assert times. */
 const UNREAD_AT_LEAST_MS = 20_000;
 /** Shorter than whatever else would end these calls: their words, and their timeout. */
 const TIMEOUT = { timeoutMs: 90_000 };
