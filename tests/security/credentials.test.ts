@@ -11,7 +11,7 @@ const COOKIE = `agent_auth=${API_KEY}`;
 let agent: AttackedAgent;
 beforeAll(async () => {
   agent = await openAttackedAgent();
-}, 60_000);
+});
 afterEach(() => agent.deployment.closeApps());
 afterAll(() => agent.deployment.close());
 

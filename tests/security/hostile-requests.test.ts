@@ -12,7 +12,7 @@ const JSON_TYPE = { ...BEARER, 'content-type': 'application/json' };
 let agent: AttackedAgent;
 beforeAll(async () => {
   agent = await openAttackedAgent();
-}, 60_000);
+});
 afterEach(() => agent.deployment.closeApps());
 afterAll(() => agent.deployment.close());
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
   app = deployment.app({ bundle, secretNow: (reference) => (reference === REFERENCE ? WEBHOOK_SECRET : null), waits: { loginMs: 0 } });
-}, 60_000);
+});
 afterAll(() => deployment.close());
 
 interface Asked {

@@ -22,7 +22,7 @@ beforeAll(async () => {
     await bus.close();
     await database.close();
   };
-}, 60_000);
+});
 afterAll(() => close());
 
 describe('the published description of the router', () => {
