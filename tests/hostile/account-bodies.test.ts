@@ -11,7 +11,7 @@ import { expectRefusal, hostileSender } from './send-hostile.ts';
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length for each route. */
 const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
-const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 2_000 : 200));
+const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 2_000 : 120));
 const AT_ONCE = 8;
 const MANAGER = 'sk-manager-0123456789';
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;

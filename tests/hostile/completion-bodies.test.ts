@@ -17,7 +17,7 @@ import { expectAnswer, expectRefusal, type HostileReply, hostileSender } from '.
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length. */
 const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
-const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 1_500));
+const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 800));
 const AT_ONCE = 8;
 const KEYS = { free: 'sk-free', limited: 'sk-limited', rated: 'sk-rated' };
 const MODELS = [...DIALECTS.map((name) => `${name}/model`), 'scripted/model'];

@@ -14,7 +14,7 @@ import { expectRefusal, expectResponse, hostileSender } from './send-hostile.ts'
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length. */
 const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
-const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 600));
+const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 400));
 const AT_ONCE = 8;
 const KEY = 'sk-limited';
 const MODELS = [...DIALECTS.map((name) => `${name}/model`), 'scripted/model'];
