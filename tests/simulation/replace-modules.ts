@@ -6,13 +6,15 @@ import type { Patch } from './planted-faults.ts';
 
 const TIME_LETTERS = 10;
 const HEX_DIGITS = '0123456789abcdef';
+const ULID_LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const ROOT = resolve(import.meta.dirname, '../..');
 
-/** Ids come from the seed, and pauses are of simulated time. */
-export function replaceChance(): void {
+/** Ids come from the seed, and pauses are of simulated time. @param areUlids ids have the letters of ULIDs, since they are parsed */
+export function replaceChance({ areUlids = false } = {}): void {
   vi.doMock('../../shared/ids.ts', () => ({
-    ulid: seededUlid,
-    ulidTimeMs: () => 0,
+    ulid: areUlids ? () => inUlidLetters(seededUlid()) : seededUlid,
+    ulidTimeMs: (id: string) =>
+      areUlids ? [...id.slice(0, TIME_LETTERS)].reduce((sum, letter) => sum * ULID_LETTERS.length + ULID_LETTERS.indexOf(letter), 0) : 0,
     traceId: () => randomText(HEX_DIGITS, 32),
     randomHex: (sizeBytes: number) => randomText(HEX_DIGITS, 2 * sizeBytes),
   }));
@@ -54,7 +56,13 @@ function randomText(letters: string, length: number): string {
 
 /** Sorts by time, as ULIDs do. */
 function seededUlid(): string {
-  return Math.trunc(Date.now()).toString(32).toUpperCase().padStart(TIME_LETTERS, '0') + randomText('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 16);
+  return Math.trunc(Date.now()).toString(32).toUpperCase().padStart(TIME_LETTERS, '0') + randomText(ULID_LETTERS, 16);
+}
+
+/** The time is in the digits of base 32. */
+function inUlidLetters(id: string): string {
+  const time = [...id.slice(0, TIME_LETTERS)].map((digit) => ULID_LETTERS[Number.parseInt(digit, ULID_LETTERS.length)] ?? '');
+  return `${time.join('')}${id.slice(TIME_LETTERS)}`;
 }
 
 function simulatedPause(ms: number, value: unknown, { signal }: { signal?: AbortSignal } = {}): Promise<unknown> {

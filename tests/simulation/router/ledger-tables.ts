@@ -67,6 +67,8 @@ export class LedgerTables {
   readonly deadLetters: Row[] = [];
   /** Reservations that lapsed. */
   readonly lapsed: ReservationRow[] = [];
+  /** Calls whose reservation was given back, since they were not sent. */
+  readonly released = new Set<string>();
   readonly #statements: ReadonlyMap<string, Execute> = new Map<string, Execute>([
     ['begin-spend', ([keys], nowMs) => this.#beginSpend(keys as string[], nowMs)],
     ['reserve-calls', (columns, nowMs) => this.#reserve(columns as Columns, nowMs)],
@@ -159,7 +161,10 @@ export class LedgerTables {
 
   #release(calls: readonly string[], keys: readonly string[]): Row[] {
     const ended = calls.filter((_, index) => this.spend.has(keys[index] as string));
-    for (const { key_id, amount_nano } of this.#delete(ended)) (this.spend.get(key_id) as SpendRow).reserved_nano -= amount_nano;
+    for (const { call_id, key_id, amount_nano } of this.#delete(ended)) {
+      this.released.add(call_id);
+      (this.spend.get(key_id) as SpendRow).reserved_nano -= amount_nano;
+    }
     return [];
   }
 

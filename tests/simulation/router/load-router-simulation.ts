@@ -10,7 +10,7 @@ type RunRouterSimulation = typeof import('./run-router-simulation.ts').runRouter
 /** Loads the router's modules anew, with replacements for what is not deterministic, and for the providers. */
 export async function loadRouterSimulation(patch: Patch | null = null): Promise<RunRouterSimulation> {
   vi.resetModules();
-  replaceChance();
+  replaceChance({ areUlids: true });
   vi.doMock('../../../services/router-worker/providers/registry.ts', () => ({
     openProviders: ({ environment }: { environment: { providers: ReturnType<SimulatedProviders['of']> } }) => environment.providers,
   }));

@@ -83,6 +83,15 @@ export class ModelUsage {
     this.consumers = this.consumers.filter((one) => one.process !== process);
   }
 
+  /** @returns the generation ids of the records that were in it */
+  lose(): string[] {
+    const lost = this.records.flatMap(({ body }) => [JSON.parse(body) as UsageRecord | UsageRecord[]].flat().map(({ generationId }) => generationId));
+    for (const record of this.records) this.#clear(record);
+    this.records = [];
+    this.#seen.clear();
+    return lost;
+  }
+
   /** @param forgets its deduplication window */
   restart({ forgets }: { forgets: boolean }): void {
     if (forgets) this.#seen.clear();

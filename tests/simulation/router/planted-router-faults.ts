@@ -17,7 +17,7 @@ interface PlantedRouterFault {
 export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   {
     name: 'a record lost: its append is not awaited',
-    caughtAt: 4,
+    caughtAt: 27,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/usage-recorder.ts',
@@ -27,7 +27,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a record lost: a batch counts as written although its transaction failed',
-    caughtAt: 18,
+    caughtAt: 1,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/ledger/ledger.ts',
@@ -35,18 +35,18 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: "if (!UNUSABLE_VALUE.test(sqlStateOf(error) ?? '')) return;",
     },
   },
-  { name: 'a record twice: no check of the generation id', caughtAt: 3, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
+  { name: 'a record twice: no check of the generation id', caughtAt: 1, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
   {
     name: 'a redelivered record counted again in what its key has spent',
-    caughtAt: 7,
+    caughtAt: 2,
     rule: 'sum',
     options: { ledger: { ...ALL_RULES, countsInserted: false } },
   },
   { name: 'a reservation that stays behind its record', caughtAt: 8, rule: 'limit', options: { ledger: { ...ALL_RULES, settles: false } } },
-  { name: 'a reservation that lapses before its end', caughtAt: 4, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
+  { name: 'a reservation that lapses before its end', caughtAt: 7, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
   {
     name: 'a reservation that lapses while its record waits in the log',
-    caughtAt: 213,
+    caughtAt: 37,
     rule: 'lapse',
     patch: {
       file: 'services/router-worker/ledger/lapse-reservations.ts',
@@ -54,16 +54,16 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: 'oldestAtMs === null ? nowMs : nowMs',
     },
   },
-  { name: 'an interim record of a dead call that is not found', caughtAt: 126, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
+  { name: 'an interim record of a dead call that is not found', caughtAt: 289, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
     name: 'a terminal frame that does not wait for the record',
-    caughtAt: 65,
+    caughtAt: 2,
     rule: 'record first',
     patch: { file: 'services/router-worker/call-record.ts', find: 'return isReserved ? this.#stored : null;', replace: 'return null;' },
   },
   {
     name: 'a call that is sent before its credit is reserved',
-    caughtAt: 1,
+    caughtAt: 3,
     rule: 'limit',
     patch: {
       file: 'services/router-gateway/key-admission.ts',
@@ -73,7 +73,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that is not queued when its worker is lost behind content',
-    caughtAt: 54,
+    caughtAt: 84,
     rule: 'one row',
     patch: {
       file: 'services/router-gateway/call-sender.ts',
@@ -82,8 +82,76 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     },
   },
   {
+    name: 'requests of a minute that are read before they are counted',
+    caughtAt: 5,
+    rule: 'rate',
+    patch: {
+      file: 'shared/rates/rate-limits.ts',
+      find: 'requestsPerMinute === null ? 0 : cache.increment(requestCounter, 1, RATE_COUNTER_MS),',
+      replace:
+        'requestsPerMinute === null ? 0 : cache.get(requestCounter).then((sum) => (cache.increment(requestCounter, 1, RATE_COUNTER_MS).catch(() => {}), Number(sum ?? 0) + 1)),',
+    },
+  },
+  {
+    name: 'tokens of a minute that are counted by a process alone',
+    caughtAt: 18,
+    rule: 'rate',
+    patch: {
+      file: 'shared/rates/rate-limits.ts',
+      find: 'tokensPerMinute === null ? 0 : cache.increment(tokenCounter, tokens, RATE_COUNTER_MS),',
+      replace: 'tokensPerMinute === null ? 0 : this.#local.add(keyId, nowMs, { requests: 0, tokens, calls: 0 }).tokens,',
+    },
+  },
+  {
+    name: 'a stream that is resumed behind its next event',
+    caughtAt: 2,
+    rule: 'text',
+    patch: {
+      file: 'services/router-gateway/routes/resume-generation.ts',
+      find: 'seq: Number(seq), events',
+      replace: 'seq: Number(seq) + 1, events',
+    },
+  },
+  {
+    name: 'an interim record that is given up when the record of its call is in the log',
+    caughtAt: 14,
+    rule: 'one row',
+    patch: {
+      file: 'services/router-worker/interim/interim-records.ts',
+      find: 'if (this.#followed.size === 0) this.stop();',
+      replace:
+        "const ended = followed.hasContent ? recordOf() : null;\n      if (ended !== null) this.#deps.database.query(WRITE_INTERIM, [[ended.generationId], '{}', VALID_MS]).catch(() => {});\n      if (this.#followed.size === 0) this.stop();",
+    },
+  },
+  {
+    name: 'a publish that is repeated under another message id',
+    caughtAt: 3,
+    rule: 'message id',
+    patch: {
+      file: 'bus/nats/connection/store-message.ts',
+      find: 'extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId));',
+      replace: 'extraHeaders.set(MESSAGE_ID_HEADER, toWireId(timeoutMs === 2_000 ? messageId : `${messageId}-${timeoutMs}`));',
+    },
+  },
+  {
+    name: 'a publish that counts as stored when a broker without a leader refuses it',
+    caughtAt: 2,
+    rule: 'stored',
+    patch: {
+      file: 'bus/nats/connection/store-message.ts',
+      find: 'if (error !== undefined) throw new JetStreamApiError(error);',
+      replace: 'if (error !== undefined) return { sequence: 0, duplicate: error instanceof JetStreamApiError };',
+    },
+  },
+  {
+    name: 'a call that counts as not sent when the reply to its publish is late',
+    caughtAt: 325,
+    rule: 'released',
+    patch: { file: 'services/router-gateway/routes/model-call.ts', find: 'fail(error, isRefusal(error));', replace: 'fail(error, !isRefusal(error));' },
+  },
+  {
     name: 'a call whose file is read, and is sent without its text',
-    caughtAt: 1,
+    caughtAt: 2,
     rule: 'file',
     patch: {
       file: 'services/router-worker/pipeline/file-parser.ts',

@@ -7,6 +7,7 @@ import { askerOf, type BusOptions, openModelBus } from '../model-bus.ts';
 import type { Process } from '../scheduler.ts';
 import { type ModelTokens, tokenStreamOf } from './model-tokens.ts';
 import type { ModelUsage } from './model-usage.ts';
+import { publisherOf } from './simulated-publish.ts';
 import type { Wire } from './wire.ts';
 
 /** For the broker's reply to a record; then the driver sends it again. */
@@ -17,6 +18,8 @@ const REJECTED_MS = 500;
 const REFUSED_ONE_IN = 25;
 /** After which a process notices that its connection is half-open. */
 const NOTICED_MS = 4_000;
+/** Before a record is sent again that a broker without a leader has refused. */
+const LEADERLESS_MS = 250;
 
 /** A consumer of dispatched items. */
 interface DispatchConsumer extends Pick<ConsumeOptions, 'concurrency' | 'ackWaitMs'> {
@@ -34,12 +37,18 @@ export interface RouterBroker {
   dispatchConsumers: DispatchConsumer[];
   /** When processes were cut off. */
   cutAtMs: Map<Process, number>;
+  /** Until then the streams have no leader: what is published is refused. */
+  leaderlessUntilMs: number;
   /** From now on nothing is refused. */
   isFaultFree: boolean;
   /** A worker has got a call. */
   taken(process: Process, messageId: string): void;
+  /** A call has reached the broker. */
+  arrived(messageId: string, body: string): void;
+  /** The broker has said that an item is on the queue. */
+  confirmed(messageId: string): void;
   /** A worker gives up a dispatched call. */
-  leaseLost(process: Process, messageId: string): void;
+  givenUp(process: Process, messageId: string): void;
   /** An item could not be put on the queue, or it is not known. */
   unpublished(messageId: string): void;
 }
@@ -69,14 +78,17 @@ function usageOf(options: RouterBusOptions): UsageLog {
   const ask = askerOf(options);
   const tryOnce = (messageId: string, body: string) =>
     new Promise<boolean>((resolve, reject) => {
+      const again = () => void pauseFor(LEADERLESS_MS).then(() => resolve(false));
       const timer = scheduler.setTimer(process, () => resolve(false), STORE_MS, null);
       wire.send(process, () => {
-        const isRefused = !router.isFaultFree && scheduler.chance.oneIn(REFUSED_ONE_IN);
-        if (!isRefused) usage.append(messageId, body);
+        const hasLeader = scheduler.nowMs >= router.leaderlessUntilMs;
+        const isRefused = hasLeader && !router.isFaultFree && scheduler.chance.oneIn(REFUSED_ONE_IN);
+        if (hasLeader && !isRefused) usage.append(messageId, body);
         // A reply that is lost on its way, as any notice.
         scheduler.post(process, broker.nextKey('reply'), 'receives the reply to a record', () => {
           scheduler.clear(timer);
-          if (isRefused) reject(new SwitchyardError('bus.full', 'the usage log is full'));
+          if (!hasLeader) again();
+          else if (isRefused) reject(new SwitchyardError('bus.full', 'the usage log is full'));
           else resolve(true);
         });
       });
@@ -117,6 +129,7 @@ function usageOf(options: RouterBusOptions): UsageLog {
 function workOf(options: RouterBusOptions, base: WorkQueue): WorkQueue {
   const { scheduler, process, router } = options;
   const refusals = new Set<(messageId: string) => void>();
+  const publish = publisherOf(options);
   const dispatched = (kind: WorkKind, messageId: string, body: string, publishedAtMs: number) => {
     const consumers = router.dispatchConsumers.filter((one) => one.kind === kind && !router.cutAtMs.has(one.process));
     if (consumers.length === 0) {
@@ -134,13 +147,16 @@ function workOf(options: RouterBusOptions, base: WorkQueue): WorkQueue {
   return {
     ...base,
     publish: (kind, messageId, body, earlierDeliveries) =>
-      base.publish(kind, messageId, body, earlierDeliveries).catch((error: unknown) => {
+      publish(kind, messageId, body, earlierDeliveries).catch((error: unknown) => {
         router.unpublished(messageId);
         throw error;
       }),
     dispatch(kind, messageId, body) {
       const publishedAtMs = Date.now();
-      router.wire.send(process, () => dispatched(kind, messageId, body, publishedAtMs));
+      router.wire.send(process, () => {
+        router.arrived(messageId, body);
+        dispatched(kind, messageId, body, publishedAtMs);
+      });
     },
     onRefused(handler) {
       refusals.add(handler);
@@ -178,10 +194,11 @@ interface Dispatched {
 
 /** As the driver does: a process that was paused knows that what it reads may have been delivered since. */
 function takeDispatched(sender: RouterBusOptions, consumer: DispatchConsumer, { kind, messageId, body, publishedAtMs, deliveredAtMs }: Dispatched): void {
-  const { scheduler, broker, router } = sender;
+  const { scheduler, router } = sender;
   const { process, ackWaitMs, inFlight, concurrency } = consumer;
+  const publish = publisherOf({ ...sender, process });
   const ask = askerOf({ ...sender, process });
-  const store = (earlierDeliveries: number) => ask('store a call', () => broker.publish(kind, messageId, body, earlierDeliveries));
+  const store = (earlierDeliveries: number) => publish(kind, messageId, body, earlierDeliveries);
   const ageMs = scheduler.nowMs - deliveredAtMs;
   if (inFlight >= concurrency) {
     store(0).catch(() => {});
@@ -200,8 +217,12 @@ function takeDispatched(sender: RouterBusOptions, consumer: DispatchConsumer, { 
       ...item,
       nak(delayMs) {
         // Without a back-off: its lease is lost.
-        if (delayMs === 0) router.leaseLost(process, messageId);
-        return item.nak(delayMs);
+        if (delayMs === 0) router.givenUp(process, messageId);
+        return item.nak(delayMs).catch((error: unknown) => {
+          // Not stored: only its gateway, which may be dead, has it now.
+          router.givenUp(process, messageId);
+          throw error;
+        });
       },
     });
   }

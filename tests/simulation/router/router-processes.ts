@@ -12,6 +12,7 @@ import { fixed } from '../../../shared/config/living.ts';
 import { Reservations } from '../../../shared/credit/reservations.ts';
 import { Deadlines } from '../../../shared/deadlines.ts';
 import { RateLimits } from '../../../shared/rates/rate-limits.ts';
+import type { Cache } from '../../../shared/storage/cache.ts';
 import type { Database } from '../../../shared/storage/database.ts';
 import type { RequestForm } from '../../../shared/surfaces/surface.ts';
 import { surfaces } from '../../../shared/surfaces/surfaces.ts';
@@ -30,6 +31,8 @@ export interface RouterFooting {
   process: Process;
   bus: Bus;
   database: Database;
+  /** Of gateways. */
+  cache: Cache;
   clock: Clock;
   /** The database's. */
   databaseClock: Clock;
@@ -39,7 +42,7 @@ export interface RouterFooting {
 export type Handle = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
 /** A router gateway, wired as in its service and app: the handler of its route, behind body parsing and authentication. */
-export function gatewayOn({ process, bus, database, clock }: RouterFooting): Handle {
+export function gatewayOn({ process, bus, database, cache, clock }: RouterFooting): Handle {
   const surface = surfaces.get(SURFACE);
   if (surface?.request == null) throw new TypeError(`there is no surface ${SURFACE}`);
   const shared = { bus, clock, log: silentLog, metrics: noMetrics, limits: gatewayLimits };
@@ -53,7 +56,7 @@ export function gatewayOn({ process, bus, database, clock }: RouterFooting): Han
     sender: new CallSender({ ...shared, nowMs: () => performance.now() }),
     houseSecret: 'h',
     reservations: new Reservations({ ...shared, database }),
-    rates: new RateLimits({ ...shared, cache: null }),
+    rates: new RateLimits({ ...shared, cache }),
     // Used by hooks that run before the handler.
     admission: null,
   };

@@ -1,7 +1,7 @@
 import type { LedgerRow } from './ledger-tables.ts';
 import type { RouterSimulation } from './router-simulation.ts';
 import type { SimulatedClient } from './simulated-client.ts';
-import { PIECE } from './simulated-provider.ts';
+import { PIECE, TOKENS_PER_PIECE } from './simulated-provider.ts';
 
 /** In the error of a stream of which a frame was lost. */
 const LOST = 'lost in transit';
@@ -15,9 +15,23 @@ export function checkRouterRules(simulation: RouterSimulation): void {
   for (const number of simulation.providers.unread) simulation.watch.breach('file', `call ${number} was sent without the text of its file`);
   checkSpend(simulation);
   checkLapsed(simulation);
+  checkReleased(simulation);
 }
 
 function checkClient(simulation: RouterSimulation, client: SimulatedClient): void {
+  checkText(simulation, client);
+  if (!client.isResumed) checkCall(simulation, client);
+}
+
+/** A stream that ends well has each piece once, also where it was resumed at another gateway. */
+function checkText({ watch }: RouterSimulation, { asked, wholeBody }: SimulatedClient): void {
+  if (!asked.stream || !wholeBody.includes('[DONE]')) return;
+  const pieces = wholeBody.split(PIECE).length - 1;
+  const written = Number(/"completion_tokens":(\d+)/.exec(wholeBody)?.[1]) / TOKENS_PER_PIECE;
+  if (pieces !== written) watch.breach('text', `the stream of call ${asked.number} has ${pieces} pieces of ${written}`);
+}
+
+function checkCall(simulation: RouterSimulation, client: SimulatedClient): void {
   const { watch, providers } = simulation;
   const { callId, asked, status, body } = client;
   const requests = providers.requests.get(asked.number) ?? 0;
@@ -42,8 +56,11 @@ function mustBeBilled({ watch }: RouterSimulation, { asked, gateway, hasLeft, bo
   return isQueueable && asked.key.limitNano !== null && body.includes(PIECE);
 }
 
+/** What the broker has lost with its store has no row, unless the call has run for long enough to have an interim record. */
 function checkOneRow(simulation: RouterSimulation, callId: string, about = ''): void {
   const { length } = rowsOf(simulation, callId);
+  const { lost, interims } = simulation.watch;
+  if (length === 0 && lost.has(callId) && !interims.has(callId)) return;
   if (length !== 1) simulation.watch.breach('one row', `${callId}${about} has ${length} rows in the ledger`);
 }
 
@@ -64,7 +81,16 @@ function checkSpend({ watch, tables }: RouterSimulation): void {
 function checkLapsed({ watch, tables, router }: RouterSimulation): void {
   for (const { call_id: callId, untilMs } of tables.lapsed) {
     const record = router.usage.stored.get(callId);
-    if (record?.isReserved === true && record.atMs <= untilMs) watch.breach('lapse', `the reservation of ${callId} lapsed while its record waited`);
+    if (record?.isReserved === true && !watch.lost.has(callId) && record.atMs <= untilMs)
+      watch.breach('lapse', `the reservation of ${callId} lapsed while its record waited`);
+  }
+}
+
+/** The reservation of a call that a worker may have is not given back. */
+function checkReleased(simulation: RouterSimulation): void {
+  for (const callId of simulation.tables.released) {
+    if (rowsOf(simulation, callId).some(({ cost_nano }) => cost_nano > 0))
+      simulation.watch.breach('released', `the reservation of ${callId} was given back, and it was made`);
   }
 }
 

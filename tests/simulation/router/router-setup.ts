@@ -37,12 +37,20 @@ export const config = routerConfig.parse({
 /** What a call of the simulation reserves. */
 const CALL_NANO = worstCaseOf({ request: requestOf(1, false), models: config.models, defaultCompletionTokens: 1, maxTokens: null }).amountNano;
 
-/** Keys without a limit, with room for a few calls, with a limit per day, and of the agent. */
+/** Calls of a key per minute, and tokens for two calls without a file. */
+const CALLS_PER_MINUTE = 2;
+const TOKENS_PER_MINUTE = 40;
+/** So that a call says that it was counted with those of other gateways. */
+const MANY_TOKENS = 1_000_000;
+
+/** Keys without a limit, with room for a few calls, with a limit per day, of the agent, and with limits per minute. */
 export const keys = {
   free: keyOf('free', null, null),
   tight: keyOf('tight', 3.5 * CALL_NANO, null),
   daily: keyOf('daily', 6 * CALL_NANO, 'daily'),
   agent: keyOf('agent', 5 * CALL_NANO, null),
+  rated: { ...keyOf('rated', null, null), rates: { requestsPerMinute: CALLS_PER_MINUTE, tokensPerMinute: MANY_TOKENS, callsAtOnce: null } },
+  metered: { ...keyOf('metered', null, null), rates: { requestsPerMinute: null, tokensPerMinute: TOKENS_PER_MINUTE, callsAtOnce: null } },
 };
 
 function keyOf(id: string, limitNano: number | null, limitReset: CallerKey['limitReset']): CallerKey {

@@ -5,6 +5,7 @@ import { brokerLost } from '../model-bus.ts';
 import { chanceOf } from '../random.ts';
 import { type Process, Scheduler } from '../scheduler.ts';
 import { type LedgerRules, LedgerTables } from './ledger-tables.ts';
+import { ModelCache } from './model-cache.ts';
 import { RouterDatabase } from './model-database.ts';
 import { ModelTokens } from './model-tokens.ts';
 import { ModelUsage } from './model-usage.ts';
@@ -14,6 +15,7 @@ import { config, keys, requestOf } from './router-setup.ts';
 import { RouterWatch } from './router-watch.ts';
 import { SimulatedClient } from './simulated-client.ts';
 import { SimulatedProviders } from './simulated-provider.ts';
+import { PUBLISHES } from './simulated-publish.ts';
 import { Wire } from './wire.ts';
 
 /** Of wall clocks. */
@@ -42,12 +44,13 @@ export class RouterSimulation {
   readonly broker: ModelBroker;
   readonly router: RouterBroker;
   readonly providers: SimulatedProviders;
+  readonly #cache: ModelCache;
   readonly gateways: SimulatedGateway[] = [];
   readonly workers: Process[] = [];
   readonly clients: SimulatedClient[] = [];
-  /** Ids of actors' calls. */
-  readonly actorCalls: string[] = [];
-  readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0 };
+  /** As they are published again, by id. */
+  readonly #actorCalls = new Map<string, string>();
+  readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0, resumed: 0, storesLost: 0, leadersLost: 0 };
   #numbers = 0;
 
   constructor({ seed, ledger }: RouterSimulationOptions) {
@@ -64,13 +67,21 @@ export class RouterSimulation {
       tokens: new ModelTokens(scheduler, this.broker, (subject, frame) => this.watch.frame(subject, frame, usage)),
       wire: new Wire(scheduler, this.broker),
       dispatchConsumers: [],
+      leaderlessUntilMs: 0,
       cutAtMs: new Map(),
       isFaultFree: false,
+      arrived: (callId, body) => this.watch.arrived(callId, body),
+      confirmed: (callId) => this.watch.confirmed(callId),
       taken: (process, callId) => this.watch.taken(process, callId),
       unpublished: (callId) => this.watch.unpublished.add(callId),
-      leaseLost: (process, callId) => this.watch.leaseLost(process, callId),
+      givenUp: (process, callId) => this.watch.givenUp(process, callId),
     };
     this.providers = new SimulatedProviders(scheduler);
+    this.#cache = new ModelCache(scheduler);
+  }
+
+  get actorCalls(): readonly string[] {
+    return [...this.#actorCalls.keys()];
   }
 
   async startGateway(): Promise<void> {
@@ -93,10 +104,24 @@ export class RouterSimulation {
     if (up.length === 0) return;
     const { process, handle } = chance.pick(up);
     const number = this.#next();
-    const key = chance.pick([keys.free, keys.tight, keys.tight, keys.daily]);
+    const key = chance.pick([keys.free, keys.tight, keys.tight, keys.daily, keys.rated, keys.metered]);
     const client = new SimulatedClient({ number, key, stream: chance.oneIn(2), isDetached: chance.oneIn(5) }, process);
     this.clients.push(client);
     await this.scheduler.step(process, `${process.id} gets call ${number} of ${key.id}`, () => client.send(handle));
+  }
+
+  /** A client of a stream sends its request again, to any gateway, with the id of the last event that it has read. Its first connection may have ended with its gateway. */
+  async resume(): Promise<void> {
+    const { chance } = this.scheduler;
+    const up = this.gateways.filter(({ process }) => process.state === 'up');
+    const found = this.clients.filter((client) => client.isResumable);
+    if (up.length === 0 || found.length === 0) return;
+    const before = chance.pick(found);
+    const { process, handle } = chance.pick(up);
+    const client = new SimulatedClient(before.asked, process, before);
+    this.clients.push(client);
+    this.counts.resumed += 1;
+    await this.scheduler.step(process, `${process.id} gets the rest of call ${before.asked.number} asked`, () => client.send(handle));
   }
 
   /** An actor host, which is no part of this simulation, puts a call on the queue. */
@@ -111,7 +136,7 @@ export class RouterSimulation {
       reply: { sessionId: `ses_${number}`, actorId: callId, turnId: callId, epoch: 1 },
     };
     this.scheduler.note(`an actor makes call ${number}`);
-    this.actorCalls.push(callId);
+    this.#actorCalls.set(callId, JSON.stringify({ ...call, republished: true }));
     this.tables.effects.set(callId, true);
     this.broker.publish('router.turn', callId, JSON.stringify(call));
   }
@@ -177,6 +202,39 @@ export class RouterSimulation {
     this.router.tokens.restart();
   }
 
+  /**
+   * Another server of the broker leads, and for a while none does. Of what is in flight some was stored by the former leader, which replies late or never; the
+   * rest is refused until there is a leader. Its sender repeats it under the same id.
+   */
+  async loseLeader(): Promise<void> {
+    const { broker, router, scheduler } = this;
+    const { chance } = scheduler;
+    scheduler.note('the broker loses its leader');
+    this.counts.leadersLost += 1;
+    const publishes = scheduler.parked.filter(({ label, outcome }) => outcome === null && label.includes(PUBLISHES));
+    for (const op of publishes) {
+      if (chance.oneIn(3)) continue;
+      await scheduler.carryOut(op);
+      if (chance.oneIn(2)) op.outcome = { error: brokerLost() };
+    }
+    router.leaderlessUntilMs = scheduler.nowMs + chance.pick([500, 2_000, 6_000]);
+    broker.changeLeader(() => chance.oneIn(3));
+    router.usage.restart({ forgets: false });
+  }
+
+  /** Queued calls, usage records and frames are gone. An actor host, which is no part of this simulation, publishes its open calls again. */
+  loseStore(): void {
+    const { broker, router, scheduler, tables, watch } = this;
+    scheduler.note('the store of the broker is lost');
+    this.counts.storesLost += 1;
+    scheduler.breakOff(brokerLost);
+    for (const { messageId } of broker.items) watch.lost.add(messageId);
+    for (const callId of router.usage.lose()) watch.lost.add(callId);
+    broker.lose();
+    router.tokens.restart();
+    for (const [callId, body] of this.#actorCalls) if (tables.effects.get(callId) === true) broker.publish('router.turn', callId, body);
+  }
+
   /** Statements fail at once, for some seconds. */
   loseDatabase(forMs: number): void {
     if (this.database.isAway) return;
@@ -211,6 +269,7 @@ export class RouterSimulation {
       process,
       bus: openRouterBus({ scheduler, broker, process, comparesPositions: true, router }),
       database: this.database.of(process),
+      cache: this.#cache.of(process),
       clock: { nowMs: () => scheduler.nowMs + process.skewMs },
       databaseClock: { nowMs: () => scheduler.nowMs },
       providers,

@@ -1,3 +1,5 @@
+import type { RouterCall } from '../../../bus/messages/router.ts';
+import { RATE_COUNTER_MS, rateWindowOf } from '../../../shared/rates/rate-windows.ts';
 import type { BrokerWatch, LogEntry } from '../model-broker.ts';
 import type { Process, Scheduler } from '../scheduler.ts';
 import { type LedgerTables, spentIn } from './ledger-tables.ts';
@@ -18,10 +20,14 @@ export class RouterWatch implements BrokerWatch {
   readonly unpublished = new Set<string>();
   /** Workers that got a call. */
   readonly #takers = new Map<string, Process[]>();
-  /** Workers that lost the lease of a dispatched call. */
-  readonly #leasesLost = new Map<string, Process[]>();
+  /** Workers that gave up a dispatched call: its lease was lost, or it could not be put on the queue. */
+  readonly #givenUp = new Map<string, Process[]>();
+  /** Calls whose item or record was lost with the broker's store. */
+  readonly lost = new Set<string>();
   /** Calls that have, or had, an interim record. */
   readonly interims = new Set<string>();
+  /** Tokens of calls that were counted for all gateways, by key and minute, then by call. */
+  readonly #counted = new Map<string, Map<string, number>>();
   /** Calls with a reservation, by id. */
   readonly #reserved = new Set<string>();
 
@@ -34,21 +40,37 @@ export class RouterWatch implements BrokerWatch {
     this.violations.push(`${rule}: ${what} (step ${this.#scheduler.steps})`);
   }
 
-  leaseLost(process: Process, callId: string): void {
-    this.#leasesLost.set(callId, [...(this.#leasesLost.get(callId) ?? []), process]);
+  givenUp(process: Process, callId: string): void {
+    this.#givenUp.set(callId, [...(this.#givenUp.get(callId) ?? []), process]);
   }
 
   taken(process: Process, callId: string): void {
     this.#takers.set(callId, [...(this.#takers.get(callId) ?? []), process]);
   }
 
+  /** Calls that were counted for all gateways together are within their key's limits, whatever gateway had them. */
+  arrived(callId: string, body: string): void {
+    const { keyId, createdAtMs, countedTokens } = JSON.parse(body) as RouterCall;
+    const key = Object.values(keys).find(({ id }) => id === keyId);
+    if (key === undefined || countedTokens === undefined) return;
+    // Of a gateway that stood still for so long that the counter of the minute is gone.
+    if (this.#scheduler.nowMs - createdAtMs > RATE_COUNTER_MS / 2) return;
+    const minute = `${key.id} ${rateWindowOf(createdAtMs)}`;
+    const counted = this.#counted.get(minute) ?? new Map<string, number>();
+    this.#counted.set(minute, counted.set(callId, countedTokens));
+    const { requestsPerMinute, tokensPerMinute } = key.rates;
+    const tokens = [...counted.values()].reduce((sum, count) => sum + count, 0);
+    if (counted.size > (requestsPerMinute ?? Number.POSITIVE_INFINITY)) this.breach('rate', `${key.id} has made ${counted.size} calls in a minute`);
+    if (tokens > (tokensPerMinute ?? Number.POSITIVE_INFINITY)) this.breach('rate', `${key.id} has used ${tokens} tokens in a minute`);
+  }
+
   wasTaken(callId: string): boolean {
     return this.#takers.has(callId);
   }
 
-  /** Whether each worker that got the call died, or lost its lease. */
+  /** Whether each worker that got the call died, or gave it up. */
   isTakerLost(callId: string): boolean {
-    return (this.#takers.get(callId) ?? []).every((process) => process.state === 'dead' || this.#leasesLost.get(callId)?.includes(process));
+    return (this.#takers.get(callId) ?? []).every((process) => process.state === 'dead' || this.#givenUp.get(callId)?.includes(process));
   }
 
   /**
@@ -83,8 +105,14 @@ export class RouterWatch implements BrokerWatch {
     this.#tables.effects.set(messageId, false);
   }
 
-  published(_kind: string, messageId: string): void {
+  /** The broker recognises a repeat by its message id. */
+  published(kind: string, messageId: string, body: string): void {
     this.queued.add(messageId);
+    if (kind === 'router.call' && (JSON.parse(body) as RouterCall).callId !== messageId) this.breach('message id', `a call was published as ${messageId}`);
+  }
+
+  confirmed(callId: string): void {
+    if (!this.queued.has(callId)) this.breach('stored', `${callId} counts as stored, and the broker has not got it`);
   }
 
   handed(): void {}

@@ -7,7 +7,10 @@ const SCHEDULES_OF: Record<Tier, number> = { fast: 200, normal: 400, deep: 20_00
 /** Per schedule. */
 const FEWEST_STEPS = 60;
 /** What happens in any 200 of them. */
-const OCCURRING = ['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'redeliveries', 'lapsed', 'noCredit', 'unavailable', 'actors', 'withFile'];
+const OCCURRING = [
+  ...['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'storesLost', 'leadersLost', 'redeliveries', 'lapsed'],
+  ...['noCredit', 'rateLimited', 'unavailable', 'actors', 'withFile', 'resumedToEnd'],
+];
 
 /** Runs a half of the router's schedules and checks the rules in each. @param half 0 or 1 */
 export async function runRouterSchedules(half: number): Promise<void> {

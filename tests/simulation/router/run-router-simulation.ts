@@ -51,9 +51,27 @@ function countsOf({ counts, clients, actorCalls, providers, router, tables, watc
   const withStatus = (status: number) => clients.filter((client) => client.status === status).length;
   const unbilled = clients.filter(({ callId }) => callId !== null && watch.wasTaken(callId) && !tables.ledger.has(callId)).length;
   const seconds = Math.round((scheduler.nowMs - EPOCH_MS) / 1_000) - 12 * 3_600;
-  const calls = { clients: clients.length, actors: actorCalls.length, ok: withStatus(200), noCredit: withStatus(402), unavailable: withStatus(503) };
+  const calls = {
+    clients: clients.length,
+    actors: actorCalls.length,
+    ok: withStatus(200),
+    noCredit: withStatus(402),
+    rateLimited: withStatus(429),
+    unavailable: withStatus(503),
+  };
   const lapsed = tables.lapsed.length;
-  return { ...counts, ...calls, withFile: providers.withFile, lapsed, rows: tables.ledger.size, unbilled, redeliveries: router.usage.redeliveries, seconds };
+  const resumedToEnd = clients.filter(({ isResumed, body }) => isResumed && body.includes('[DONE]')).length;
+  return {
+    ...counts,
+    ...calls,
+    withFile: providers.withFile,
+    lapsed,
+    resumedToEnd,
+    rows: tables.ledger.size,
+    unbilled,
+    redeliveries: router.usage.redeliveries,
+    seconds,
+  };
 }
 
 async function beWild(simulation: RouterSimulation): Promise<void> {
@@ -70,6 +88,7 @@ async function beWild(simulation: RouterSimulation): Promise<void> {
   while (scheduler.steps < steps) {
     if (chance.oneIn(14)) await simulation.ask();
     else if (chance.oneIn(50)) simulation.askAsActor();
+    else if (chance.oneIn(20)) await simulation.resume();
     else if (chance.oneIn(60) && simulation.clients.length > 0) await simulation.leave(chance.pick(simulation.clients));
     if (chance.oneIn(stepsPerFault)) await injectFault(simulation);
     else if (chance.oneIn(12)) await startMissing(simulation);
@@ -134,7 +153,9 @@ async function injectFault(simulation: RouterSimulation): Promise<void> {
   if (what < 66) return wakeOne(simulation, processes);
   if (what < 72) return processes.length > 0 ? simulation.cutOff(chance.pick(processes)) : undefined;
   if (what < 78) return processes.length > 0 ? simulation.reconnect(chance.pick(processes)) : undefined;
-  if (what < 82) return simulation.restartBroker();
+  if (what < 79) return simulation.restartBroker();
+  if (what < 81) return simulation.loseStore();
+  if (what < 83) return simulation.loseLeader();
   if (what < 87) return simulation.loseDatabase(chance.pick([1_000, 5_000, 30_000]));
   if (what < 90) return void (await burst(simulation));
   const jumpMs = chance.pick([2_000, 7_000, 35_000, 100_000]);
@@ -168,6 +189,7 @@ async function comeToRest(simulation: RouterSimulation): Promise<string[]> {
   scheduler.note('rest');
   simulation.providers.isFaultFree = true;
   simulation.router.isFaultFree = true;
+  simulation.router.leaderlessUntilMs = 0;
   simulation.recoverDatabase();
   for (const process of [...gateways.map((gateway) => gateway.process), ...workers]) {
     simulation.wake(process);

@@ -5,6 +5,9 @@ import type { CallerKey } from '../../../shared/keys/caller-key.ts';
 import type { Process } from '../scheduler.ts';
 import { requestOf } from './router-setup.ts';
 
+/** The id of a complete event. */
+const EVENT = /id: (\S+)\n(?:.+\n)*\n/g;
+
 export interface AskedCall {
   number: number;
   key: CallerKey;
@@ -15,6 +18,9 @@ export interface AskedCall {
 /** A client's request at a gateway, and what it gets back. Stands for Fastify's reply and the socket below. */
 export class SimulatedClient {
   readonly asked: AskedCall;
+  /** What was read before a resume; null: this is no resume. */
+  readonly #before: { text: string; lastEventId: string | null } | null;
+  #isContinued = false;
   readonly gateway: Process;
   readonly #raw = new SimulatedSocket();
   readonly #headers = new Map<string, string>();
@@ -23,9 +29,16 @@ export class SimulatedClient {
   status: number | null = null;
   hasLeft = false;
 
-  constructor(asked: AskedCall, gateway: Process) {
+  /** @param before whose stream this one continues */
+  constructor(asked: AskedCall, gateway: Process, before: SimulatedClient | null = null) {
     this.asked = asked;
     this.gateway = gateway;
+    this.#before = before === null ? null : before.#read;
+    if (before !== null) before.#isContinued = true;
+  }
+
+  get isResumed(): boolean {
+    return this.#before !== null;
   }
 
   /** Null: refused before the call had an id. */
@@ -38,6 +51,23 @@ export class SimulatedClient {
     return this.#raw.text;
   }
 
+  /** With what was read before a resume. */
+  get wholeBody(): string {
+    return `${this.#before?.text ?? ''}${this.body}`;
+  }
+
+  /** A stream that has begun and not ended. */
+  get isResumable(): boolean {
+    return this.asked.stream && !this.#isContinued && this.status === null && this.#read.lastEventId !== null;
+  }
+
+  /** The events that have arrived whole, also those before a resume. */
+  get #read(): { text: string; lastEventId: string | null } {
+    const last = [...this.#raw.text.matchAll(EVENT)].at(-1);
+    const text = last === undefined ? '' : this.#raw.text.slice(0, last.index + last[0].length);
+    return { text: `${this.#before?.text ?? ''}${text}`, lastEventId: last?.[1] ?? this.#before?.lastEventId ?? null };
+  }
+
   get isOver(): boolean {
     return this.status !== null || this.hasLeft || this.gateway.state === 'dead';
   }
@@ -47,7 +77,7 @@ export class SimulatedClient {
     const body = requestOf(number, stream);
     const request = {
       ...{ id: `r${number}`, body, bodyText: JSON.stringify(body), keyId: key.id, callerKey: key, admitted: null },
-      headers: isDetached ? { 'x-detach': 'true' } : {},
+      headers: { ...(isDetached && { 'x-detach': 'true' }), ...(this.#before !== null && { 'last-event-id': this.#before.lastEventId }) },
     };
     handle(request as unknown as FastifyRequest, this.#reply() as unknown as FastifyReply).catch((error: unknown) => {
       if (process.env['DBG']) console.log(number, error);

@@ -5,8 +5,9 @@ import { orAborted } from '../environment.ts';
 import type { Process, Scheduler } from '../scheduler.ts';
 import { config, FILE_TEXT, hasFile, numberIn } from './router-setup.ts';
 
-/** Two tokens, at four characters each. */
+/** Of an answer: at four characters a token. */
 export const PIECE = 'eight ch';
+export const TOKENS_PER_PIECE = 2;
 const MAX_PIECES = 4;
 const USAGE = { promptTokens: 9, cachedTokens: 0, reasoningTokens: 0 };
 
@@ -58,7 +59,7 @@ export class SimulatedProviders {
       if (!onParts([{ type: 'text-delta', text: PIECE }])) return;
     }
     await step('ends call', () => {});
-    const usage = { ...USAGE, completionTokens: 2 * pieces };
+    const usage = { ...USAGE, completionTokens: TOKENS_PER_PIECE * pieces };
     onParts([
       { type: 'usage', usage },
       { type: 'finish', reason: 'stop', nativeReason: 'stop' },
