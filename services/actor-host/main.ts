@@ -11,6 +11,7 @@ import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
@@ -28,6 +29,7 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
+    const openedBus = beside(() => step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'actor-host', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     // Stored for the turns to come. Of the key of model calls only its hash leaves this process.
@@ -54,7 +56,7 @@ await runProcess({
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const tags = new CommandTags(config.houseSecret);
     const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
-    const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    const untagged = await openedBus();
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, tags);
 

@@ -11,6 +11,7 @@ import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstResponse } from '#shared/lifecycle/first-response.ts';
@@ -33,6 +34,9 @@ await runProcess({
     releasers.add('public port', () => port.close());
     const secrets = await readSecrets({ ...config, environment: given });
     const environment = secrets.atStart;
+    const openedBus = beside(() => step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log })));
+    const redis = `Redis at ${addressOf(config.redisUrl)}`;
+    const openedCache = beside(() => step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent-gateway', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     const bundle = await loadBundle({
@@ -62,12 +66,11 @@ await runProcess({
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
-    const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    const untagged = await openedBus();
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
-    const redis = `Redis at ${addressOf(config.redisUrl)}`;
-    const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
+    const cache = await openedCache();
     releasers.add('cache', () => cache.close());
     await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
 

@@ -9,6 +9,7 @@ import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
@@ -25,6 +26,7 @@ await runProcess({
   parseConfig,
   async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
     const { atStart: environment } = await readSecrets({ ...config, environment: given });
+    const openedBus = beside(() => step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'effect-worker', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'search.api_key', 'search.password', 'traces.backend.api_key'] as const;
@@ -49,7 +51,7 @@ await runProcess({
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
-    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    const bus = await openedBus();
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });

@@ -6,6 +6,7 @@ import { readManifest } from '#shared/config/load-bundle.ts';
 import { openRouterConfig } from '#shared/config/open-router-config.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import { platformRouterOf } from '#shared/keys/platform-router.ts';
+import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { onHangUp } from '#shared/lifecycle/hang-up.ts';
@@ -38,6 +39,7 @@ await runProcess({
       onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
     });
     releasers.add('tracing', () => tracing.stop());
+    const openedBus = beside(() => step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log })));
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'router-worker', log }));
     releasers.add('database', () => database.close());
@@ -45,7 +47,7 @@ await runProcess({
     const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
     releasers.add('database clock', () => databaseClock.stop());
     const cache = await openCache(config, { log, step, releasers });
-    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    const bus = await openedBus();
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const { drainTimeoutMs, mail, outboundAllowHosts, scriptedWordsPerSecond } = config;

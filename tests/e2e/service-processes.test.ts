@@ -82,6 +82,23 @@ describe('a service whose store is not there', { concurrent: true }, () => {
     );
   });
 
+  it('is found out beside the others: a start that waits for its database has begun to connect to the broker, and to the cache', async ({ onTestFinished }) => {
+    const silent = await listen(onTestFinished);
+    const roles = ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const;
+    await Promise.all(
+      roles.map(async (role) => {
+        const asked = new Set<string>();
+        const [nats, redis] = await Promise.all([listen(onTestFinished, () => asked.add('NATS')), listen(onTestFinished, () => asked.add('Redis'))]);
+        const stores = { DATABASE_URL: `postgres://anna@127.0.0.1:${silent}/agents`, NATS_URL: `nats://127.0.0.1:${nats}` };
+        const service = startService(role, { ...stores, ...(role === 'agent-gateway' && { REDIS_URL: `redis://127.0.0.1:${redis}` }) });
+        await eventually(() => service.hasExited() || asked.size === (role === 'agent-gateway' ? 2 : 1), FAILED_START);
+        service.signal('SIGKILL');
+
+        expect([...asked].sort(), service.output()).toEqual(role === 'agent-gateway' ? ['NATS', 'Redis'] : ['NATS']);
+      }),
+    );
+  });
+
   it('goes on when its store is merely slow: it waits for a migration longer than a start that fails may take, and says which session migrates', async ({
     onTestFinished,
   }) => {
@@ -345,8 +362,11 @@ async function readinessAt(managementUrl: string): Promise<string> {
 }
 
 /** A server that accepts connections and never sends anything. @returns its port */
-async function listen(onTestFinished: OnTestFinished): Promise<number> {
-  const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
+async function listen(onTestFinished: OnTestFinished, onConnection: () => void = () => {}): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    onConnection();
+  }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const address = server.address();
