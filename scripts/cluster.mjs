@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { readEnvFile } from './env-file.mjs';
-import { enterPackage } from './package-folder.mjs';
+import { commands, enterPackage, isClone } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 import { roles, startCluster } from './servers/start-cluster.mjs';
 
@@ -12,9 +12,11 @@ const MAX_PER_ROLE = 16;
 /** A Ctrl-C under npm arrives twice; a later signal ends the script at once. */
 const REPEAT_MS = 1_000;
 
-const usage = `Usage: npm run cluster                                start a cluster on this machine
-       npm run cluster -- --actor-host 3 --router-worker 2
-       npm run cluster -- --help                      print this
+/** npm takes options in front of it for its own. */
+const separator = isClone ? ' --' : '';
+const usage = `Usage: ${commands.cluster}                                start a cluster on this machine
+       ${commands.cluster}${separator} --actor-host 3 --router-worker 2
+       ${commands.cluster}${separator} --help                      print this
 
 Starts nats-server, PostgreSQL and Redis on free ports and in a temporary folder.
 Then starts each service as processes of its own, one of each by default:
@@ -26,8 +28,8 @@ stdout has one line of JSON per process, and a last one when all are ready, whic
 names the file of the generated keys. stderr has the output of the processes, each
 line with the name of its process. A terminal also shows the generated keys.
 
-Settings are environment variables, as for npm start (npm start -- --help). Those of
-ports and addresses have no effect.`;
+Settings are environment variables, as for ${commands.start} (${commands.start}${separator} --help). Those
+of ports and addresses have no effect.`;
 
 /** Processes that exit afterwards were asked to. */
 let isStopping = false;

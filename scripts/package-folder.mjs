@@ -9,7 +9,9 @@ export const packageFolder = fileURLToPath(new URL('..', import.meta.url)).repla
 export const isClone = existsSync(new URL('../tsconfig.build.json', import.meta.url));
 
 /** How a printed command names the program. */
-export const commands = isClone ? { start: 'npm start', ask: 'npm run -s ask --' } : { start: 'switchyard start', ask: 'switchyard ask' };
+export const commands = isClone
+  ? { start: 'npm start', cluster: 'npm run cluster', ask: 'npm run -s ask --' }
+  : { start: 'switchyard start', cluster: 'switchyard cluster', ask: 'switchyard ask' };
 
 /**
  * Makes a clone ready, and its folder the working folder, as npm does: relative paths of settings begin there. A package is ready, and works in the

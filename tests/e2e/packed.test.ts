@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,8 +14,9 @@ const run = promisify(execFile);
 /** Installing its dependencies, and the first start, on a busy machine. */
 const READY_TIMEOUT_MS = 300_000;
 
-/** Beside it is the file of `npm pack`. */
+/** Beside them is the file of `npm pack`. */
 let folder: string;
+let folderOfCluster: string;
 let file: string;
 /** Where npx installs it: of this test, with what this machine's npm has downloaded before. */
 let cache: string;
@@ -26,22 +28,23 @@ beforeAll(async () => {
   // npx takes an absolute path for that of a program.
   file = `../${(await readdir(packed))[0]}`;
   folder = join(packed, 'a folder with blanks');
-  await mkdir(folder);
+  folderOfCluster = join(packed, 'another folder');
+  await Promise.all([mkdir(folder), mkdir(folderOfCluster)]);
   cache = await freeFolder('npx');
   const downloaded = join((await run('npm', ['config', 'get', 'cache'], { cwd: root, env })).stdout.trim(), '_cacache');
   await mkdir(downloaded, { recursive: true });
   await symlink(downloaded, join(cache, '_cacache'));
 });
 
+const environment = () => ({ npm_config_cache: cache, npm_config_prefer_offline: 'true', SCRIPTED_WORDS_PER_SECOND: '0' });
+
+/** The output of the line of the banner that fits, pasted into a shell. */
+async function paste(lines: readonly string[], fits: RegExp, cwd: string): Promise<string> {
+  return (await run('bash', ['-c', lines.find((line) => fits.test(line)) ?? 'false'], { cwd, env: plainEnvironment() })).stdout;
+}
+
 it('the package is started by npx in an empty folder, answers there, and ends at Ctrl-C', async () => {
-  const env = {
-    ...fewerWasmTiers,
-    npm_config_cache: cache,
-    npm_config_prefer_offline: 'true',
-    ROUTER_PORT: '0',
-    AGENT_PORT: '0',
-    SCRIPTED_WORDS_PER_SECOND: '0',
-  };
+  const env = { ...fewerWasmTiers, ...environment(), ROUTER_PORT: '0', AGENT_PORT: '0' };
   const start = runProgram(inTerminal(`npx --yes ${file} start`), { cwd: folder, env });
   await eventually(() => start.output().includes('Ctrl-C stops it') || start.hasExited(), { timeoutMs: READY_TIMEOUT_MS });
   expect(start.output()).toContain('Ctrl-C stops it');
@@ -56,16 +59,33 @@ it('the package is started by npx in an empty folder, answers there, and ends at
   const { agent_key: agentKey } = JSON.parse(await readFile(join(folder, 'data/keys.json'), 'utf8'));
   expect(lines).toContain(agentKey);
 
-  const paste = async (fits: RegExp) =>
-    (await run('bash', ['-c', lines.find((line) => fits.test(line)) ?? 'false'], { cwd: folder, env: plainEnvironment() })).stdout;
-  expect(await paste(/ask "Hello"/)).toMatch(/^Hello! I am Switchyard's scripted model/);
-  expect(await paste(/ask --agent/)).toContain('2 years');
+  expect(await paste(lines, /ask "Hello"/, folder)).toMatch(/^Hello! I am Switchyard's scripted model/);
+  expect(await paste(lines, /ask --agent/, folder)).toContain('2 years');
   const program = /\S+switchyard\.mjs/.exec(lines.find((line) => line.includes('ask "Hello"')) ?? '')?.[0] ?? '';
   expect((await run(process.execPath, [program, 'doctor'], { cwd: folder, env: plainEnvironment() })).stdout).toMatch(/^ok +servers: /m);
-  expect((await run(process.execPath, [program, 'cluster', '--help'], { cwd: folder, env: plainEnvironment() })).stdout).toContain('Usage: ');
 
   start.type(CTRL_C);
   // npx starts it by a shell, and some shells report the signal.
   expect([0, 130]).toContain((await start.exited).code);
   expect(start.output()).toContain('Stopped.');
+}, 400_000);
+
+it('the package runs a cluster, whose data is in no folder of the user, and ends it at Ctrl-C', async () => {
+  const cluster = runProgram(inTerminal(`npx --yes ${file} cluster`), { cwd: folderOfCluster, env: environment() });
+  await eventually(() => cluster.output().includes('shows the same with curl') || cluster.hasExited(), { timeoutMs: READY_TIMEOUT_MS });
+  const lines = cluster.output().split(/\r?\n/);
+  const ready = lines.find((line) => line.startsWith('{"event":"ready"'));
+  if (ready === undefined) throw new Error(`it printed no line of JSON that says that it is ready:\n${cluster.output()}`);
+  const { agentUrls, keysFile } = JSON.parse(ready);
+
+  expect(await paste(lines, /ask "Hello"/, folderOfCluster)).toMatch(/^Hello! I am Switchyard's scripted model/);
+  expect(await paste(lines, /ask --agent/, folderOfCluster)).toContain('2 years');
+  expect((await fetch(`${agentUrls[0]}/chat`, { headers: { accept: 'text/html' } })).url).toContain('/auth/login?next=%2Fchat');
+  expect(await readdir(folderOfCluster)).toEqual([]);
+  expect(existsSync(keysFile)).toBe(true);
+
+  cluster.type(CTRL_C);
+  expect([0, 130]).toContain((await cluster.exited).code);
+  expect(cluster.output()).toContain('Stopped.');
+  expect(existsSync(keysFile)).toBe(false);
 }, 400_000);
