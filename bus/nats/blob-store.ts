@@ -21,7 +21,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
     const subject = `blob.${id}.${part}`;
     const partHeaders = headers();
     partHeaders.set(PARTS_HEADER, String(parts));
-    await link.retryWhileTransient('store a part of a blob', budgetMs, (timeoutMs) =>
+    await link.retries.run('store a part of a blob', budgetMs, (timeoutMs) =>
       storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, timeoutMs, extraHeaders: partHeaders }),
     );
   }
@@ -30,7 +30,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
   async function getPart(id: string, part: number): Promise<{ bytes: Uint8Array; parts: number } | null> {
     const query = { last_by_subj: `blob.${id}.${part}` };
     const { manager } = link;
-    const found = await link.retryWhileTransient(
+    const found = await link.retries.run(
       'fetch a part of a blob',
       budgetMs,
       async () => (await manager.direct.getMessage(streams.blobs.name, query)) ?? (await manager.streams.getMessage(streams.blobs.name, query)),
@@ -40,7 +40,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
 
   return {
     async put(bytes) {
-      link.assertOpen();
+      link.retries.assertOpen();
       if (bytes.byteLength > MAX_BODY_BYTES) throw new SwitchyardError('bus.body_too_large', `a blob holds at most ${MAX_BODY_BYTES} bytes`);
       const id = ulid(nowMs());
       const parts = Math.max(1, Math.ceil(bytes.byteLength / PART_BYTES));
@@ -50,7 +50,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
       return id;
     },
     async get(id) {
-      link.assertOpen();
+      link.retries.assertOpen();
       if (!BLOB_ID.test(id)) return null;
       const first = await getPart(id, 0);
       if (first === null) return null;

@@ -67,7 +67,7 @@ export class CapacityGauge {
 
   async #isStreamBelow({ name, isDeclared }: AdmissionStream): Promise<boolean> {
     const link = this.#link;
-    const info = await link.retryWhileTransient('describe a stream', SAMPLE_BUDGET_MS, async () => {
+    const info = await link.retries.callApi('describe a stream', SAMPLE_BUDGET_MS, async () => {
       try {
         return await link.manager.streams.info(name);
       } catch (error) {
@@ -80,7 +80,7 @@ export class CapacityGauge {
 
   /** Rejects without a consumer, before the first worker. */
   async #sampleQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
-    const info = await this.#link.retryWhileTransient('describe a consumer of work', SAMPLE_BUDGET_MS, () =>
+    const info = await this.#link.retries.callApi('describe a consumer of work', SAMPLE_BUDGET_MS, () =>
       this.#link.manager.consumers.info(streams.work.name, workQueues[kind].consumer),
     );
     queueingDelay.sample({ atMs: performance.now(), waiting: info.num_pending, dequeued: info.delivered.consumer_seq });

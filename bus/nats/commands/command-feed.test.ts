@@ -2,6 +2,7 @@ import type { Msg } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { NatsLink } from '../connection/link.ts';
+import { Retries } from '../connection/retries.ts';
 import { CommandFeed } from './command-feed.ts';
 
 beforeEach(() => {
@@ -26,8 +27,8 @@ async function idleFeed({ lastSequence, isCluster }: { lastSequence: number | nu
   const streams = { getMessage: async () => (lastSequence === null ? null : { seq: lastSequence }) };
   const link = {
     ...{ main, isCluster, inboxPrefix: '_INBOX', manager: { streams, consumers: { add: async () => ({}), delete: async () => true } } },
-    onRedeclare: () => () => {},
-    retryWhileTransient: (_what: string, _budgetMs: number, action: () => Promise<unknown>) => action(),
+    streams: { onRedeclare: () => () => {} },
+    retries: { callApi: (_what: string, _budgetMs: number, call: () => Promise<unknown>) => call(), run: async () => {} },
   } as unknown as NatsLink;
   const { signal } = new AbortController();
   const feed = await CommandFeed.open({ link, subject: 'cmd.1', after: REACHED, session: signal, until: signal, budgetMs: 8_000, log: silentLog });
@@ -50,4 +51,31 @@ describe('an idle feed', () => {
     expect(feed.isBroken).toBe(isBroken);
     await feed.close();
   });
+});
+
+it.each([
+  { what: 'a cluster is asked for another consumer while it has not answered, and what it may have created is removed', isCluster: true, created: 2 },
+  { what: 'a single server is asked for one consumer', isCluster: false, created: 1 },
+])('$what', async ({ isCluster, created }) => {
+  const [names, removed]: [string[], string[]] = [[], []];
+  const consumers = {
+    add: (_: string, { name }: { name: string }) => {
+      names.push(name);
+      return isCluster && names.length === 1 ? new Promise(() => {}) : Promise.resolve({});
+    },
+    delete: async (_: string, name: string) => void removed.push(name),
+  };
+  const main = { subscribe: () => ({ isClosed: () => false, drain: async () => {}, unsubscribe: () => {} }), publish: () => {} };
+  const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
+  const link = { ...{ main, isCluster, inboxPrefix: '_INBOX', retries }, streams: { onRedeclare: () => () => {} }, manager: { consumers } };
+  const { signal } = new AbortController();
+  const options = { subject: 'cmd.1', after: REACHED, session: signal, until: signal, budgetMs: 8_000, log: silentLog };
+  const opening = CommandFeed.open({ ...options, link: link as unknown as NatsLink });
+  await vi.advanceTimersByTimeAsync(500);
+  const feed = await opening;
+
+  expect(new Set(names).size).toBe(created);
+  expect(removed).toEqual(names.slice(0, -1));
+  await feed.close();
+  expect(removed).toEqual(names);
 });

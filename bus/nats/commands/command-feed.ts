@@ -57,7 +57,8 @@ export class CommandFeed {
   /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
     const { link, subject, after, session, until, budgetMs } = options;
-    const names: string[] = [];
+    /** What may have been created. */
+    const names = new Set<string>();
     const config = {
       filter_subject: subject,
       ...(after === 0 ? { deliver_policy: DeliverPolicy.All } : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }),
@@ -67,21 +68,23 @@ export class CommandFeed {
       num_replicas: 1,
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
-    let name = `r-${ulid()}`;
-    const create = () => {
+    const first = `r-${ulid()}`;
+    const create = async () => {
       // A cluster may place it at a server that is lost, and leaves it there: another name may get another server.
-      if (names.length > 0 && link.isCluster) name = `r-${ulid()}`;
-      if (names.at(-1) !== name) names.push(name);
-      return link.manager.consumers.add(streams.commands.name, { ...config, name });
+      const name = names.size > 0 && link.isCluster ? `r-${ulid()}` : first;
+      names.add(name);
+      await link.manager.consumers.add(streams.commands.name, { ...config, name });
+      return name;
     };
+    let name: string;
     try {
-      await link.retryWhileTransient('begin to read a partition', budgetMs, create, until);
+      name = await link.retries.callApi('begin to read a partition', budgetMs, create, until);
     } catch (error) {
-      // It may have been created all the same.
-      await Promise.all(names.map((one) => removeConsumer(link, one, session)));
+      await Promise.all([...names].map((one) => removeConsumer(link, one, session)));
       throw error;
     }
-    for (const one of names.slice(0, -1)) void removeConsumer(link, one, session);
+    names.delete(name);
+    for (const one of names) void removeConsumer(link, one, session);
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }
@@ -187,5 +190,5 @@ export class CommandFeed {
 /** Never rejects: the broker deletes it by itself later. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
   const remove = () => link.manager.consumers.delete(streams.commands.name, name);
-  if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
+  if (!session.aborted) await link.retries.run('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
 }

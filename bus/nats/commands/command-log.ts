@@ -91,7 +91,7 @@ export class NatsCommandLog implements CommandLog, Closable {
   /** Purges neither below 1, which nats-server 2.9 takes as "everything", nor past the end, which would skip sequences. */
   async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     const { link, budgetMs } = this.#deps;
-    link.assertOpen();
+    link.retries.assertOpen();
     const session = await link.up(AbortSignal.timeout(budgetMs));
     if (standing !== null && !hasFingerprint(await this.at(standing.sequence), standing.fingerprint)) return;
     const { firstSequence, lastSequence } = await this.state();
@@ -127,14 +127,14 @@ export class NatsCommandLog implements CommandLog, Closable {
   async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;
-    const found = await link.retryWhileTransient('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
+    const found = await link.retries.callApi('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
     if (found === null) return null;
     return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string(), storedAtMs: found.time.getTime() };
   }
 
   #info(until: AbortSignal | null = null): Promise<StreamInfo> {
     const { link, budgetMs } = this.#deps;
-    return link.retryWhileTransient('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
+    return link.retries.callApi('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
   }
 }
 

@@ -24,12 +24,12 @@ it('consumers count as lost when a stream was created anew, and not when it only
   });
   try {
     let redeclared = 0;
-    link.onRedeclare(() => {
+    link.streams.onRedeclare(() => {
       redeclared += 1;
     });
     const failOnce = () => {
       let tries = 0;
-      return link.retryWhileTransient('do it', 60_000, async () => {
+      return link.retries.run('do it', 60_000, async () => {
         tries += 1;
         if (tries === 1) throw missing();
         return tries;

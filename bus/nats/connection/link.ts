@@ -2,42 +2,22 @@ import { setMaxListeners } from 'node:events';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, PermissionViolationError, type Status } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { SlotMap } from '#shared/slot-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../../bus.ts';
 import { pauseFor } from '../../pause.ts';
 import { verdictOn } from './broker-errors.ts';
+import { type Declare, DeclaredStreams } from './declared-streams.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
+import { API_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
 
-/** The broker handles API requests one by one, and recovering a stream takes a while. */
-const API_TIMEOUT_MS = 5_000;
-/** One attempt in a cluster, whose lost server replies no more while another has taken its place. */
-const CLUSTER_ATTEMPT_MS = 1_000;
-/** The same for requests that all servers of the cluster have a part in. */
-const CLUSTER_API_TIMEOUT_MS = 1_500;
-/** The last attempt of a budget: for a cluster that is slow rather than without a leader. */
-const LAST_ATTEMPT_MS = 2_500;
-/** Back-off, doubled up to the longest. */
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
-/** In a cluster, which is back as soon as it has elected a leader. */
-const CLUSTER_LONGEST_PAUSE_MS = 250;
 const FLUSH_TIMEOUT_MS = 2_000;
-/**
- * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
- * with them: what that has acknowledged is lost.
- */
-const DELETION_SETTLES_MS = 1_500;
-
-/** When each stream was created, by name: another time is another stream. */
-export type StreamIdentities = ReadonlyMap<string, string>;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Called after each connect, before the link is up. @param beforeCreating awaited before a missing stream is created @returns identities of the streams */
-  declare(manager: JetStreamManager, beforeCreating?: () => Promise<void>): Promise<StreamIdentities>;
+  /** Called after each connect, before the link is up. */
+  declare: Declare;
 }
 
 /**
@@ -53,6 +33,8 @@ export class NatsLink {
   readonly tokens: NatsConnection;
   readonly manager: JetStreamManager;
   readonly requests: Requests;
+  readonly retries: Retries;
+  readonly streams: DeclaredStreams;
   /** On the connection of tokens: a request leaves before the frames that are published after it. */
   readonly tokenRequests: Requests;
   readonly address: string;
@@ -66,18 +48,9 @@ export class NatsLink {
   #wasAway = false;
   /** A recovery stops when a further disconnect is counted. */
   #disconnects = 0;
-  #closing = false;
   #closed = false;
-  #redeclaring: Promise<void> | null = null;
-  /** As they were last declared. */
-  #streams: StreamIdentities = new Map();
   readonly #waiting = new Set<() => void>();
-  readonly #pending = new SlotMap<(reason: unknown) => void>();
-  /** Retried actions in flight; `#idle` resolves at 0. */
-  #running = 0;
-  readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
-  readonly #redeclareListeners = new Set<() => void>();
 
   /** @throws `service.unreachable` */
   static async open(options: LinkOptions): Promise<NatsLink> {
@@ -89,8 +62,8 @@ export class NatsLink {
     try {
       if (main.status === 'rejected') throw main.reason;
       if (tokens.status === 'rejected') throw tokens.reason;
-      const timeout = addressesOf(options.servers).length > 1 ? CLUSTER_API_TIMEOUT_MS : API_TIMEOUT_MS;
-      const link = new NatsLink(options, main.value, tokens.value, await jetstreamManager(main.value, { checkAPI: false, timeout }));
+      const manager = await jetstreamManager(main.value, { checkAPI: false, timeout: API_TIMEOUT_MS });
+      const link = new NatsLink(options, main.value, tokens.value, manager);
       await link.#begin(untilMs);
       return link;
     } catch (error) {
@@ -110,6 +83,10 @@ export class NatsLink {
     this.inboxPrefix = inboxPrefixOf(options.user);
     this.requests = new Requests(main, this.inboxPrefix);
     this.tokenRequests = new Requests(tokens, this.inboxPrefix);
+    const { address, isCluster } = this;
+    this.streams = new DeclaredStreams({ manager, declare: options.declare, isCluster, address, log: options.log });
+    const isUp = () => this.isUp;
+    this.retries = new Retries({ address, isCluster, isUp, up: (until) => this.up(until), redeclare: () => this.streams.redeclare() });
   }
 
   /** Both connections are usable. */
@@ -143,20 +120,6 @@ export class NatsLink {
     return this.#up.signal;
   }
 
-  /**
-   * Retries an idempotent action until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
-   * @param until the result is no longer needed
-   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
-   */
-  retryWhileTransient<Result>(
-    what: string,
-    budgetMs: number,
-    action: (timeoutMs: number) => Promise<Result>,
-    until: AbortSignal | null = null,
-  ): Promise<Result> {
-    return this.#closing ? Promise.reject(closed()) : this.#retryCounted(what, budgetMs, action, until);
-  }
-
   onReconnect(handler: () => void): Subscription {
     const listener = () => handler();
     this.#listeners.add(listener);
@@ -167,24 +130,9 @@ export class NatsLink {
     };
   }
 
-  /**
-   * Called after a stream was found to be another one on a live connection: its consumers are lost.
-   * @returns removes the handler
-   */
-  onRedeclare(handler: () => void): () => void {
-    this.#redeclareListeners.add(handler);
-    return () => void this.#redeclareListeners.delete(handler);
-  }
-
-  /** @throws `bus.closed` */
-  assertOpen(): void {
-    if (this.#closing) throw closed();
-  }
-
   /** Refuses new actions, waits for those in flight and for publishes, and closes. */
   async close(): Promise<void> {
-    this.#closing = true;
-    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
+    await this.retries.close();
     this.#closed = true;
     if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_TIMEOUT_MS)]);
     this.#goDown();
@@ -201,7 +149,7 @@ export class NatsLink {
       this.tokenRequests.end(lostMeanwhile());
     });
     for (;;) {
-      const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
+      const trouble = await Promise.race([this.streams.declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
       // Lost again: `#watch` recovers it.
       if (trouble === undefined && this.#disconnects === 0) this.#goUp();
       if (trouble === undefined) return;
@@ -256,9 +204,9 @@ export class NatsLink {
 
   /** A restarted broker has lost its memory streams: declare before use. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
-    for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, this.#longestPauseMs)) {
+    for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, this.retries.longestPauseMs())) {
       try {
-        await this.#declare();
+        await this.streams.declare();
         if (disconnects === this.#disconnects && !this.#closed) this.#goUp();
         return;
       } catch (error) {
@@ -267,19 +215,6 @@ export class NatsLink {
         await pauseFor(pauseMs);
       }
     }
-  }
-
-  async #declare(beforeCreating?: () => Promise<void>): Promise<void> {
-    this.#streams = await this.#options.declare(this.manager, beforeCreating);
-  }
-
-  get #longestPauseMs(): number {
-    return this.isCluster ? CLUSTER_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
-  }
-
-  #attemptMs(leftMs: number): number {
-    if (!this.isCluster) return API_TIMEOUT_MS;
-    return leftMs > CLUSTER_ATTEMPT_MS + LAST_ATTEMPT_MS ? CLUSTER_ATTEMPT_MS : LAST_ATTEMPT_MS;
   }
 
   #goUp(): void {
@@ -293,7 +228,7 @@ export class NatsLink {
     this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
     this.#up = null;
     const lost = lostMeanwhile();
-    for (const reject of this.#pending.values()) reject(lost);
+    this.retries.interrupt(lost);
     this.requests.end(lost);
   }
 
@@ -308,91 +243,6 @@ export class NatsLink {
       }
     }
   }
-
-  async #retryCounted<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
-    this.#running += 1;
-    try {
-      return await this.#tryUntilDone(what, performance.now() + budgetMs, action, until);
-    } finally {
-      this.#running -= 1;
-      if (this.#running === 0) for (const wake of this.#idle) wake();
-    }
-  }
-
-  async #tryUntilDone<Result>(what: string, untilMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
-    let last: unknown = null;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, this.#longestPauseMs)) {
-      const leftMs = untilMs - performance.now();
-      if (this.#up === null && leftMs > 0) await this.#upWithin(leftMs, until);
-      until?.throwIfAborted();
-      if (this.#up === null || leftMs <= 0) {
-        const cause = last ?? new SwitchyardError('service.unreachable', 'there is no connection');
-        throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause });
-      }
-      try {
-        return await this.#whileUp(action(Math.max(1, Math.min(this.#attemptMs(leftMs), Math.ceil(leftMs)))), until);
-      } catch (error) {
-        const verdict = verdictOn(error);
-        if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });
-        if (verdict === 'never') throw error;
-        last = error;
-        if (verdict === 'missing') await this.#redeclare();
-        await pauseFor(Math.max(0, Math.min(pauseMs, untilMs - performance.now())), until);
-      }
-    }
-  }
-
-  /** Rejects when the link goes down or `until` aborts. */
-  #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const giveUp = () => reject(until?.reason);
-      const end = () => {
-        this.#pending.remove(slot);
-        until?.removeEventListener('abort', giveUp);
-      };
-      const slot = this.#pending.add(reject);
-      until?.addEventListener('abort', giveUp);
-      reply.then(
-        (result) => {
-          end();
-          resolve(result);
-        },
-        (error) => {
-          end();
-          reject(error);
-        },
-      );
-    });
-  }
-
-  /**
-   * Never rejects. A timer of its own: Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) that are waited for, and they never fire.
-   */
-  async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
-    const over = new AbortController();
-    const end = () => over.abort();
-    const timer = setTimeout(end, ms);
-    until?.addEventListener('abort', end);
-    if (until?.aborted) end();
-    await this.up(over.signal).catch(() => {});
-    clearTimeout(timer);
-    until?.removeEventListener('abort', end);
-  }
-
-  /** A stream was deleted in use, or has no leader at this moment. Concurrent callers share one declaration. Never rejects. */
-  #redeclare(): Promise<void> {
-    const before = this.#streams;
-    this.#redeclaring ??= this.#declare(() => pauseFor(DELETION_SETTLES_MS))
-      .then(() => {
-        if ([...this.#streams].every(([name, created]) => before.get(name) === created)) return;
-        for (const handler of [...this.#redeclareListeners]) handler();
-      })
-      .catch((error) => this.#options.log.warn({ err: error, address: this.address }, 'a stream is missing and could not be declared'))
-      .finally(() => {
-        this.#redeclaring = null;
-      });
-    return this.#redeclaring;
-  }
 }
 
 /** Permanent, with a message of its own. */
@@ -402,8 +252,4 @@ function isRefusedStream(error: unknown): error is SwitchyardError {
 
 function lostMeanwhile(): SwitchyardError {
   return new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile');
-}
-
-function closed(): SwitchyardError {
-  return new SwitchyardError('bus.closed', 'the bus is closed');
 }

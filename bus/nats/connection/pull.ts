@@ -52,7 +52,7 @@ export class Pull {
     this.#heartbeatMs = options.link.isCluster ? CLUSTER_HEARTBEAT_MS : HEARTBEAT_MS;
     this.#watch = setInterval(() => this.#listen(), this.#heartbeatMs / 2).unref();
     // nats-server 2.9 does not always end the requests of a consumer of a deleted stream.
-    this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
+    this.#offRedeclare = options.link.streams.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
   }

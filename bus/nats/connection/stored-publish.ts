@@ -24,7 +24,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
   let waiting = 0;
   let waitingBytes = 0;
   return async (subject, messageId, body, extraHeaders) => {
-    link.assertOpen();
+    link.retries.assertOpen();
     const bytes = Buffer.from(body);
     if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
       throw new SwitchyardError('bus.full', 'too much waits to be stored', { details: { waiting } });
@@ -32,7 +32,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
     waiting += 1;
     waitingBytes += bytes.byteLength;
     try {
-      return await link.retryWhileTransient('store a message', budgetMs, (timeoutMs) =>
+      return await link.retries.run('store a message', budgetMs, (timeoutMs) =>
         storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders }),
       );
     } catch (error) {

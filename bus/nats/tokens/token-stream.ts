@@ -156,7 +156,7 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
     },
     async replay(subject, upTo = 'kept') {
       if (upTo === 'now') await pauseFor(RETAINED_WITHIN_MS);
-      return link.retryWhileTransient('read a call back', budgetMs, async (timeoutMs) => {
+      return link.retries.run('read a call back', budgetMs, async (timeoutMs) => {
         try {
           return await replay(subject, timeoutMs);
         } catch (error) {

@@ -13,8 +13,8 @@ const BUDGET_MS = 1_000;
 export async function usageBacklog(link: NatsLink): Promise<UsageBacklog> {
   const { name } = streams.usage;
   // Before the stream: what is acked meanwhile is gone from it, and not below this floor.
-  const consumer = await link.retryWhileTransient('describe the consumer of usage', BUDGET_MS, () => findConsumer(link));
-  const describe = () => link.retryWhileTransient('describe the usage log', BUDGET_MS, () => link.manager.streams.info(name));
+  const consumer = await link.retries.callApi('describe the consumer of usage', BUDGET_MS, () => findConsumer(link));
+  const describe = () => link.retries.callApi('describe the usage log', BUDGET_MS, () => link.manager.streams.info(name));
   const found = await describe();
   const floor = consumer?.ack_floor.stream_seq ?? 0;
   const keepsAccepted = found.state.messages > 0 && found.state.first_seq <= floor;

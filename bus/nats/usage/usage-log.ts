@@ -44,7 +44,7 @@ export function natsUsageLog({ link, held, budgetMs, ackWaitMs, onFull, log }: U
   return {
     async append(messageId, body) {
       assertUsageSize(body);
-      link.assertOpen();
+      link.retries.assertOpen();
       return batches.append(messageId, body);
     },
     consume(handler, { maxBatch }): Subscription {

@@ -137,7 +137,7 @@ export class WorkConsumer implements Subscription {
       max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.retryWhileTransient('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
+    await link.retries.callApi('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
   }
 
   #ask(): void {
@@ -195,7 +195,7 @@ export class WorkConsumer implements Subscription {
         publishedAtMs,
         ackWaitMs,
         deliveredAt,
-        assertOpen: () => link.assertOpen(),
+        assertOpen: () => link.retries.assertOpen(),
         confirmConnected: () => this.#confirmConnected(),
         store: () => store(kind, messageId, body, 1),
         stopping: this.#stop.signal,

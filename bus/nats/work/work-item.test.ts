@@ -8,7 +8,7 @@ const EARLY_MS = 2;
 
 it('reports a lease as lost that could not be extended at the broker, though its timer fires a little early', async () => {
   /** A broker that is away for the whole budget. */
-  const retryWhileTransient = (what: string, budgetMs: number) =>
+  const run = (what: string, budgetMs: number) =>
     new Promise<never>((_, reject) => {
       const endsAt = performance.now() + budgetMs - EARLY_MS;
       const look = () => {
@@ -17,7 +17,7 @@ it('reports a lease as lost that could not be extended at the broker, though its
       };
       look();
     });
-  const link = { retryWhileTransient, assertOpen: () => {}, requests: { ask: () => Promise.reject(new Error('not asked')) } };
+  const link = { retries: { run, assertOpen: () => {} }, requests: { ask: () => Promise.reject(new Error('not asked')) } };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log: silentLog } as const;
   const item = workItem({ ...fields, link, deliveredAt: performance.now(), ackWaitMs: 50 });
 

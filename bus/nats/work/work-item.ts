@@ -8,7 +8,7 @@ import type { NatsLink } from '../connection/link.ts';
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
-  link: Pick<NatsLink, 'retryWhileTransient' | 'assertOpen'> & { requests: Pick<NatsLink['requests'], 'ask'> };
+  link: { retries: Pick<NatsLink['retries'], 'run' | 'assertOpen'>; requests: Pick<NatsLink['requests'], 'ask'> };
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -30,10 +30,10 @@ export interface WorkItemOptions {
 export function workItem(options: WorkItemOptions): WorkItem {
   const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
   let leaseEndsAt = deliveredAt + ackWaitMs;
-  const settling = new Settling(() => link.assertOpen());
+  const settling = new Settling(() => link.retries.assertOpen());
   const hasLease = () => performance.now() < leaseEndsAt;
   const send = (what: string, verb: string, forMs: number) =>
-    link.retryWhileTransient(what, forMs, async (timeoutMs) => {
+    link.retries.run(what, forMs, async (timeoutMs) => {
       await link.requests.ask(reply, verb, { timeoutMs });
     });
   return {
@@ -52,7 +52,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
         return send('drop an item', '+TERM', budgetMs);
       }),
     working: async () => {
-      link.assertOpen();
+      link.retries.assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
       if (settling.isSettled || !hasLease()) throw lost();
       const sentAt = performance.now();

@@ -59,7 +59,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     onRestart: (handler) => watch.onRestart(handler),
     async depths() {
       // Settled items leave the stream.
-      const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
+      const { state } = await link.retries.callApi('count the work', DEPTHS_BUDGET_MS, () =>
         link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
       );
       return perWorkKind((kind) => state.subjects?.[workQueues[kind].pattern] ?? 0);

@@ -69,7 +69,7 @@ export class WorkStreamWatch {
   /** Declares a missing stream on the way. */
   async #readCreated(): Promise<string> {
     const link = this.#link;
-    const { created } = await link.retryWhileTransient('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
+    const { created } = await link.retries.callApi('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
     return created;
   }
 

@@ -1,0 +1,69 @@
+import type { JetStreamManager } from '@nats-io/jetstream';
+import type { Log } from '#shared/telemetry/log.ts';
+import { pauseFor } from '../../pause.ts';
+import { overlapping } from './overlapping.ts';
+import { API_AGAIN_MS, API_TIMEOUT_MS } from './retries.ts';
+
+/**
+ * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
+ * with them: what that has acknowledged is lost.
+ */
+const DELETION_SETTLES_MS = 1_500;
+
+/** When each stream was created, by name: another time is another stream. */
+export type StreamIdentities = ReadonlyMap<string, string>;
+
+/** @param beforeCreating awaited before a missing stream is created @returns identities of the streams */
+export type Declare = (manager: JetStreamManager, beforeCreating?: () => Promise<void>) => Promise<StreamIdentities>;
+
+export interface DeclaredStreamsOptions {
+  manager: JetStreamManager;
+  declare: Declare;
+  isCluster: boolean;
+  address: string;
+  log: Log;
+}
+
+/** The streams of a process at the broker, as they were last declared. */
+export class DeclaredStreams {
+  readonly #options: DeclaredStreamsOptions;
+  readonly #handlers = new Set<() => void>();
+  #identities: StreamIdentities = new Map();
+  #redeclaring: Promise<void> | null = null;
+
+  constructor(options: DeclaredStreamsOptions) {
+    this.#options = options;
+  }
+
+  /** @throws `bus.stream_refused`, and the broker's errors */
+  async declare(beforeCreating?: () => Promise<void>): Promise<void> {
+    const { manager, declare, isCluster } = this.#options;
+    const pass = () => declare(manager, beforeCreating);
+    this.#identities = await (isCluster ? overlapping(pass, API_AGAIN_MS, API_TIMEOUT_MS).answer : pass());
+  }
+
+  /**
+   * Called after a stream was found to be another one on a live connection: its consumers are lost.
+   * @returns removes the handler
+   */
+  onRedeclare(handler: () => void): () => void {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  /** A stream was deleted in use, or has no leader at this moment. Concurrent callers share one declaration. Never rejects. */
+  redeclare(): Promise<void> {
+    const before = this.#identities;
+    const { address, log } = this.#options;
+    this.#redeclaring ??= this.declare(() => pauseFor(DELETION_SETTLES_MS))
+      .then(() => {
+        if ([...this.#identities].every(([name, created]) => before.get(name) === created)) return;
+        for (const handler of [...this.#handlers]) handler();
+      })
+      .catch((error) => log.warn({ err: error, address }, 'a stream is missing and could not be declared'))
+      .finally(() => {
+        this.#redeclaring = null;
+      });
+    return this.#redeclaring;
+  }
+}

@@ -1,0 +1,177 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { SlotMap } from '#shared/slot-map.ts';
+import { pauseFor } from '../../pause.ts';
+import { verdictOn } from './broker-errors.ts';
+import { type Overlapping, overlapping } from './overlapping.ts';
+
+/** The broker handles API requests one by one, and recovering a stream takes a while. */
+export const API_TIMEOUT_MS = 5_000;
+/** In a cluster, whose lost server replies no more while another has taken its place: an API request that is not answered is sent again. */
+export const API_AGAIN_MS = 400;
+/** One attempt of another request there. */
+const CLUSTER_ATTEMPT_MS = 1_000;
+/** The last attempt of a budget there: for a cluster that is slow rather than without a leader. */
+const LAST_ATTEMPT_MS = 2_500;
+/** Back-off, doubled up to the longest. */
+export const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+/** In a cluster, which is back as soon as it has elected a leader. */
+const CLUSTER_LONGEST_PAUSE_MS = 250;
+/** A missing stream is declared in this time, or has no leader: its election is not waited for with those of all others. */
+const DECLARED_WITHIN_MS = 400;
+
+export interface RetriesOptions {
+  address: string;
+  isCluster: boolean;
+  isUp(): boolean;
+  /** Resolves when there is a connection. Rejects when `until` aborts, or the link is closed. */
+  up(until: AbortSignal): Promise<unknown>;
+  /** Declares the streams. Never rejects. */
+  redeclare(): Promise<void>;
+}
+
+/** Retries of idempotent actions, within budgets of time. */
+export class Retries {
+  readonly #options: RetriesOptions;
+  readonly #pending = new SlotMap<(reason: unknown) => void>();
+  /** Actions in flight; `#idle` resolves at 0. */
+  #running = 0;
+  readonly #idle = new Set<() => void>();
+  #isClosing = false;
+
+  constructor(options: RetriesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
+   * @param until the result is no longer needed
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
+   */
+  run<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
+    if (this.#isClosing) return Promise.reject(closed());
+    return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs)), until);
+  }
+
+  /** The same for a request to JetStream's API, which in a cluster is sent again while it is not answered. */
+  async callApi<Result>(what: string, budgetMs: number, call: () => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
+    if (!this.#options.isCluster) return this.run(what, budgetMs, call, until);
+    this.assertOpen();
+    let requests: Overlapping<Result> | null = null;
+    const attempt = (leftMs: number) => {
+      requests?.end();
+      requests = overlapping(call, API_AGAIN_MS, Math.min(leftMs, API_TIMEOUT_MS));
+      return requests.answer;
+    };
+    try {
+      return await this.#tryCounted(what, budgetMs, attempt, until);
+    } finally {
+      (requests as Overlapping<Result> | null)?.end();
+    }
+  }
+
+  longestPauseMs(): number {
+    return this.#options.isCluster ? CLUSTER_LONGEST_PAUSE_MS : LONGEST_PAUSE_MS;
+  }
+
+  /** Ends all attempts: they are repeated once there is a connection. */
+  interrupt(reason: SwitchyardError): void {
+    for (const reject of this.#pending.values()) reject(reason);
+  }
+
+  /** @throws `bus.closed` */
+  assertOpen(): void {
+    if (this.#isClosing) throw closed();
+  }
+
+  /** Refuses new actions, and waits for those in flight. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
+  }
+
+  #attemptMs(leftMs: number): number {
+    const longestMs = this.#options.isCluster ? (leftMs > CLUSTER_ATTEMPT_MS + LAST_ATTEMPT_MS ? CLUSTER_ATTEMPT_MS : LAST_ATTEMPT_MS) : API_TIMEOUT_MS;
+    return Math.max(1, Math.min(longestMs, Math.ceil(leftMs)));
+  }
+
+  async #tryCounted<Result>(what: string, budgetMs: number, attempt: (leftMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
+    this.#running += 1;
+    try {
+      return await this.#tryUntilDone(what, performance.now() + budgetMs, attempt, until);
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) for (const wake of this.#idle) wake();
+    }
+  }
+
+  async #tryUntilDone<Result>(what: string, untilMs: number, attempt: (leftMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
+    const { address, isUp } = this.#options;
+    let last: unknown = null;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, this.longestPauseMs())) {
+      const leftMs = untilMs - performance.now();
+      if (!isUp() && leftMs > 0) await this.#upWithin(leftMs, until);
+      until?.throwIfAborted();
+      if (!isUp() || leftMs <= 0) {
+        const cause = last ?? new SwitchyardError('service.unreachable', 'there is no connection');
+        throw new SwitchyardError('service.unreachable', `NATS at ${address} did not ${what}`, { cause });
+      }
+      try {
+        return await this.#whileUp(attempt(leftMs), until);
+      } catch (error) {
+        const verdict = verdictOn(error);
+        if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });
+        if (verdict === 'never') throw error;
+        last = error;
+        if (verdict === 'missing') await this.#declared();
+        await pauseFor(Math.max(0, Math.min(pauseMs, untilMs - performance.now())), until);
+      }
+    }
+  }
+
+  async #declared(): Promise<void> {
+    const { redeclare, isCluster } = this.#options;
+    await (isCluster ? Promise.race([redeclare(), pauseFor(DECLARED_WITHIN_MS)]) : redeclare());
+  }
+
+  /** Rejects when the link goes down or `until` aborts. */
+  #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const giveUp = () => reject(until?.reason);
+      const end = () => {
+        this.#pending.remove(slot);
+        until?.removeEventListener('abort', giveUp);
+      };
+      const slot = this.#pending.add(reject);
+      until?.addEventListener('abort', giveUp);
+      reply.then(
+        (result) => {
+          end();
+          resolve(result);
+        },
+        (error) => {
+          end();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /**
+   * Never rejects. A timer of its own: Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) that are waited for, and they never fire.
+   */
+  async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    const timer = setTimeout(end, ms);
+    until?.addEventListener('abort', end);
+    if (until?.aborted) end();
+    await this.#options.up(over.signal).catch(() => {});
+    clearTimeout(timer);
+    until?.removeEventListener('abort', end);
+  }
+}
+
+export function closed(): SwitchyardError {
+  return new SwitchyardError('bus.closed', 'the bus is closed');
+}
