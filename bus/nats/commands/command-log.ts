@@ -4,6 +4,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../../bus.ts';
 import { PARTITION_COUNT } from '../../partition.ts';
+import { pauseFor } from '../../pause.ts';
 import { fingerprintOf, hasFingerprint } from '../../position-fingerprint.ts';
 import { addresses, subjectOf } from '../../subjects.ts';
 import type { NatsLink } from '../connection/link.ts';
@@ -15,6 +16,12 @@ import { CommandFeed } from './command-feed.ts';
 import { CommandReader } from './command-reader.ts';
 import { LogFingerprint } from './log-fingerprint.ts';
 
+/**
+ * In a cluster a position that is not found is looked for this long: a server of nats-server before 2.11 that becomes the leader answers before it has applied
+ * all that it has stored, and would make a whole log seem rolled back.
+ */
+const LATE_POSITION_MS = 5_000;
+const LOOK_AGAIN_MS = 500;
 /** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;
 
@@ -110,9 +117,21 @@ export class NatsCommandLog implements CommandLog, Closable {
   async #findPosition(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<{ isHere: boolean; checkedAt: number; session: AbortSignal }> {
     const session = await this.#deps.link.up(until);
     const check = this.#fingerprint.nextCheck();
-    const isHere = await this.#contains(position, checkedAt, until);
+    const isHere = await this.#containsInTime(position, checkedAt, until, session);
     if (!isHere) this.#fingerprint.restarted();
     return { isHere, checkedAt: check, session };
+  }
+
+  async #containsInTime(position: LogPosition, checkedAt: number, until: AbortSignal, session: AbortSignal): Promise<boolean> {
+    const endsAtMs = performance.now() + (this.#deps.link.isCluster ? LATE_POSITION_MS : 0);
+    for (;;) {
+      if (await this.#contains(position, checkedAt, until)) return true;
+      if (performance.now() >= endsAtMs) return false;
+      await pauseFor(LOOK_AGAIN_MS, until);
+      until.throwIfAborted();
+      // Another server answers now: its look-up begins anew.
+      if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a position was looked for');
+    }
   }
 
   async #contains(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<boolean> {

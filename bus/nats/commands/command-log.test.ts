@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { fingerprintOf } from '../../position-fingerprint.ts';
+import type { NatsLink } from '../connection/link.ts';
+import { Retries } from '../connection/retries.ts';
+import { MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
+import { NatsCommandLog } from './command-log.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const STORED = { seq: 7, header: { get: (name: string) => (name === MESSAGE_ID_HEADER ? 'id' : '') }, string: () => 'body', time: new Date(1_000) };
+const POSITION = { sequence: 7, fingerprint: fingerprintOf({ sequence: 7, messageId: 'id', body: 'body', storedAtMs: 1_000 }) };
+
+/** A reader at a position that the broker has from `foundAfterMs` on. @returns how often it began anew, and whether it reads */
+async function readAt({ isCluster, foundAfterMs }: { isCluster: boolean; foundAfterMs: number }): Promise<{ restarts: number; reads: boolean }> {
+  const seen = { restarts: 0, reads: false };
+  const beganAtMs = performance.now();
+  const { signal: session } = new AbortController();
+  const consumers = {
+    add: async () => {
+      seen.reads = true;
+      return {};
+    },
+    delete: async () => true,
+  };
+  const streams = { getMessage: async () => (performance.now() - beganAtMs >= foundAfterMs ? STORED : null) };
+  const main = { subscribe: () => ({ isClosed: () => false, drain: async () => {}, unsubscribe: () => {} }), publish: () => {} };
+  const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: async () => session, redeclare: async () => {} });
+  const link = {
+    ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up: async () => session },
+    ...{ streams: { onRedeclare: () => () => {} }, manager: { consumers, streams } },
+  };
+  const publish = async () => ({ sequence: 8, duplicate: false });
+  const log = new NatsCommandLog({ link: link as unknown as NatsLink, publish, budgetMs: 8_000, log: silentLog });
+  const onRestart = () => {
+    seen.restarts += 1;
+  };
+  log.read(1, POSITION, async () => {}, { onRestart });
+  await vi.advanceTimersByTimeAsync(7_000);
+  const found = { ...seen };
+  await log.stopReaders();
+  return found;
+}
+
+it.each([
+  { what: 'a position that a new leader of a cluster has not applied yet is waited for', isCluster: true, foundAfterMs: 3_000, restarts: 0 },
+  { what: 'a position that a cluster never has is of a lost log', isCluster: true, foundAfterMs: Number.POSITIVE_INFINITY, restarts: 1 },
+  { what: 'a position that a single server lacks is of a lost log, at once', isCluster: false, foundAfterMs: 100, restarts: 1 },
+])('$what', async ({ isCluster, foundAfterMs, restarts }) => {
+  expect(await readAt({ isCluster, foundAfterMs })).toEqual({ restarts, reads: true });
+});
