@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 const STORED = { seq: 7, header: { get: (name: string) => (name === MESSAGE_ID_HEADER ? 'id' : '') }, string: () => 'body', time: new Date(1_000) };
-const POSITION = { sequence: 7, fingerprint: fingerprintOf({ sequence: 7, messageId: 'id', body: 'body', storedAtMs: 1_000 }) };
+const POSITION = { sequence: 7, fingerprint: fingerprintOf({ messageId: 'id', storedAtMs: 1_000 }) };
 
 /** A reader at a position that the broker has from `foundAfterMs` on. @returns how often it began anew, and whether it reads */
 async function readAt({ isCluster, foundAfterMs }: { isCluster: boolean; foundAfterMs: number }): Promise<{ restarts: number; reads: boolean }> {
