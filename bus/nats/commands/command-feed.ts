@@ -73,12 +73,12 @@ export class CommandFeed {
       // A cluster may place it at a server that is lost, and leaves it there: another name may get another server.
       const name = names.size > 0 && link.isCluster ? `r-${ulid()}` : first;
       names.add(name);
-      await link.manager.consumers.add(streams.commands.name, { ...config, name });
+      await link.changes.consumers.add(streams.commands.name, { ...config, name });
       return name;
     };
     let name: string;
     try {
-      name = await link.retries.callApi('begin to read a partition', budgetMs, create, until);
+      name = await link.retries.run('begin to read a partition', budgetMs, create, until);
     } catch (error) {
       await Promise.all([...names].map((one) => removeConsumer(link, one, session)));
       throw error;
@@ -189,6 +189,6 @@ export class CommandFeed {
 
 /** Never rejects: the broker deletes it by itself later. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
-  const remove = () => link.manager.consumers.delete(streams.commands.name, name);
+  const remove = () => link.changes.consumers.delete(streams.commands.name, name);
   if (!session.aborted) await link.retries.run('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
 }

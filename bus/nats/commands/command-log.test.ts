@@ -33,7 +33,7 @@ async function readAt({ isCluster, foundAfterMs }: { isCluster: boolean; foundAf
   const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: async () => session, redeclare: async () => {} });
   const link = {
     ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up: async () => session },
-    ...{ streams: { onRedeclare: () => () => {} }, manager: { consumers, streams } },
+    ...{ streams: { onRedeclare: () => () => {} }, manager: { streams }, changes: { consumers } },
   };
   const publish = async () => ({ sequence: 8, duplicate: false });
   const log = new NatsCommandLog({ link: link as unknown as NatsLink, publish, budgetMs: 8_000, log: silentLog });

@@ -106,7 +106,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     if (below <= 1 || below <= firstSequence) return;
     // Not retried: after a reconnect it may be another log.
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while the command log was checked');
-    await link.manager.streams.purge(streams.commands.name, { seq: below });
+    await link.changes.streams.purge(streams.commands.name, { seq: below });
   }
 
   async stopReaders(): Promise<void> {

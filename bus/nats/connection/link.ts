@@ -9,7 +9,7 @@ import { verdictOn } from './broker-errors.ts';
 import { type Declare, DeclaredStreams } from './declared-streams.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
-import { API_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
+import { API_TIMEOUT_MS, CLUSTER_CHANGE_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
 
 const FLUSH_TIMEOUT_MS = 2_000;
 
@@ -31,7 +31,10 @@ export interface LinkOptions extends Account {
 export class NatsLink {
   readonly main: NatsConnection;
   readonly tokens: NatsConnection;
+  /** For requests that change nothing. */
   readonly manager: JetStreamManager;
+  /** For those that change something: in a cluster they are given up sooner, and never overlap. */
+  readonly changes: JetStreamManager;
   readonly requests: Requests;
   readonly retries: Retries;
   readonly streams: DeclaredStreams;
@@ -62,8 +65,12 @@ export class NatsLink {
     try {
       if (main.status === 'rejected') throw main.reason;
       if (tokens.status === 'rejected') throw tokens.reason;
-      const manager = await jetstreamManager(main.value, { checkAPI: false, timeout: API_TIMEOUT_MS });
-      const link = new NatsLink(options, main.value, tokens.value, manager);
+      const changeTimeoutMs = addressesOf(options.servers).length > 1 ? CLUSTER_CHANGE_TIMEOUT_MS : API_TIMEOUT_MS;
+      const [manager, changes] = [
+        await jetstreamManager(main.value, { checkAPI: false, timeout: API_TIMEOUT_MS }),
+        await jetstreamManager(main.value, { checkAPI: false, timeout: changeTimeoutMs }),
+      ];
+      const link = new NatsLink(options, { main: main.value, tokens: tokens.value }, { manager, changes });
       await link.#begin(untilMs);
       return link;
     } catch (error) {
@@ -72,11 +79,12 @@ export class NatsLink {
     }
   }
 
-  private constructor(options: LinkOptions, main: NatsConnection, tokens: NatsConnection, manager: JetStreamManager) {
+  private constructor(options: LinkOptions, { main, tokens }: Pick<NatsLink, 'main' | 'tokens'>, { manager, changes }: Pick<NatsLink, 'manager' | 'changes'>) {
     this.#options = options;
     this.main = main;
     this.tokens = tokens;
     this.manager = manager;
+    this.changes = changes;
     const addresses = addressesOf(options.servers);
     this.address = addresses.join(', ');
     this.isCluster = addresses.length > 1;

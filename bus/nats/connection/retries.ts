@@ -8,6 +8,11 @@ import { type Overlapping, overlapping } from './overlapping.ts';
 export const API_TIMEOUT_MS = 5_000;
 /** In a cluster, whose lost server replies no more while another has taken its place: an API request that is not answered is sent again. */
 export const API_AGAIN_MS = 400;
+/**
+ * One attempt there of an API request that changes something. A server that comes back from a pause as the leader that it was takes all that was sent to it
+ * meanwhile.
+ */
+export const CLUSTER_CHANGE_TIMEOUT_MS = 1_500;
 /** One attempt of another request there. */
 const CLUSTER_ATTEMPT_MS = 1_000;
 /** The last attempt of a budget there: for a cluster that is slow rather than without a leader. */
@@ -53,7 +58,7 @@ export class Retries {
     return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs)), until);
   }
 
-  /** The same for a request to JetStream's API, which in a cluster is sent again while it is not answered. */
+  /** The same for a request to JetStream's API that changes nothing, which in a cluster is sent again while it is not answered. */
   async callApi<Result>(what: string, budgetMs: number, call: () => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
     if (!this.#options.isCluster) return this.run(what, budgetMs, call, until);
     this.assertOpen();

@@ -71,7 +71,7 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
     const consumer = `t-${ulid()}`;
-    const { num_pending: retained } = await link.manager.consumers.add(streams.tokens.name, {
+    const { num_pending: retained } = await link.changes.consumers.add(streams.tokens.name, {
       name: consumer,
       filter_subject: subject,
       deliver_policy: 'all',
@@ -84,7 +84,7 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
     try {
       return retained === 0 ? [] : await readAll(consumer, timeoutMs);
     } finally {
-      link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it expires
+      link.changes.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it expires
     }
   }
 

@@ -20,7 +20,7 @@ export async function usageBacklog(link: NatsLink): Promise<UsageBacklog> {
   const keepsAccepted = found.state.messages > 0 && found.state.first_seq <= floor;
   // Not retried, and not of a stream that is newer than the consumer: after a loss of the stream its records have sequences below the floor.
   if (keepsAccepted && consumer !== null && Date.parse(consumer.created) >= Date.parse(found.created))
-    await link.manager.streams.purge(name, { seq: floor + 1 });
+    await link.changes.streams.purge(name, { seq: floor + 1 });
   const { state } = keepsAccepted ? await describe() : found;
   return { records: state.messages, oldestAtMs: state.messages === 0 ? null : Date.parse(state.first_ts) };
 }

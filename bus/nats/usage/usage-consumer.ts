@@ -221,7 +221,7 @@ export class UsageConsumer implements Subscription {
       max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.retries.callApi('declare the consumer of usage', budgetMs, () => link.manager.consumers.add(streams.usage.name, config), this.#stop.signal);
+    await link.retries.run('declare the consumer of usage', budgetMs, () => link.changes.consumers.add(streams.usage.name, config), this.#stop.signal);
   }
 
   #onMessage(message: Msg): void {

@@ -137,7 +137,7 @@ export class WorkConsumer implements Subscription {
       max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.retries.callApi('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
+    await link.retries.run('declare a consumer of work', budgetMs, () => link.changes.consumers.add(streams.work.name, config), this.#stop.signal);
   }
 
   #ask(): void {
