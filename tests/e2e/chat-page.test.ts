@@ -4,6 +4,7 @@ import { axeFindings, keepScreenshot, type OpenedPage, startBrowser, type TestBr
 import { idle, messages, type ShownEntry, say, sessionOf, shownAs, shownLog } from '../helpers/chat-page.ts';
 import { type DeploymentUnderTest, type Shape, shapes } from '../helpers/deployment-under-test.ts';
 import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 const TWO_GATEWAYS = { 'router-gateway': 0, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 };
 /** A reply of some hundred words, one every 40 ms. */
@@ -24,13 +25,20 @@ const SET_HIDDEN = (isHidden: boolean) => `globalThis.isHidden = ${isHidden}; do
 /** Two more than a browser opens connections to a server. */
 const TABS = 8;
 
+const shapesOfToday = casesOfToday(shapes);
+
 let browser: TestBrowser;
 beforeAll(async () => {
   browser = await startBrowser();
 });
 afterAll(() => browser.close());
 
-describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluster }: Shape) => {
+describe.each(shapes)('the chat page, with Switchyard $name', (shape: Shape) => {
+  const { start, isCluster } = shape;
+  /** Of cases that do not depend on the shape, which run on one of the two a day: a browser takes much CPU. */
+  const onOneShape = (title: string, work: () => Promise<void>) => {
+    if (shapesOfToday.includes(shape)) it(title, work);
+  };
   let deployment: DeploymentUnderTest;
   /** In place of a balancer: each connection goes to the next gateway, and it can be cut. */
   let proxy: TcpProxy;
@@ -63,7 +71,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     return one;
   }
 
-  it('is reached by the login, whose key a browser keeps, and left by the logout', async () => {
+  onOneShape('is reached by the login, whose key a browser keeps, and left by the logout', async () => {
     const one = await browser.open(origin);
     opened.push(one);
     const { page } = one;
@@ -109,7 +117,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
       await expectInOrder('refused');
     });
 
-  it('talks by keyboard alone: shows a reply while it is written, statuses, and in the end the log', async () => {
+  onOneShape('talks by keyboard alone: shows a reply while it is written, statuses, and in the end the log', async () => {
     const { page } = await openChat();
     await page.keyboard.type(LONG);
     await page.keyboard.press('Enter');
@@ -126,7 +134,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     expect(await axeFindings(page)).toEqual([]);
   });
 
-  it('DESIGN 9: the page takes a conversation up again after a reload, and shows it in several tabs', async () => {
+  onOneShape('DESIGN 9: the page takes a conversation up again after a reload, and shows it in several tabs', async () => {
     const { page, context } = await openChat();
     await say(page, SHORT);
     await idle(page);
@@ -179,7 +187,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
       }
     });
 
-  it('DESIGN 9: the page loses and doubles nothing over connections that are cut all the time', async () => {
+  onOneShape('DESIGN 9: the page loses and doubles nothing over connections that are cut all the time', async () => {
     const { page } = await openChat();
     await say(page, LONG);
     for (let cut = 0; cut < 4; cut += 1) {
@@ -220,7 +228,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
       expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
     });
 
-  it('DESIGN 9: the page sends a message once, though it is left before the answer comes, and opened again', async () => {
+  onOneShape('DESIGN 9: the page sends a message once, though it is left before the answer comes, and opened again', async () => {
     const { page } = await openChat();
     await say(page, SHORT);
     await idle(page);
@@ -258,7 +266,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 
-  it('keeps an unsent message over a login whose key no longer counts', async () => {
+  onOneShape('keeps an unsent message over a login whose key no longer counts', async () => {
     const { page, context } = await openChat();
     await say(page, SHORT);
     await idle(page);
@@ -273,7 +281,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     expect((await storedLog(sessionOf(page))).filter(({ text }) => text === 'Behind the change')).toHaveLength(1);
   });
 
-  it('shows an agent that fails, with the reason', async () => {
+  onOneShape('shows an agent that fails, with the reason', async () => {
     const { page } = await openChat();
     await say(page, '!fail 500 hello');
 
@@ -281,7 +289,7 @@ describe.each(shapes)('the chat page, with Switchyard $name', ({ start, isCluste
     expect(await shownLog(page)).toEqual(await storedLog(sessionOf(page)));
   });
 
-  it('DESIGN 9: the page reads by polls where no stream comes through', async () => {
+  onOneShape('DESIGN 9: the page reads by polls where no stream comes through', async () => {
     const { page } = await openChat();
     await page.route('**/events*', (route) => {
       const headers = { ...route.request().headers() };

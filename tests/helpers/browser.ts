@@ -5,6 +5,7 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { inject } from 'vitest';
 import { freeFolder } from './free-folder.ts';
 import { root } from './run-program.ts';
+import { tier } from './tier.ts';
 
 /** As root Chromium has no sandbox; it asks nothing of other hosts. */
 const FLAGS = [
@@ -13,6 +14,7 @@ const FLAGS = [
 ];
 /** Artefacts: git ignores them. */
 const SCREENSHOTS = join(root, 'tests/screenshots');
+const keepsScreenshots = tier === 'deep' || process.env['SWITCHYARD_SCREENSHOTS'] === '1';
 /** Of everything that a page is waited for, on a busy machine. */
 const PAGE_TIMEOUT_MS = 60_000;
 
@@ -68,7 +70,9 @@ function complaintsAbout(context: BrowserContext, servers: readonly string[]): s
   return complaints;
 }
 
+/** For people: nothing is asserted of them. In the deep tier, and with SWITCHYARD_SCREENSHOTS=1. */
 export async function keepScreenshot(page: Page, name: string): Promise<void> {
+  if (!keepsScreenshots) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }
