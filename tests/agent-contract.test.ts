@@ -29,7 +29,7 @@ const lines: readonly (readonly [line: string, file: string, title: string])[] =
   ['context.preamble.announce_tools', ANNOUNCED, 'rule 110: each batch ends in one line and the status with the same text, before the reply'],
   ['context.preamble.announce_tools: default false', ANNOUNCED, 'rule 110: without it there is none'],
   ['context.routines', 'tests/e2e/conversation-tools.test.ts', 'rule 64: the tool step of a routine calls its tool, and the routine goes on'],
-  ['context.policies', 'tests/e2e/why.test.ts', 'npm start answers for the leak rather than the refund'],
+  ['context.policies', 'tests/e2e/first-lines.test.ts', 'npm start answers for the leak rather than the refund'],
   ['context.glossaries', 'actors/kinds/turn/steps/compose-reply.test.ts', 'rule 82: has the terms of the glossary behind the system prompt'],
   [
     'context.macros in chat_state',
