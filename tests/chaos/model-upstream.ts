@@ -46,8 +46,10 @@ const VERDICT = '{"routine_1":true}';
 /**
  * The agent's model: an HTTP server with OpenAI's POST /chat/completions. It repeats a customer's message, and every condition of a routine holds. A run calls both of its tools, and
  * its output is their results.
+ *
+ * @param untilAnswered what a request waits for before it is answered
  */
-export async function openModelUpstream(): Promise<ModelUpstream> {
+export async function openModelUpstream(untilAnswered: () => Promise<void> = async () => {}): Promise<ModelUpstream> {
   const asked: Asked[] = [];
   let inFlight = 0;
   const serve = async (incoming: IncomingMessage, response: ServerResponse) => {
@@ -60,6 +62,7 @@ export async function openModelUpstream(): Promise<ModelUpstream> {
       inFlight -= 1;
       one.left = !response.writableFinished;
     });
+    await untilAnswered();
     await answer(body, response);
   };
   const server = createServer((incoming, response) => {
