@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
-import { casesOfToday, tier } from '../helpers/tier.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { heldBy } from './edge-memory.ts';
 import { type EventReader, followEvents } from './edge-reader.ts';
 
 /** More with EDGE_READERS, such as 1,000. */
-const READERS = Number(process.env.EDGE_READERS ?? (tier === 'deep' ? 300 : 150));
+const READERS = Number(process.env.EDGE_READERS ?? 300);
 /** Readers of one session: two windows of one customer. */
 const READERS_PER_SESSION = 2;
 const AT_ONCE = 32;
