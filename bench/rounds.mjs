@@ -15,6 +15,7 @@ import { startTarget } from './targets/start-target.mjs';
  * @property {string} target
  * @property {string[]} loads
  * @property {object} [options]
+ * @property {boolean} [isOnAllCores] what is measured is one process of several, which must not wait for the others
  */
 
 /**
@@ -38,7 +39,7 @@ const stages = [
   { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
-  { target: 'switchyard', loads: ['events'], options: { allowHosts: EVENT_RECEIVER } },
+  { target: 'switchyard', loads: ['events'], options: { allowHosts: EVENT_RECEIVER }, isOnAllCores: true },
   { target: 'switchyard', loads: ['engineTurns16', 'engineTurn1', 'engineSnapshot', 'enginePrompt'], options: { engine: { delayMs: TURN_DELAY_MS } } },
   { target: 'switchyard', loads: ['preambles'], options: { engine: { delayMs: PREAMBLE_DELAY_MS, hasPreamble: true } } },
   { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
@@ -85,8 +86,8 @@ export async function measureRounds({ settings, traffics, rounds, ...bench }, ne
  * @param {string} title of the progress lines
  * @returns {Promise<({ target: string, load: string } & Result)[]>}
  */
-async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {} }, title) {
-  const target = await open(name, { upstream, settings, core, options });
+async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {}, isOnAllCores = false }, title) {
+  const target = await open(name, { upstream, settings, core: isOnAllCores ? null : core, options });
   /** @type {({ target: string, load: string } & Result)[]} */
   const measured = [];
   try {
