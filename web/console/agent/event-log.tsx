@@ -3,7 +3,7 @@ import { useChanges } from '../../use-changes.ts';
 import { Problem } from '../problem.tsx';
 import { json, timeText } from '../texts.ts';
 import { VirtualList } from '../virtual-list.tsx';
-import { summaryOf } from './event-summary.ts';
+import { moderationOf, summaryOf } from './event-summary.ts';
 import { follow } from './followed-log.ts';
 import type { WithClient } from './with-client.ts';
 
@@ -32,6 +32,7 @@ export function EventLog({ client, sessionId, from }: EventLogProps) {
           <button type="button" class="row" aria-pressed={item.offset === chosen} onClick={() => setChosen(item.offset === chosen ? null : item.offset)}>
             <span class="number">{item.offset}</span>
             <span class="badge">{item.kind}</span>
+            {moderationOf(item) !== '' && <span class="badge">{moderationOf(item)}</span>}
             <span class="wide">{summaryOf(item)}</span>
             <time dateTime={item.created_at}>{timeText(item.created_at)}</time>
           </button>

@@ -9,3 +9,9 @@ export function summaryOf(event: AgentEvent): string {
   if ('tool_calls' in event && Array.isArray(event.tool_calls)) return event.tool_calls.map(({ tool_id }) => tool_id).join(', ');
   return '';
 }
+
+/** What moderation has found in a message, `flagged: harassment`; empty: it was not checked. */
+export function moderationOf({ metadata }: AgentEvent): string {
+  const { status, tags } = Object(Object(metadata)['moderation']);
+  return [status, Array.isArray(tags) && tags.join(', ')].filter(Boolean).join(': ').slice(0, MAX_CHARACTERS);
+}

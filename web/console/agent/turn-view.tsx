@@ -26,6 +26,11 @@ export function TurnView({ client, sessionId, traceId }: TurnViewProps) {
         {turn.reply !== null && ` · reply at offset ${turn.reply.offset} by ${turn.reply.model ?? 'an unknown model'}`}
       </p>
       <Waterfall turn={turn} />
+      <Part
+        title="Moderation"
+        items={turn.moderation}
+        row={({ offset, status, tags }) => <Reason name={`offset ${offset}`} mark={status} reason={tags.join(', ')} />}
+      />
       <Part title="Policies" items={turn.policies} row={({ id, rationale }) => <Reason name={id} reason={rationale} />} />
       <Part
         title="Conditions"
