@@ -101,14 +101,6 @@ describe('the console of the agent', () => {
     expect(await page.locator('main img, main script').count()).toBe(0);
     expect(await page.title()).not.toBe('owned');
     await expectAccessible('console-session');
-
-    const moderation = { mode: 'auto', status: 'flagged', flagged: true, tags: ['harassment', HOSTILE] };
-    const { trace_id: traceId } = await agent.postMessage(id, 'You are of no use', { metadata: { moderation } });
-    await events.getByText('flagged: harassment').waitFor();
-    await show(`sessions/${id}/${traceId}`);
-    await page.getByRole('heading', { name: 'Moderation' }).waitFor();
-    expect(await page.locator('.turn').innerText()).toContain('harassment');
-    expect(await page.locator('main img, main script').count()).toBe(0);
   });
 
   it('takes a conversation over, writes as the agent, and hands it back; each asks once', async () => {
