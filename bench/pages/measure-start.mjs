@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,10 +39,27 @@ export async function npmStart(folder, dataFolder) {
   };
 }
 
-/** A clone of what is committed here. @param {string} folder */
-export async function clone(folder) {
-  const [code] = await once(spawn('git', ['clone', '--quiet', root, folder], { stdio: ['ignore', 'inherit', 'inherit'] }), 'exit');
-  if (code !== 0) throw new Error(`git clone ended with ${code}`);
+/** A clone of what is committed here, or of an earlier commit. @param {string} folder @param {string} [commit] */
+export async function clone(folder, commit) {
+  await git('clone', '--quiet', root, folder);
+  if (commit !== undefined) await git('-C', folder, 'checkout', '--quiet', commit);
+}
+
+/** Of the history that is here: with the pages the first time, and the one before. @returns {[before: string, after: string] | null} null: it is too short */
+export function commitsAroundPages() {
+  const log = (/** @type {string[]} */ ...args) =>
+    spawnSync('git', ['-C', root, 'log', '--format=%H', ...args], { encoding: 'utf8' })
+      .stdout.trim()
+      .split('\n');
+  const after = log('--diff-filter=A', '--', 'web/package.json').at(-1) ?? '';
+  const [, before] = after === '' ? [] : log('-2', after);
+  return before === undefined ? null : [before, after];
+}
+
+/** @param {string[]} args */
+async function git(...args) {
+  const [code] = await once(spawn('git', args, { stdio: ['ignore', 'inherit', 'inherit'] }), 'exit');
+  if (code !== 0) throw new Error(`git ${args.join(' ')} ended with ${code}`);
 }
 
 /** `switchyard --help`, in ms. */
