@@ -13,17 +13,22 @@ const codes: Readonly<Record<number, ErrorCode>> = {
 };
 
 /**
- * One request to the management API of a router.
+ * One request to the management API of a router, or to its platform.
  *
- * @returns the parsed body
+ * @returns `body`: parsed
  * @throws SwitchyardError with the server's message; `service.unreachable` without an answer
  */
-export async function routerRequest({ url, key }: Target, method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<unknown> {
+export async function routerRequest(
+  { url, key, scheme = 'Bearer' }: Target,
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  body?: object,
+): Promise<{ status: number; body: unknown }> {
   let response: Response;
   try {
     response = await fetch(`${url}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: { authorization: `${scheme} ${key}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -33,7 +38,7 @@ export async function routerRequest({ url, key }: Target, method: 'GET' | 'POST'
   }
   const text = await response.text().catch(() => '');
   const answer = jsonOf(text);
-  if (response.ok && answer !== undefined) return answer;
+  if (response.ok && answer !== undefined) return { status: response.status, body: answer };
   const { message } = Object(Object(answer).error);
   const said = typeof message === 'string' ? message : `${method} ${path}: ${response.status} ${text.slice(0, MAX_QUOTED)}`.trim();
   throw new SwitchyardError(codes[response.status] ?? 'service.not_ready', said);

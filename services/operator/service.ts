@@ -5,6 +5,8 @@ import type { CommandDeps } from './commands/dependencies.ts';
 import { addDoctorCommand } from './commands/doctor-command.ts';
 import { addDocumentCommands } from './commands/document-commands.ts';
 import { addKeyCommands } from './commands/key-commands.ts';
+import { addPlatformCommands } from './commands/platform-commands.ts';
+import { addRunCommands } from './commands/run-commands.ts';
 import { addSessionCommands } from './commands/session-commands.ts';
 import { addStreamCommands } from './commands/stream-commands.ts';
 
@@ -24,7 +26,9 @@ export function switchyardProgram(deps: CommandDeps): Command {
   });
   addDoctorCommand(program, deps);
   addSessionCommands(program, deps);
+  addRunCommands(program, deps);
   addKeyCommands(program, deps);
+  addPlatformCommands(program, deps);
   addDocumentCommands(program, deps);
   addDeadLetterCommands(program, deps);
   addStreamCommands(program, deps);

@@ -8,6 +8,8 @@ export interface Target {
   /** Without a slash at the end. */
   url: string;
   key: string;
+  /** Of the header with the key; absent: `Bearer`. */
+  scheme?: 'Bearer' | 'Basic';
 }
 
 export interface TargetOptions {
@@ -28,18 +30,38 @@ export type ServerName = keyof typeof servers;
  * @throws `service.unreachable` when no server is named or runs; `request.unauthorized` without a key
  */
 export async function findTarget(name: ServerName, { url, keyFile }: TargetOptions, environment: Environment): Promise<Target> {
-  const { urlVariable, keyVariable, field } = servers[name];
+  const { keyVariable, field } = servers[name];
+  const address = await addressOf(name, url, environment);
   const folder = dataFolder(environment);
-  const given = url ?? (environment[urlVariable] || null);
-  const address = given ?? (await runningServer(folder))?.[name] ?? null;
+  const key = keyFile === undefined ? environment[keyVariable] || (await storedKey(join(folder, 'keys.json'), field)) : await keyIn(keyFile, field);
+  if (key === null) throw new SwitchyardError('request.unauthorized', `there is no key: set ${keyVariable}, or name a file that has it by --key-file`);
+  return { url: address, key };
+}
+
+/** The router as a platform, with both of its keys. @throws as `findTarget` */
+export async function findPlatform({ url, keyFile }: TargetOptions, environment: Environment): Promise<Target> {
+  const address = await addressOf('router', url, environment);
+  const { PLATFORM_PUBLIC_KEY: publicKey, PLATFORM_SECRET_KEY: secretKey } = environment;
+  const both = keyFile === undefined ? (publicKey && secretKey ? `${publicKey}:${secretKey}` : null) : await keyIn(keyFile, 'platform_keys');
+  if (both === null)
+    throw new SwitchyardError(
+      'request.unauthorized',
+      'there are no keys of the platform: set PLATFORM_PUBLIC_KEY and PLATFORM_SECRET_KEY to those of the router, or name a file that has both by --key-file',
+    );
+  return { url: address, key: Buffer.from(both, 'utf8').toString('base64'), scheme: 'Basic' };
+}
+
+/** Without a slash at the end. @throws `service.unreachable` when no server is named or runs */
+async function addressOf(name: ServerName, url: string | undefined, environment: Environment): Promise<string> {
+  const { urlVariable } = servers[name];
+  const folder = dataFolder(environment);
+  const address = url ?? (environment[urlVariable] || null) ?? (await runningServer(folder))?.[name] ?? null;
   if (address === null)
     throw new SwitchyardError(
       'service.unreachable',
       `no server is named by --url or ${urlVariable}, and none runs on the data folder ${folder}: start one, or name it`,
     );
-  const key = keyFile === undefined ? environment[keyVariable] || (await storedKey(join(folder, 'keys.json'), field)) : await keyIn(keyFile, field);
-  if (key === null) throw new SwitchyardError('request.unauthorized', `there is no key: set ${keyVariable}, or name a file that has it by --key-file`);
-  return { url: address.replace(/\/+$/, ''), key };
+  return address.replace(/\/+$/, '');
 }
 
 export function dataFolder(environment: Environment): string {

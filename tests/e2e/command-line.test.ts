@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { root } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
@@ -12,12 +13,17 @@ interface Ended {
   err: string;
 }
 
+const PLATFORM_KEYS = { PLATFORM_PUBLIC_KEY: 'pk-of-this-test', PLATFORM_SECRET_KEY: 'sk-of-this-test' };
+
+let receiver: CallbackReceiver;
 let server: Standalone;
 beforeAll(async () => {
-  server = await startStandalone({ env: { STREAMING: 'true', COALESCE_MS: '50' } });
+  receiver = await openCallbackReceiver();
+  server = await startStandalone({ env: { STREAMING: 'true', COALESCE_MS: '50', OUTBOUND_ALLOW_HOSTS: receiver.host, ...PLATFORM_KEYS } });
 });
 afterAll(async () => {
   await server.stop();
+  await receiver.close();
 });
 
 /** Runs the command line, by default on the data folder of the running server. */
@@ -150,6 +156,88 @@ describe('switchyard keys', () => {
     expect((await switchyard(['keys', 'create', 'Shop', '--limit', 'much'])).code).toBe(2);
     expect((await switchyard(['keys', 'create', 'Shop', '--expires-at', '2001-01-01T00:00:00Z'])).code).toBe(1);
     expect((await switchyard(['keys', 'list'], { env: { ROUTER_MANAGEMENT_KEY: server.keys.routerKey } })).code).toBe(4);
+  });
+});
+
+describe('switchyard trigger, switchyard runs', () => {
+  const claim = { claim_id: 'c-17', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'It leaks.' };
+  const trigger = (callbackUrl: string, ...more: string[]) => switchyard(['trigger', 'triage-warranty-claim', '--callback-url', callbackUrl, ...more]);
+
+  it('starts a run and waits for its output, which a callback has too; lists and shows the run', async () => {
+    const file = join(await freeFolder('input'), 'claim.json');
+    await writeFile(file, JSON.stringify(claim));
+    const address = receiver.address(204);
+    const { code, out, err } = await trigger(address.url, '--input', `@${file}`, '--wait');
+
+    expect([code, err]).toEqual([0, '']);
+    const posted = JSON.parse(String(address.received[0]?.body ?? '{"output":null}'));
+    expect(JSON.parse(out)).toEqual(posted.output ?? expect.objectContaining({ decision: expect.any(String) }));
+    const list = await switchyard(['runs', 'list', '--status', 'succeeded', '--routine', 'triage-warranty-claim', '--json']);
+    const [{ run_id: runId }] = JSON.parse(list.out);
+    expect((await switchyard(['runs', 'list'])).out).toMatch(new RegExp(`^${runId} +triage-warranty-claim +succeeded`, 'm'));
+    const shown = await switchyard(['runs', 'show', runId]);
+    expect(shown.out).toContain(`${runId} of triage-warranty-claim: succeeded`);
+    expect(shown.out).toContain(`Callback to ${address.url}: `);
+    const again = await switchyard(['runs', 'cancel', runId, '--json']);
+    expect([again.code, JSON.parse(again.err).error.code]).toEqual([1, 'conflict']);
+  });
+
+  it('cancels a run, of which a caller that waits ends with 1 and its error', async () => {
+    const slow = { ...claim, description: '!slow 5000 It leaks.' };
+    const started = await trigger(receiver.address(204).url, '--input', JSON.stringify(slow), '--json');
+    const { run_id: runId } = JSON.parse(started.out);
+    const cancelled = await switchyard(['runs', 'cancel', runId]);
+    expect(cancelled.out + cancelled.err).toContain(runId);
+    expect((await switchyard(['runs', 'show', runId])).out).toMatch(/: failed, in session/);
+  });
+
+  it('refuses wrong input: what is no object with 2, what the routine does not take with 1 and the field', async () => {
+    const { url } = receiver.address(204);
+    const [noObject, noFile, wrongField, noRoutine] = await Promise.all([
+      trigger(url, '--input', '[1]'),
+      trigger(url, '--input', '@nowhere.json'),
+      trigger(url, '--input', '{"claim_id":"c-17"}'),
+      switchyard(['trigger', 'no-such-routine', '--callback-url', url]),
+    ]);
+
+    expect([noObject.code, noFile.code, wrongField.code, noRoutine.code]).toEqual([2, 2, 1, 1]);
+    expect(noFile.err).toContain('nowhere.json');
+    expect(wrongField.err).toMatch(/model/);
+  });
+});
+
+describe('switchyard documents', () => {
+  it('publishes the documents of a folder once, lists them, and refuses another text for a version', async () => {
+    const folder = join(await freeFolder('documents'), 'documents');
+    await cp(join(root, 'examples/acme-support/documents'), folder, { recursive: true });
+    const env = PLATFORM_KEYS;
+    const first = await switchyard(['documents', 'publish', folder, '--json'], { env });
+    const second = await switchyard(['documents', 'publish', folder], { env });
+    const list = await switchyard(['documents', 'list', 'routines', '--json'], { env });
+
+    expect([first.code, first.err, second.code]).toEqual([0, '', 0]);
+    const published = JSON.parse(first.out) as { kind: string; id: string; outcome: string }[];
+    expect(new Set(published.map(({ outcome }) => outcome))).toEqual(new Set(['published']));
+    expect(linesOf(second.out).every((line) => line.endsWith(': unchanged'))).toBe(true);
+    expect(linesOf(second.out)).toHaveLength(published.length);
+    const routines = published.flatMap(({ kind, id }) => (kind === 'routines' ? [id] : []));
+    expect(JSON.parse(list.out).map(({ id }: { id: string }) => id)).toEqual(routines.sort());
+
+    const file = join(folder, 'routines/triage-warranty-claim.yaml');
+    await writeFile(file, (await readFile(file, 'utf8')).replace(/^title: .*$/m, 'title: Another title'));
+    const changed = await switchyard(['documents', 'publish', folder, '--json'], { env });
+    expect(changed.code).toBe(1);
+    expect(JSON.parse(changed.err).error.message).toContain(file);
+  });
+
+  it('ends with 4 without keys or with wrong ones, and with 1 for a folder that is not there', async () => {
+    const without = await switchyard(['documents', 'list', 'prompts']);
+    const wrong = await switchyard(['documents', 'list', 'prompts'], { env: { ...PLATFORM_KEYS, PLATFORM_SECRET_KEY: 'wrong-word' } });
+    const missing = await switchyard(['documents', 'publish', '/nowhere-at-all'], { env: PLATFORM_KEYS });
+
+    expect([without.code, wrong.code, missing.code]).toEqual([4, 4, 1]);
+    expect(without.err).toContain('PLATFORM_PUBLIC_KEY');
+    expect(wrong.err).not.toContain('wrong-word');
   });
 });
 

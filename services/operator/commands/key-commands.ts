@@ -22,7 +22,7 @@ export function addKeyCommands(program: Command, { environment, print }: Command
   const router = async (options: TargetOptions) => {
     const [{ findTarget }, { routerRequest }] = await Promise.all([import('../targets.ts'), import('../router-api.ts')]);
     const target = await findTarget('router', options, environment);
-    return (...request: [method: 'GET' | 'POST' | 'DELETE', path: string, body?: object]) => routerRequest(target, ...request);
+    return async (...request: [method: 'GET' | 'POST' | 'DELETE', path: string, body?: object]) => (await routerRequest(target, ...request)).body;
   };
   const pathOf = (hash: string) => `/keys/${encodeURIComponent(hash)}`;
 

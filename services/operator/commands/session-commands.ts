@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { TargetOptions } from '../targets.ts';
+import { agentOf } from './agent-of.ts';
 import { type CommandDeps, wholeNumber } from './dependencies.ts';
 import { withTarget } from './target-options.ts';
 
@@ -8,12 +9,6 @@ type TailOptions = TargetOptions & { after: number; once?: boolean; json?: boole
 
 /** Conversations with a running agent server, through its client. */
 export function addSessionCommands(program: Command, { environment, print, write, readLines }: CommandDeps): void {
-  const agent = async (options: TargetOptions) => {
-    const [{ findTarget }, { createAgentClient }] = await Promise.all([import('../targets.ts'), import('#client/agent-client.ts')]);
-    const { url, key } = await findTarget('agent', options, environment);
-    return createAgentClient({ baseUrl: url, apiKey: key });
-  };
-
   withTarget(program.command('chat'))
     .description('talks to the agent: a message per line, the replies as they are written')
     .option('--session <id>', 'takes a session up again; default: a new one')
@@ -22,7 +17,7 @@ export function addSessionCommands(program: Command, { environment, print, write
     .action(async ({ session = '', message, json = false, ...options }: ChatOptions) => {
       const { chat } = await import('../chat/chat.ts');
       const lines = message === undefined ? readLines(json ? '' : '> ') : [message];
-      await chat({ sessionId: session === '' ? null : session, lines, json }, { client: await agent(options), print, write });
+      await chat({ sessionId: session === '' ? null : session, lines, json }, { client: await agentOf(options, environment), print, write });
     });
 
   const events = program.command('events').description("a session's log");
@@ -34,6 +29,6 @@ export function addSessionCommands(program: Command, { environment, print, write
     .option('--json', 'each event as a line of JSON')
     .action(async (sessionId: string, { after, once = false, json = false, ...options }: TailOptions) => {
       const { tailEvents } = await import('../chat/tail-events.ts');
-      await tailEvents({ sessionId, after, once, json }, { client: await agent(options), print });
+      await tailEvents({ sessionId, after, once, json }, { client: await agentOf(options, environment), print });
     });
 }
