@@ -103,6 +103,25 @@ describe('the console of the agent', () => {
     await expectAccessible('console-session');
   });
 
+  it('shows the sessions at an address that it does not know, and for a session that is not there the reason alone', async () => {
+    await show('no-such-section');
+    await page.getByLabel('Sessions', { exact: true }).waitFor();
+    await show('sessions/ses_nowhere');
+    await page.getByRole('alert').getByText('not_found').waitFor();
+    expect(await page.getByRole('heading', { name: 'Log' }).count()).toBe(0);
+  });
+
+  it('leads to a new login when its own no longer counts, and from a session to its page for conversations', async () => {
+    const { id } = await agent.createSession({ allow_greeting: false });
+    await show(`sessions/${id}`);
+    const link = page.getByRole('link', { name: 'chat', exact: true });
+    expect(await link.getAttribute('href')).toBe(`/chat?session=${id}`);
+    await opened.context.clearCookies();
+    await page.getByRole('link', { name: 'Log in again' }).first().click();
+    await page.getByLabel('Key of the agent').waitFor();
+    expect(new URL(page.url()).searchParams.get('next')).toBe('/console');
+  });
+
   it('takes a conversation over, writes as the agent, and hands it back; each asks once', async () => {
     const { id } = await agent.createSession({ allow_greeting: false });
     await show(`sessions/${id}`);
@@ -197,6 +216,81 @@ describe('the console of the agent', () => {
     await page.getByText('Nothing was posted.').waitFor();
     await page.getByText('No webhook was called.').waitFor();
     await expectAccessible('console-deliveries');
+  });
+
+  it('finds the sessions with a label and of a customer, and opens a log at an offset', async () => {
+    const { id, customer_id: customer } = await agent.createSession({ title: 'The labelled one', labels: ['vip'], allow_greeting: false });
+    await agent.createSession({ title: 'Another one', allow_greeting: false });
+    await agent.postMessage(id, 'Hello');
+    const [, second] = await agent.logUntil(id, ({ offset }) => offset === 1);
+    await show();
+    const rows = page.getByLabel('Sessions', { exact: true }).getByRole('listitem');
+    await rows.getByText('Another one').waitFor();
+    await page.getByLabel('Label', { exact: true }).fill('vip');
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await expect.poll(() => rows.count()).toBe(1);
+    await page.getByLabel('Label', { exact: true }).fill('');
+    await page.getByLabel('Customer id').fill('nobody');
+    await page.keyboard.press('Enter');
+    await page.getByText('There are no sessions.').waitFor();
+    await page.getByLabel('Customer id').fill(customer);
+    await page.keyboard.press('Enter');
+
+    await rows.getByText('The labelled one').click();
+    await page.getByLabel('From offset').fill('1');
+    await page.getByRole('button', { name: 'Go' }).click();
+    const events = page.getByLabel('Events', { exact: true }).getByRole('listitem');
+    await expect.poll(() => events.first().locator('.number').textContent()).toBe('1');
+    expect(await events.first().textContent()).toContain(second?.kind);
+  });
+
+  it('shows a run with its steps, its outcome and its callback, and cancels one that goes on when it was confirmed', async () => {
+    const address = receiver.address(204);
+    const headers = { authorization: `Bearer ${standalone.keys.agentKey}`, 'content-type': 'application/json' };
+    const input = { claim_id: 'c-17', model: 'Acme Duo', delivered_on: '2026-03-01', description: `It leaks. ${HOSTILE}` };
+    const path = '/routines/triage-warranty-claim/trigger';
+    const body = JSON.stringify({ input, callback_url: address.url });
+    const accepted = await fetch(`${standalone.agentUrl}${path}`, { method: 'POST', headers, body });
+    const { run_id: runId } = (await accepted.json()) as { run_id: string };
+    await eventually(() => address.received.length === 1, { timeoutMs: 60_000 });
+    await show('runs');
+    await page.getByLabel('Status of the runs').selectOption('succeeded');
+    await page.getByLabel('List of runs').getByRole('link', { name: 'triage-warranty-claim' }).click();
+    const run = page.getByLabel('Run', { exact: true });
+    await run.getByText('delivered', { exact: true }).waitFor();
+    await run.getByText('"decision"').waitFor();
+    expect(await run.getByRole('listitem').count()).toBeGreaterThan(0);
+    expect(await run.getByRole('heading').first().textContent()).toBe(runId);
+    await expectAccessible('console-run');
+
+    const cancelled: string[] = [];
+    await page.route(new RegExp(`/runs/${runId}$`), async (route) =>
+      route.fulfill({ json: { ...(await (await route.fetch()).json()), status: 'running', completed_at: null } }),
+    );
+    await page.route(/\/cancel$/, (route) => {
+      cancelled.push(new URL(route.request().url()).pathname);
+      return route.fulfill({ status: 202, json: {} });
+    });
+    await run.getByRole('button', { name: 'Cancel the run' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('fails as engine_error').waitFor();
+    expect(cancelled).toEqual([]);
+    await dialog.getByRole('button', { name: 'Cancel the run' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    expect(cancelled).toEqual([`/runs/${runId}/cancel`]);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+
+  it('shows what webhooks have taken, escaped', async () => {
+    const taken = { webhook: HOSTILE, body_hash: 'a', matched: [], runs: [], received_at: new Date(0).toISOString() };
+    const other = { ...taken, webhook: 'orders', body_hash: 'b', matched: ['triage-warranty-claim'], runs: [{ run_id: 'run_1', status: 'accepted' }] };
+    await page.route(/\/webhook_deliveries(\?|$)/, (route) => route.fulfill(listed([taken, other])));
+    await show('deliveries');
+    const rows = page.getByLabel('Deliveries to webhooks').getByRole('listitem');
+    await rows.getByText(HOSTILE).waitFor();
+
+    expect(await rows.first().textContent()).toContain('for no routine');
+    expect(await rows.last().getByRole('link').getAttribute('href')).toBe('#/runs/run_1');
   });
 
   it(`scrolls through ${ROWS} sessions, of which the visible ones alone are in the document`, async () => {
@@ -325,6 +419,8 @@ describe('on a screen of 360 px', () => {
         .map(String),
     );
     expect([name, outside]).toEqual([name, []]);
+    // The bar leaves the page most of the screen.
+    expect((await page.locator('.bar').boundingBox())?.height).toBeLessThan(NARROW.height / 4);
     await expectAccessible(`narrow-${name}`);
   }
 

@@ -32,6 +32,7 @@ export function Sessions({ list, current, isOpen }: SessionsProps) {
           More
         </button>
       )}
+      <a href="/console">Console</a>
     </nav>
   );
 }

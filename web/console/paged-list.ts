@@ -17,6 +17,8 @@ export class PagedList<Item> {
   #next: string | null | undefined;
   /** Of the present filter: an answer of another one is dropped. */
   #generation = 0;
+  /** Of all items. */
+  #keys = new Set<string>();
   readonly #keyOf: (item: Item) => string;
   #load: (cursor: string | undefined) => Promise<Page<Item>>;
 
@@ -35,6 +37,7 @@ export class PagedList<Item> {
     this.#generation += 1;
     this.#next = undefined;
     this.items = [];
+    this.#keys.clear();
     this.isLoading = false;
     void this.more();
   }
@@ -44,8 +47,8 @@ export class PagedList<Item> {
     if (this.isLoading || this.#next === null) return;
     this.isLoading = true;
     await this.#request(this.#next, (page) => {
-      const known = new Set(this.items.map(this.#keyOf));
-      this.items = [...this.items, ...page.items.filter((item) => !known.has(this.#keyOf(item)))];
+      // The array stays the same: a list of many thousands is not copied for each page.
+      for (const item of page.items) if (!this.#keys.has(this.#keyOf(item))) this.append(item);
       this.#next = page.next_cursor;
     });
     this.isLoading = false;
@@ -64,18 +67,21 @@ export class PagedList<Item> {
         fresh.delete(key);
         return changed ?? item;
       });
+      for (const key of fresh.keys()) this.#keys.add(key);
       this.items = [...fresh.values(), ...kept];
     });
     this.changes.emit();
   }
 
-  /** At the end, of a list that grows there. The array stays the same: a log may have many thousands. */
+  /** At the end, of a list that grows there. */
   append(item: Item): void {
+    this.#keys.add(this.#keyOf(item));
     this.items.push(item);
     this.changes.emit();
   }
 
   remove(key: string): void {
+    this.#keys.delete(key);
     this.items = this.items.filter((item) => this.#keyOf(item) !== key);
     this.changes.emit();
   }

@@ -5,6 +5,8 @@ export function Problem({ error }: { error: Error }) {
     <p class="problem" role="alert">
       {error.message}
       {code !== null && <code> {code}</code>}
+      {/* Of the agent: the router's errors have no code. */}
+      {code === 'unauthorized' && <a href="/auth/login?next=/console"> Log in again</a>}
     </p>
   );
 }

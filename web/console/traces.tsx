@@ -37,7 +37,7 @@ export function Traces({ source, traceId }: { source: TraceSource; traceId: stri
             <a class="row" href={addressOf('traces', trace_id)} aria-current={trace_id === traceId ? 'true' : undefined}>
               <span class="wide">{name}</span>
               <span class="badge">{error_type ?? ms(duration_ms)}</span>
-              <span>{spans} spans</span>
+              <span>spans: {spans}</span>
               <time dateTime={started_at}>{timeText(started_at)}</time>
             </a>
           )}

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The parts of the address behind `#/`, decoded. */
-export function useRoute(): readonly string[] {
+function useRoute(): readonly string[] {
   const [route, setRoute] = useState(routeNow);
   useEffect(() => {
     const change = () => setRoute(routeNow());
@@ -9,6 +9,12 @@ export function useRoute(): readonly string[] {
     return () => removeEventListener('hashchange', change);
   }, []);
   return route;
+}
+
+/** The parts of the address, of which the first is a section: the first of all, if there is none of that name. */
+export function useSection(sections: readonly (readonly [string, string])[]): readonly string[] {
+  const route = useRoute();
+  return sections.some(([part]) => part === route[0]) ? route : sections.slice(0, 1).map(([part]) => part);
 }
 
 export function addressOf(...parts: readonly string[]): string {

@@ -1,6 +1,6 @@
 import { Shell } from '../shell.tsx';
 import { type TraceSource, Traces } from '../traces.tsx';
-import { useRoute } from '../use-route.ts';
+import { useSection } from '../use-route.ts';
 import { DeadLetters } from './dead-letters.tsx';
 import { Deliveries } from './deliveries.tsx';
 import { RoutineGraph } from './routine-graph.tsx';
@@ -20,7 +20,7 @@ const SECTIONS = [
 ] as const;
 
 export function AgentConsole({ client, title }: WithClient & { title: string }) {
-  const [section = 'sessions', id, detail] = useRoute();
+  const [section = '', id, detail] = useSection(SECTIONS);
   const logOut = (
     <form method="post" action="/auth/logout">
       <button type="submit" class="quiet">

@@ -16,7 +16,7 @@ interface RoutineGraphProps extends WithClient {
 
 const REFRESH_MS = 2_000;
 const [NODE_WIDTH, NODE_HEIGHT, COLUMN, ROW, MARGIN] = [200, 56, 240, 116, 20];
-const MAX_CHARACTERS = 27;
+const MAX_CHARACTERS = 25;
 
 /** A routine as it is drawn: its steps, the ways between them, and where a session stands, as it moves. */
 export function RoutineGraph({ client, journeyId, sessionId }: RoutineGraphProps) {

@@ -26,19 +26,19 @@ export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
     event.preventDefault();
     setFromOffset(Number(new FormData(event.currentTarget as HTMLFormElement).get('offset')));
   };
+  if (session === null) return failure === null ? null : <Problem error={failure} />;
   return (
     <div class="session">
       {failure !== null && <Problem error={failure} />}
-      {session !== null && (
-        <section class="card" aria-label="Session">
-          <h2>{session.title ?? session.id}</h2>
-          <p class="faint">
-            Customer {session.customer_id} · {session.status} · {session.mode} · {session.last_offset + 1} events · since {timeText(session.created_at)}
-          </p>
-          <EventWebhook client={client} sessionId={sessionId} />
-          <Takeover client={client} session={session} onChange={reload} />
-        </section>
-      )}
+      <section class="card" aria-label="Session">
+        <h2>{session.title ?? session.id}</h2>
+        <p class="faint">
+          Customer {session.customer_id} · {session.status} · {session.mode} · {session.last_offset + 1} events · since {timeText(session.created_at)} ·{' '}
+          <a href={`/chat?session=${encodeURIComponent(sessionId)}`}>chat</a>
+        </p>
+        <EventWebhook client={client} sessionId={sessionId} />
+        <Takeover client={client} session={session} onChange={reload} />
+      </section>
       <div class="columns">
         <section class="card" aria-label="Log">
           <div class="head">
@@ -50,7 +50,7 @@ export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
               </button>
             </form>
           </div>
-          {session !== null && <EventLog key={fromOffset} client={client} sessionId={sessionId} from={fromOffset ?? Math.max(0, session.last_offset - 199)} />}
+          <EventLog key={fromOffset} client={client} sessionId={sessionId} from={fromOffset ?? Math.max(0, session.last_offset - 199)} />
         </section>
         <section class="card" aria-label="Turns">
           <h2>Turns</h2>

@@ -26,7 +26,7 @@ export function Turns({ client, sessionId }: WithClient & { sessionId: string })
         <a class="row" href={addressOf('sessions', sessionId, trace_id)}>
           <span class="number">{begin_offset}</span>
           <span class="badge">{outcome}</span>
-          <span class="wide">{error ?? `${policies.length} policies, ${tools.length} tools`}</span>
+          <span class="wide">{error ?? `policies: ${policies.length}, tools: ${tools.length}`}</span>
           <time dateTime={created_at}>{timeText(created_at)}</time>
         </a>
       )}

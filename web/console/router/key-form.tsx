@@ -23,7 +23,7 @@ export function KeyForm({ onKey }: { onKey(api: RouterApi): void }) {
     <form class="card narrow" onSubmit={(event) => void open(event)}>
       <h2>Management key</h2>
       <p class="faint" id="key-note">
-        It stays in the memory of this page and is stored nowhere: a reload forgets it.
+        It stays in the memory of this page and is stored nowhere: a reload forgets it. The data folder of npm start has one in keys.json.
       </p>
       <input name="key" type="password" autocomplete="off" required aria-label="Management key" aria-describedby="key-note" />
       {failure !== null && <Problem error={failure} />}

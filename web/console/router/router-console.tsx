@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Shell } from '../shell.tsx';
 import { Traces } from '../traces.tsx';
-import { useRoute } from '../use-route.ts';
+import { useSection } from '../use-route.ts';
 import { Generations } from './generations.tsx';
 import { KeyForm } from './key-form.tsx';
 import { Keys } from './keys.tsx';
@@ -17,7 +17,7 @@ const SECTIONS = [
 
 /** Asks for a management key, which a reload forgets. */
 export function RouterConsole({ title }: { title: string }) {
-  const [section = 'models', ...rest] = useRoute();
+  const [section = '', ...rest] = useSection(SECTIONS);
   const [api, setApi] = useState<RouterApi | null>(null);
   const forget = api !== null && (
     <button type="button" class="quiet" onClick={() => setApi(null)}>
