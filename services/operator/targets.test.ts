@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { findTarget } from './targets.ts';
+import { findPlatform, findTarget } from './targets.ts';
 
 async function folderWith(files: Record<string, unknown>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-targets-'));
@@ -39,4 +39,14 @@ it('is refused without a server that runs, without a key, and with a file that h
   for (const name of ['key', 'other.json', 'gone']) {
     await expect(findTarget('agent', { url: 'http://a', keyFile: join(DATA_DIR, name) }, { DATA_DIR })).rejects.toMatchObject({ code: 'request.unauthorized' });
   }
+});
+
+it('is a platform with both of its keys, of the environment or of a file', async () => {
+  const DATA_DIR = await folderWith({ 'running.json': running(), both: 'public:secret\n' });
+  const header = { url: 'http://r', scheme: 'Basic', key: Buffer.from('public:secret').toString('base64') };
+
+  expect(await findPlatform({}, { DATA_DIR, PLATFORM_PUBLIC_KEY: 'public', PLATFORM_SECRET_KEY: 'secret' })).toEqual(header);
+  expect(await findPlatform({ keyFile: join(DATA_DIR, 'both') }, { DATA_DIR })).toEqual(header);
+  await expect(findPlatform({}, { DATA_DIR, PLATFORM_PUBLIC_KEY: 'public' })).rejects.toMatchObject({ code: 'request.unauthorized' });
+  await expect(findPlatform({}, {})).rejects.toMatchObject({ code: 'service.unreachable' });
 });
