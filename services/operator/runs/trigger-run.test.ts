@@ -22,7 +22,7 @@ function answeredBy(...answers: readonly ([status: number, body: object] | null)
 }
 
 it('starts one run though the answer is lost: a repetition has the same key, and gets the first run', async () => {
-  const { deps, lines, bodies } = answeredBy(null, [409, { error: 'duplicate idempotency_key', code: 'conflict', ...RUN }], [200, RUN]);
+  const { deps, lines, bodies } = answeredBy(null, [409, { ...RUN, error: 'duplicate idempotency_key', code: 'conflict' }], [200, RUN]);
 
   await triggerRun(TRIGGER, { wait: false, json: false }, deps);
 
