@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +18,7 @@ const POLL_MS = 10;
  */
 export async function npmStart(folder, dataFolder) {
   const ready = `${dataFolder}.ready.json`;
+  rmSync(ready, { force: true }); // of an earlier start on this folder
   const env = { ...process.env, ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataFolder, LOG_LEVEL: 'warn', SWITCHYARD_READY_FILE: ready };
   const startedMs = performance.now();
   const child = spawn('npm', ['start'], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
