@@ -1,5 +1,5 @@
 import type { NoticeBoard } from '../bus.ts';
-import { PubSub } from './pub-sub.ts';
+import { PubSub } from '../pub-sub.ts';
 import type { Closable, ComponentDeps } from './types.ts';
 
 /** In-process notices. After `shut`, `publish` does nothing. */

@@ -2,7 +2,7 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Listening, TokenStream } from '../bus.ts';
 import { treatmentOf } from '../messages/retention.ts';
-import { PubSub } from './pub-sub.ts';
+import { PubSub } from '../pub-sub.ts';
 import type { Closable, ComponentDeps } from './types.ts';
 
 const REPLAY_MS = 120_000;

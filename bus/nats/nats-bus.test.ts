@@ -36,13 +36,17 @@ afterAll(async () => {
   await server?.close();
 });
 
-busConformance('nats', async (kind): Promise<BusUnderTest> => {
+busConformance('nats', (kind) => openUnderTest(kind, { isLocal: false }));
+/** The cases publish and read on one bus, so that their messages pass in memory; with `another` they pass over the broker. */
+busConformance('nats, with readers in this process', (kind) => openUnderTest(kind, { isLocal: true }));
+
+async function openUnderTest(kind: BusKind, { isLocal }: { isLocal: boolean }): Promise<BusUnderTest> {
   await deleteStreams(manager);
   const settings = settingsOf[kind];
   const { dedupeMs, tokenMaxAgeMs, blobMaxAgeMs } = { ...defaultSettings, ...settings };
   const opened: Bus[] = [];
   const open = async () => {
-    const bus = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings });
+    const bus = await openNatsBus({ servers: server.url, user: null, password: null, isLocal, log: silentLog, settings });
     opened.push(bus);
     return bus;
   };
@@ -57,4 +61,4 @@ busConformance('nats', async (kind): Promise<BusUnderTest> => {
       for (const bus of opened) await bus.close();
     },
   };
-});
+}

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Bus } from '../bus.ts';
 import { withLargeBodies } from '../large-bodies.ts';
+import { PubSub } from '../pub-sub.ts';
 import type { BusUser } from '../subjects.ts';
 import { natsBlobStore } from './blob-store.ts';
 import { CapacityGauge } from './capacity-gauge.ts';
@@ -10,6 +11,7 @@ import { NatsCommandLog } from './commands/command-log.ts';
 import { NatsLink } from './connection/link.ts';
 import { storedPublisher } from './connection/stored-publish.ts';
 import { declareStreams } from './declare-streams.ts';
+import { LocalFrames } from './local/local-frames.ts';
 import { natsNoticeBoard } from './notice-board.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { admissionStreamsOf, declarationsFor } from './streams.ts';
@@ -26,6 +28,8 @@ export interface NatsBusOptions {
   password: string | null;
   /** Servers that store each stream; default: 1. */
   replicas?: number;
+  /** Publishers and readers share this process: dispatches, frames and notices between them pass in memory while the broker can be reached (ADR 116). Absent: they do not. */
+  isLocal?: boolean;
   log: Log;
   clock?: Clock;
   settings?: Partial<NatsSettings>;
@@ -43,6 +47,7 @@ export async function openNatsBus({
   user,
   password,
   replicas = defaultSettings.replicas,
+  isLocal = false,
   log,
   clock = systemClock,
   settings = {},
@@ -51,16 +56,17 @@ export async function openNatsBus({
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
   const declare = (manager: JetStreamManager, beforeCreating?: () => Promise<void>) => declareStreams(manager, declarations, log, beforeCreating);
-  const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
+  const link = await NatsLink.open({ servers, user, password, isLocal, connectBudgetMs, log, declare });
   const capacity = new CapacityGauge(link, admissionStreamsOf(user));
   await capacity.sample();
   const onFull = () => capacity.markFull();
   const publish = storedPublisher({ link, budgetMs, onFull });
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
-  const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
-  const notices = natsNoticeBoard(link, log);
-  const held = new HeldFrames(frameSender(link, log));
-  const tokens = natsTokenStream({ link, held, budgetMs, isAlone: () => work.inFlight() <= 1, log });
+  const work = natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log });
+  const notices = natsNoticeBoard(link, isLocal ? new PubSub(log) : null, log);
+  const local = isLocal ? new LocalFrames(log) : null;
+  const held = new HeldFrames(frameSender(link, log), () => local?.release());
+  const tokens = natsTokenStream({ link, held, local, budgetMs, isAlone: () => work.inFlight() <= 1, log });
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
   const usage = natsUsageLog({ link, held, budgetMs, ackWaitMs: limits.usageAckWaitMs, onFull, log });
   let closing: Promise<void> | null = null;

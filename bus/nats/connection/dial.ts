@@ -20,6 +20,8 @@ export interface Account {
   servers: string;
   user: BusUser | null;
   password: string | null;
+  /** The broker does not send a connection what was published on it: readers in this process get that in memory. Absent: it does. */
+  isLocal?: boolean;
 }
 
 /** @throws `config.invalid` without an address, or for one with credentials */
@@ -78,13 +80,14 @@ export function inboxPrefixOf(user: BusUser | null): string {
   return user === null ? '_INBOX' : `_INBOX.${user}`;
 }
 
-function options({ user, password }: Account, servers: string[]) {
+function options({ user, password, isLocal = false }: Account, servers: string[]) {
   const isCluster = servers.length > 1;
   const { everyMs, max } = isCluster ? clusterPings : pings;
   return {
     servers,
     ...(user === null ? {} : { user, pass: password ?? '' }),
     inboxPrefix: inboxPrefixOf(user),
+    noEcho: isLocal,
     // The library takes `tls://` for a spelling of `nats://`: a server that offers no TLS would get the password in plain text.
     ...(servers.some((server) => /^tls:/i.test(server)) ? { tls: {} } : {}),
     maxReconnectAttempts: -1,

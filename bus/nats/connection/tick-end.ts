@@ -8,6 +8,8 @@ interface Tick {
   corked: Socket[];
   /** Written to while `isLeaving`. */
   first: Socket[];
+  /** Run behind the writes that leave next. */
+  afterwards: (() => void)[];
 }
 
 /** For microtasks: `queueMicrotask` makes three more objects. */
@@ -22,6 +24,14 @@ let tick: Tick | null = null;
  */
 export function atTickEnd(task: () => void): void {
   current().tasks.push(task);
+}
+
+/**
+ * Runs a task behind the next `leaveNow`, the one that is running included, or behind the end of this tick: what was published before has then been passed to
+ * the kernel, unless its buffer is full. It must not throw.
+ */
+export function afterWrites(task: () => void): void {
+  current().afterwards.push(task);
 }
 
 /** Corks the socket until the end of this tick. Call before each write. */
@@ -39,16 +49,18 @@ export function leaveNow(task: () => void): void {
   const leaving = current();
   leaving.isLeaving = true;
   task();
+  const afterwards = leaving.afterwards.splice(0);
   // As in `end`.
   void settled.then(() => {
     uncork(leaving);
     leaving.isLeaving = false;
+    for (const one of afterwards) one();
   });
 }
 
 function current(): Tick {
   if (tick === null) {
-    tick = { tasks: [], isLeaving: false, corked: [], first: [] };
+    tick = { tasks: [], isLeaving: false, corked: [], first: [], afterwards: [] };
     setImmediate(end, tick);
   }
   return tick;
@@ -58,10 +70,12 @@ function end(ending: Tick): void {
   const { tasks } = ending;
   ending.isLeaving = true;
   for (const task of tasks.splice(0)) task();
+  const afterwards = ending.afterwards.splice(0);
   // The library has queued the microtask in which it writes.
   void settled.then(() => {
     tick = null;
     uncork(ending);
+    for (const one of afterwards) one();
     // Added by tasks: too late for this tick.
     for (const task of tasks) atTickEnd(task);
   });

@@ -6,20 +6,29 @@ import { atTickEnd } from '../connection/tick-end.ts';
  */
 export class HeldFrames {
   readonly #send: (subject: string, frame: Uint8Array) => void;
+  readonly #onRelease: () => void;
   /** Null: nothing is collected, and frames pass. */
   #ahead: (() => void) | null = null;
   #subjects: string[] = [];
   #frames: Uint8Array[] = [];
 
-  /** @param send must not throw */
-  constructor(send: (subject: string, frame: Uint8Array) => void) {
+  /**
+   * @param send must not throw
+   * @param onRelease called after what goes ahead and the held frames were sent; must not throw
+   */
+  constructor(send: (subject: string, frame: Uint8Array) => void, onRelease: () => void = () => {}) {
     this.#send = send;
+    this.#onRelease = onRelease;
   }
 
   /** Holds the frames that are published from now on, until the end of the tick or `release`. @param ahead sends what goes first; must not throw */
   holdBehind(ahead: () => void): void {
     this.#ahead = ahead;
     atTickEnd(() => this.release());
+  }
+
+  get isHolding(): boolean {
+    return this.#ahead !== null;
   }
 
   publish(subject: string, frame: Uint8Array): void {
@@ -37,5 +46,6 @@ export class HeldFrames {
     [this.#ahead, this.#subjects, this.#frames] = [null, [], []];
     ahead();
     for (let index = 0; index < frames.length; index += 1) this.#send(subjects[index] as string, frames[index] as Uint8Array);
+    this.#onRelease();
   }
 }

@@ -10,6 +10,8 @@ import { CoreSubscriptions } from '../connection/core-subscriptions.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { leaveNow } from '../connection/tick-end.ts';
+import { both } from '../local/both.ts';
+import type { LocalFrames } from '../local/local-frames.ts';
 import { nanosOf, streams } from '../streams.ts';
 import type { HeldFrames } from './held-frames.ts';
 import { LiveBatches } from './live-batches.ts';
@@ -27,6 +29,8 @@ interface TokenStreamDeps {
   link: NatsLink;
   /** Over `frameSender`. */
   held: HeldFrames;
+  /** Readers in this process, for which the broker does not send back what is published here; null: there are none. */
+  local: LocalFrames | null;
   budgetMs: number;
   /** Whether at most one item of work is in flight here, so that batching gains nothing. */
   isAlone(): boolean;
@@ -49,7 +53,7 @@ export function frameSender(link: NatsLink, log: Log): (subject: string, frame: 
  * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
  * as replay batches. Replays use the main connection.
  */
-export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
+export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
   const send = (subject: string, frames: Uint8Array) => held.publish(subject, frames);
   const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
@@ -67,6 +71,7 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
     leaveNow(() => {
       liveBatches.flush();
       held.release();
+      local?.release();
     });
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
@@ -131,6 +136,8 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
     publish(subject, frame) {
       const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
       const { retention, leaves } = treatmentOf(frame);
+      // What a client has seen first is retained, and what it has seen last is billed.
+      if (link.areTokensUp) local?.publish(subject, frame, leaves === 'at once' || held.isHolding);
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
@@ -146,13 +153,8 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
         // Its frames came live before.
         if (!isReplayBatch(message)) handler(subject, message);
       });
-      const live = liveReaders.read(pattern, handler);
-      return {
-        ready: () => live.ready(),
-        stop: async () => {
-          await Promise.all([retained.stop(), live.stop()]);
-        },
-      };
+      const atBroker = both(liveReaders.read(pattern, handler), retained);
+      return local === null ? atBroker : both(atBroker, local.subscribe(pattern, handler));
     },
     async replay(subject, upTo = 'kept') {
       if (upTo === 'now') await pauseFor(RETAINED_WITHIN_MS);
@@ -171,6 +173,7 @@ export function natsTokenStream({ link, held, budgetMs, isAlone, log }: TokenStr
       replayBatches.close();
       held.release();
       subscriptions.close();
+      local?.close();
     },
   };
 }

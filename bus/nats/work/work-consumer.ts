@@ -66,8 +66,31 @@ export class WorkConsumer implements Subscription {
     this.#ended = this.#run();
   }
 
+  get kind(): WorkKind {
+    return this.#options.kind;
+  }
+
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  get isStopping(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  /** What was pulled ahead has slots too. */
+  get hasFreeSlot(): boolean {
+    return this.#inFlight + (this.#pull?.asked ?? 0) < this.#options.concurrency;
+  }
+
+  /** Of a dispatch of this process: handled behind its synchronous code. Without a free slot it is stored, as any other. */
+  accept(messageId: string, body: string): void {
+    const { ackWaitMs, clock } = this.#options;
+    const publishedAtMs = clock.nowMs();
+    queueMicrotask(() => {
+      if (this.isStopping || !this.hasFreeSlot) return this.#storeDispatched(messageId, body);
+      this.#begin(dispatchedItem({ ...this.#dispatchedFields(messageId, body), publishedAtMs, ackWaitMs, deliveredAt: performance.now() }));
+    });
   }
 
   async stop(): Promise<void> {
@@ -169,7 +192,7 @@ export class WorkConsumer implements Subscription {
   }
 
   #onDispatch(message: Msg): void {
-    const { link, kind, ackWaitMs, concurrency, clock, pauseDetector, store, log } = this.#options;
+    const { kind, ackWaitMs, clock, pauseDetector, log } = this.#options;
     const dispatch = readDispatch(message.reply);
     if (dispatch === null) {
       log.error({ kind, reply: message.reply }, 'a dispatched item has a reply subject of an unknown form');
@@ -181,28 +204,33 @@ export class WorkConsumer implements Subscription {
     // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
-    if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
-      // If the store fails, the publisher publishes it later, for want of progress.
-      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
-      store(kind, messageId, body).catch(lost);
-    } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
+    if (this.isStopping || !this.hasFreeSlot) this.#storeDispatched(messageId, body);
+    else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
       log.warn({ kind, message_id: messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
     } else {
-      const item = {
-        kind,
-        messageId,
-        body,
-        publishedAtMs,
-        ackWaitMs,
-        deliveredAt,
-        assertOpen: () => link.retries.assertOpen(),
-        confirmConnected: () => this.#confirmConnected(),
-        store: () => store(kind, messageId, body, 1),
-        stopping: this.#stop.signal,
-        log,
-      };
-      this.#begin(dispatchedItem(item));
+      this.#begin(dispatchedItem({ ...this.#dispatchedFields(messageId, body), publishedAtMs, ackWaitMs, deliveredAt }));
     }
+  }
+
+  /** If the store fails, the publisher publishes it later, for want of progress. */
+  #storeDispatched(messageId: string, body: string): void {
+    const { kind, store, log } = this.#options;
+    const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
+    store(kind, messageId, body).catch(lost);
+  }
+
+  #dispatchedFields(messageId: string, body: string) {
+    const { link, kind, store, log } = this.#options;
+    return {
+      kind,
+      messageId,
+      body,
+      assertOpen: () => link.retries.assertOpen(),
+      confirmConnected: () => this.#confirmConnected(),
+      store: () => store(kind, messageId, body, 1),
+      stopping: this.#stop.signal,
+      log,
+    };
   }
 
   #onMessage(message: Msg): void {

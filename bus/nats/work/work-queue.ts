@@ -2,6 +2,7 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
+import { assertDispatchable } from '../../refusals.ts';
 import { perWorkKind, workQueues } from '../../work-queues.ts';
 import type { NatsLink } from '../connection/link.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
@@ -18,6 +19,8 @@ const DEPTHS_BUDGET_MS = 1_000;
 
 export interface WorkQueueDeps {
   link: NatsLink;
+  /** Dispatches go to consumers in this process, if there are any. */
+  isLocal: boolean;
   clock: Clock;
   publish: StoredPublish;
   budgetMs: number;
@@ -25,7 +28,7 @@ export interface WorkQueueDeps {
 }
 
 /** A stream with work-queue retention, and a durable consumer per kind. */
-export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable & { inFlight(): number } {
+export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable & { inFlight(): number } {
   const consumers = new Set<WorkConsumer>();
   const pauseDetector = new PauseDetector();
   const dispatcher = new Dispatcher({ link, clock, log });
@@ -37,7 +40,12 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
   };
   return {
     publish: store,
-    dispatch: (kind, messageId, body) => dispatcher.dispatch(kind, messageId, body),
+    dispatch(kind, messageId, body) {
+      const consumer = isLocal && link.isUp ? localConsumer(consumers, kind) : null;
+      if (consumer === null) return dispatcher.dispatch(kind, messageId, body);
+      assertDispatchable(messageId);
+      consumer.accept(messageId, body);
+    },
     onRefused: (handler) => dispatcher.onRefused(handler),
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
@@ -70,4 +78,10 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
       pauseDetector.stop();
     },
   };
+}
+
+/** With a free slot, or else one that stores the item; null: there is none, or all are stopping. */
+function localConsumer(consumers: ReadonlySet<WorkConsumer>, kind: WorkKind): WorkConsumer | null {
+  const open = [...consumers].filter((one) => one.kind === kind && !one.isStopping);
+  return open.find(({ hasFreeSlot }) => hasFreeSlot) ?? open[0] ?? null;
 }

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Listening } from '../bus.ts';
+import type { Listening } from './bus.ts';
 import { type Listener, SubjectIndex } from './subject-index.ts';
 
 /** Past it new messages are dropped. */
