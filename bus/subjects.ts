@@ -1,12 +1,20 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Each process has its own user at the broker. `operator` is the command line that replays dead letters. */
-export type BusUser = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
+/** What a process does. `operator` is the command line that replays dead letters. */
+export type BusRole = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
+
+/** Each kind of process has its own user at the broker: named after its role, or `router` with two of them (ADR 116). */
+export type BusUser = BusRole | 'router';
+
+/** A user has the rights of its roles. */
+export function rolesOf(user: BusUser): readonly BusRole[] {
+  return user === 'router' ? ['router-gateway', 'router-worker'] : [user];
+}
 
 export interface Address {
   pattern: string;
-  publish: readonly BusUser[];
-  read: readonly BusUser[];
+  publish: readonly BusRole[];
+  read: readonly BusRole[];
 }
 
 /** All subjects but those of work items (work-queues.ts). The code, the broker's permissions and the compose file derive from this table. */

@@ -1,15 +1,15 @@
 import type { WorkKind } from './bus.ts';
-import type { BusUser } from './subjects.ts';
+import type { BusRole } from './subjects.ts';
 
 interface WorkQueueRow {
   /** Its items' subject. */
   pattern: string;
   /** Name of its durable consumer, which all workers of the kind share. */
   consumer: string;
-  publish: readonly BusUser[];
-  read: readonly BusUser[];
+  publish: readonly BusRole[];
+  read: readonly BusRole[];
   /** Gateways that admit requests by its queueing delay. */
-  admits: readonly BusUser[];
+  admits: readonly BusRole[];
 }
 
 /** Every kind of work: streams, consumers, permissions and queue depths derive from these rows. */

@@ -5,7 +5,7 @@ import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus, WorkItem, WorkKind } from '../bus.ts';
 import { Collector, eventually, START } from '../conformance/under-test.ts';
-import { addresses, type BusUser, patternOf, subjectOf } from '../subjects.ts';
+import { addresses, type BusRole, type BusUser, patternOf, rolesOf, subjectOf } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
 import { openNatsBus } from './nats-bus.ts';
@@ -49,9 +49,9 @@ afterEach(async () => {
   expect(complaints.splice(0)).toEqual([]);
 });
 
-async function open(user: BusUser, settings: Partial<NatsSettings> = {}): Promise<Bus> {
+async function open(user: BusUser, settings: Partial<NatsSettings> = {}, { isLocal = false } = {}): Promise<Bus> {
   const log: Log = { ...silentLog, warn: complain, error: complain };
-  const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log, settings });
+  const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), isLocal, log, settings });
   opened.push(bus);
   return bus;
 }
@@ -121,7 +121,7 @@ describe('the broker’s permissions: ', () => {
       expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.SNAPSHOT.${stream}`), stream).toBe(false);
-      const mayPurge = (stream === 'CMD' && user === 'actor-host') || (stream === 'USAGE' && user === 'router-worker');
+      const mayPurge = (stream === 'CMD' && user === 'actor-host') || (stream === 'USAGE' && rolesOf(user).includes('router-worker'));
       if (!mayPurge) expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
     }
     for (const subject of ['$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.OTHER']) expect(await mayPublish(user, subject)).toBe(false);
@@ -138,11 +138,12 @@ describe('the broker’s permissions: ', () => {
 
   it.each(busUsers)('DESIGN 11: %s publishes and reads what the table allows, and nothing else', async (user) => {
     for (const address of [...Object.values(addresses), ...Object.values(workQueues)]) {
-      const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
-      expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
+      const { publish, read }: { publish: readonly BusRole[]; read: readonly BusRole[] } = address;
+      const isOneOf = (roles: readonly BusRole[]) => rolesOf(user).some((role) => roles.includes(role));
+      expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(isOneOf(publish));
       // Stored subjects have consumers and no subscribers.
       const isStored = /^(?:cmd|work|usage)\./.test(address.pattern);
-      expect(await maySubscribe(user, address.pattern), `read ${address.pattern}`).toBe(!isStored && users.read.includes(user));
+      expect(await maySubscribe(user, address.pattern), `read ${address.pattern}`).toBe(!isStored && isOneOf(read));
     }
   });
 
@@ -271,7 +272,23 @@ describe('the driver works for', () => {
     await reading.stop();
   });
 
+  it('a process with both roles of the router, which hands a dispatch, a frame and a notice to itself', async () => {
+    const bus = await open('router', {}, { isLocal: true });
+    const delivered = new Collector<string>();
+    bus.work.consume('router.call', { concurrency: 8, ackWaitMs: LEASE_MS }, async (item) => delivered.add(item.body));
+    bus.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => delivered.add(Buffer.from(frame).toString()));
+    bus.notices.subscribe(addresses.control.pattern, (_, body) => delivered.add(body));
+    bus.work.dispatch('router.call', 'call-1', 'item');
+    bus.tokens.publish(subjectOf(addresses.tokens, 'origin', 'call-1'), Buffer.from('frame'));
+    bus.notices.publish(subjectOf(addresses.control, 'call-1'), 'notice');
+
+    expect([...(await delivered.atLeast(3))].sort()).toEqual(['frame', 'item', 'notice']);
+    await bus.usage.append('gen-both', '{}');
+  });
+
   it.each<[WorkKind, BusUser, BusUser]>([
+    ['router.call', 'router', 'router-worker'],
+    ['router.call', 'router-gateway', 'router'],
     ['router.turn', 'actor-host', 'router-worker'],
     ['router.call', 'router-gateway', 'router-worker'],
     ['tool', 'actor-host', 'effect-worker'],
@@ -287,9 +304,9 @@ describe('the driver works for', () => {
       else await item.ack();
       delivered.add(`${item.body.slice(0, 5)} ${item.deliveryCount}`);
     });
-    await sender.work.publish(kind, `${kind}-${from}-small`, 'small');
-    await sender.work.publish(kind, `${kind}-${from}-large`, LARGE);
-    await sender.work.publish(kind, `${kind}-${from}-drop`, 'drop');
+    await sender.work.publish(kind, `${kind}-${from}-${to}-small`, 'small');
+    await sender.work.publish(kind, `${kind}-${from}-${to}-large`, LARGE);
+    await sender.work.publish(kind, `${kind}-${from}-${to}-drop`, 'drop');
 
     expect([...(await delivered.atLeast(5))].sort()).toEqual(['drop 1', 'small 1', 'small 2', 'xxxxx 1', 'xxxxx 2']);
     await consuming.stop();
@@ -359,7 +376,7 @@ describe('the driver works for', () => {
 
   it.each(
     (['notices', 'partitions', 'hosts', 'replies', 'control', 'keys'] as const).flatMap((name) => {
-      const { pattern, publish, read }: { pattern: string; publish: readonly BusUser[]; read: readonly BusUser[] } = addresses[name];
+      const { pattern, publish, read }: { pattern: string; publish: readonly BusRole[]; read: readonly BusRole[] } = addresses[name];
       return publish.flatMap((from) => read.map((to) => [pattern, from, to] as const));
     }),
   )('%s from %s to %s', async (pattern, from, to) => {

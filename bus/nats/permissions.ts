@@ -1,4 +1,4 @@
-import { type Address, addresses, type BusUser } from '../subjects.ts';
+import { type Address, addresses, type BusRole, type BusUser, rolesOf } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
 import { type StreamUse, streams, USAGE_CONSUMER } from './streams.ts';
@@ -9,7 +9,7 @@ interface Permissions {
   subscribe: string[];
 }
 
-export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'];
+export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'router', 'operator'];
 
 const API = '$JS.API';
 const { commands, usage, ...notices } = addresses;
@@ -49,7 +49,7 @@ export function permissionsOf(user: BusUser): Permissions {
  * can delete messages or make the broker copy streams.
  */
 function declaring({ name, users, admits = [] }: StreamUse, user: BusUser): string[] {
-  const used = users.includes(user) ? ['INFO', 'CREATE'] : admits.includes(user) ? ['INFO'] : [];
+  const used = includes(users, user) ? ['INFO', 'CREATE'] : includes(admits, user) ? ['INFO'] : [];
   const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : used;
   return calls.map((call) => `${API}.STREAM.${call}.${name}`);
 }
@@ -93,6 +93,6 @@ function mayBeLarge(address: Address): boolean {
 }
 
 /** Widens the table's literal types. */
-function includes(users: readonly BusUser[], user: BusUser): boolean {
-  return users.includes(user);
+function includes(roles: readonly BusRole[], user: BusUser): boolean {
+  return rolesOf(user).some((role) => roles.includes(role));
 }

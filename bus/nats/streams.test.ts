@@ -17,6 +17,7 @@ describe('streams', () => {
     expect(namesFor('actor-host')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
     expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('effect-worker')).toEqual(['CMD', 'WORK', 'BLOB']);
+    expect(namesFor('router')).toEqual(namesFor('router-worker'));
     expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB', 'USAGE']);
   });
 

@@ -1,16 +1,16 @@
 import type { StreamConfig } from '@nats-io/jetstream';
-import { addresses, type BusUser } from '../subjects.ts';
+import { addresses, type BusRole, type BusUser, rolesOf } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import type { NatsSettings } from './settings.ts';
 
-/** A stream of the broker: what it captures, and which users publish to it or read it. */
+/** A stream of the broker: what it captures, and which roles publish to it or read it. */
 export interface StreamUse {
   name: string;
   subjects: readonly string[];
   /** May create it when missing; only the operator's command may change it (docs/adr/0024). */
-  users: readonly BusUser[];
+  users: readonly BusRole[];
   /** Ask how full it is before they admit a call, and use it for nothing else. */
-  admits?: readonly BusUser[];
+  admits?: readonly BusRole[];
 }
 
 const { commands, tokens, usage } = addresses;
@@ -37,7 +37,7 @@ export type StreamDeclaration = Pick<
 
 /** The streams that a user declares at the start and after each reconnect; null: all. */
 export function declarationsFor(user: BusUser | null, settings: NatsSettings): StreamDeclaration[] {
-  const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
+  const isUsed = ({ users }: StreamUse) => user === null || hasRole(user, users);
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings), usageStream(settings)]
     .filter(({ use }) => isUsed(use))
     .map(({ use, declaration }) => ({ name: use.name, subjects: [...use.subjects], num_replicas: settings.replicas, ...declaration }));
@@ -54,7 +54,7 @@ export interface AdmissionStream {
 export function admissionStreamsOf(user: BusUser | null): AdmissionStream[] {
   const asked: readonly StreamUse[] = [streams.commands, streams.work, streams.usage];
   return asked
-    .map(({ name, users, admits = [] }) => ({ name, isDeclared: user === null || users.includes(user), isAsked: user !== null && admits.includes(user) }))
+    .map(({ name, users, admits = [] }) => ({ name, isDeclared: user === null || hasRole(user, users), isAsked: user !== null && hasRole(user, admits) }))
     .filter(({ isDeclared, isAsked }) => isDeclared || isAsked)
     .map(({ name, isDeclared }) => ({ name, isDeclared }));
 }
@@ -141,7 +141,11 @@ function usageStream({ dedupeMs, usageMaxBytes }: NatsSettings): Declared {
   };
 }
 
-function usersOf(parts: readonly { publish: readonly BusUser[]; read: readonly BusUser[] }[]): BusUser[] {
+function hasRole(user: BusUser, roles: readonly BusRole[]): boolean {
+  return rolesOf(user).some((role) => roles.includes(role));
+}
+
+function usersOf(parts: readonly { publish: readonly BusRole[]; read: readonly BusRole[] }[]): BusRole[] {
   return [...new Set(parts.flatMap(({ publish, read }) => [...publish, ...read]))].sort();
 }
 

@@ -8,7 +8,7 @@ import { startCluster, startProcess } from './start-cluster.mjs';
 import { closeRun, openRun } from './test-run.mjs';
 
 it.each(busUsers)('starts nothing when the broker has no user %s', async (user) => {
-  const natsConfig = natsServerConfig().replaceAll(`$${passwordVariableOf(user)}`, '"none"');
+  const natsConfig = natsServerConfig().replaceAll(`$${passwordVariableOf(user)}\n`, '"none"');
 
   await expect(startCluster({ counts: {}, environment: {}, natsConfig })).rejects.toThrow(
     `The configuration of NATS has no user with the password ${passwordVariableOf(user)}.`,
