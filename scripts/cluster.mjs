@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { readEnvFile } from './env-file.mjs';
 import { commands, enterPackage, isClone } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
-import { roles, startCluster } from './servers/start-cluster.mjs';
+import { defaultCountOf, roles, startCluster } from './servers/start-cluster.mjs';
 
 /** @typedef {import('./servers/start-cluster.mjs').Role} Role */
 /** @typedef {import('./servers/start-cluster.mjs').ClusterProcess} ClusterProcess */
@@ -20,7 +20,9 @@ const usage = `Usage: ${commands.cluster}                                start a
 
 Starts nats-server, PostgreSQL and Redis on free ports and in a temporary folder.
 Then starts each service as processes of its own, one of each by default:
-${roles.slice(0, 3).join(', ')}, ${roles.slice(3).join(', ')}.
+router-gateway, agent-gateway, actor-host, router-worker, effect-worker.
+--router starts processes that are a router-gateway and a router-worker, beside
+these or in their place: --router 2 --router-gateway 0 --router-worker 0
 All data is deleted when it ends. A process that is killed is reported and not
 started again.
 
@@ -60,7 +62,7 @@ async function cluster(wanted) {
   if (typeof early !== 'string') {
     const urlsOf = (/** @type {Role} */ role) => started.processes.flatMap((one) => (one.role === role && one.url !== null ? [one.url] : []));
     const { nats, postgres, redis } = started.stores;
-    const urls = { routerUrls: urlsOf('router-gateway'), agentUrls: urlsOf('agent-gateway') };
+    const urls = { routerUrls: [...urlsOf('router-gateway'), ...urlsOf('router')], agentUrls: urlsOf('agent-gateway') };
     const stores = { natsUrl: nats.url, databaseUrl: postgres.url, redisUrl: redis.url };
     const { text, keysFile } = await describe({ ...urls, folder: started.makeFolder('keys') });
     printEvent({ event: 'ready', ...urls, ...stores, keysFile });
@@ -128,13 +130,15 @@ function stopSignal() {
 
 /** @param {string[]} args @returns {Record<Role, number> | string} `help`, or the error text */
 function countsFrom(args) {
-  const count = { type: /** @type {const} */ ('string'), default: '1' };
+  /** @param {Role} role */
+  const countOf = (role) => ({ type: /** @type {const} */ ('string'), default: String(defaultCountOf(role)) });
   const options = {
-    'router-gateway': count,
-    'agent-gateway': count,
-    'actor-host': count,
-    'router-worker': count,
-    'effect-worker': count,
+    'router-gateway': countOf('router-gateway'),
+    'agent-gateway': countOf('agent-gateway'),
+    'actor-host': countOf('actor-host'),
+    router: countOf('router'),
+    'router-worker': countOf('router-worker'),
+    'effect-worker': countOf('effect-worker'),
     help: { type: /** @type {const} */ ('boolean'), short: 'h', default: false },
   };
   let values;

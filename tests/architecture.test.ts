@@ -130,6 +130,12 @@ describe('the checker', () => {
     ['an actor’s test that imports a service', 'actors/x.test.ts', `import { help } from '#services/one/help.ts';`, /without a network/],
     ['a service that imports another', 'services/two/x.ts', `import { help } from '#services/one/help.ts';`, /services meet on the bus/],
     ['a service that imports standalone', 'services/two/x.ts', `import { main } from '#services/standalone/main.ts';`, /services meet on the bus/],
+    [
+      'the process of the router, importing a service that it does not start',
+      'services/router/x.ts',
+      `import { help } from '#services/one/help.ts';`,
+      /starts these two/,
+    ],
     ['a driver opened outside main.ts', 'services/one/x.ts', `import { pglite } from '#shared/storage/pglite/open-pglite.ts';`, /opens a driver/],
     ['a driver opened by a main.ts further down', 'services/one/a/main.ts', `import { memoryBus } from '#bus/memory/memory-bus.ts';`, /opens a driver/],
     ['a driver opened in the lowest layer', 'shared/x.ts', `import { pglite } from './storage/pglite/open-pglite.ts';`, /opens a driver/],

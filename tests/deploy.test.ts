@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
+import { parseConfig as routerConfigOf } from '../services/router/config.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { folderSource } from '../shared/config/folder-source.ts';
 import { loadBundle } from '../shared/config/load-bundle.ts';
@@ -42,7 +43,9 @@ const withoutUse: Record<string, string> = {
 
 describe('the services', () => {
   it('are all services of the code, each started by its own main', () => {
-    const commands = Object.fromEntries(servicesThat(({ build }) => build !== undefined).map((name) => [name, serviceOf(name).command]));
+    const commands = Object.fromEntries(
+      servicesThat(({ build, profiles }) => build !== undefined && profiles.length === 0).map((name) => [name, serviceOf(name).command]),
+    );
 
     expect(deployables(root).length).toBeGreaterThan(4);
     expect(commands).toEqual(Object.fromEntries(deployables(root).map((name) => [name, [`dist/services/${name}/main.js`]])));
@@ -78,8 +81,9 @@ describe('the services', () => {
     expect(different).toEqual(['NATS_PASSWORD']); // each has its own user
   });
 
-  it('give the secret by which requests are tagged to gateways, hosts and the operator, and to no worker', () => {
-    expect(servicesThat(({ environment }) => 'HOUSE_SECRET' in environment).sort()).toEqual(['actor-host', 'agent-gateway', 'operator', 'router-gateway']);
+  it('give the secret by which requests are tagged to gateways, hosts and the operator, and to no process that is a worker alone', () => {
+    const having = servicesThat(({ environment }) => 'HOUSE_SECRET' in environment);
+    expect(having.sort()).toEqual(['actor-host', 'agent-gateway', 'operator', 'router', 'router-gateway']);
   });
 
   it('mount the files that they are configured to read, and the examples are valid', async () => {
@@ -161,6 +165,30 @@ function exitCodeOf(script: string, env: Record<string, string>): Promise<number
   });
 }
 
+describe('the profile co-located', () => {
+  const [gateway, worker, both] = [serviceOf('router-gateway'), serviceOf('router-worker'), serviceOf('router')];
+
+  it('is a gateway and a worker of the router in one process, with the settings, files and networks of both, and a user of its own', () => {
+    const { nats, ...config } = routerConfigOf(environmentOf('router'));
+    const { nats: _gateway, ...ofGateway } = settingsReaders['router-gateway'](environmentOf('router-gateway'));
+    const { nats: _worker, ...ofWorker } = settingsReaders['router-worker'](environmentOf('router-worker'));
+
+    expect(both.command).toEqual(['dist/services/router/main.js']);
+    expect(config).toEqual({ ...ofGateway, ...ofWorker });
+    expect(nats).toMatchObject({ user: 'router', password: environmentOf('nats')[passwordVariableOf('router')] });
+    const { NATS_PASSWORD, ...environment } = both.environment;
+    expect({ ...environment, NATS_PASSWORD: worker.environment['NATS_PASSWORD'] }).toEqual({ ...gateway.environment, ...worker.environment });
+    expect(mountsOf('router')).toEqual(mountsOf('router-worker'));
+    expect([...both.networks].sort()).toEqual([...new Set([...gateway.networks, ...worker.networks])].sort());
+    expect(both).toMatchObject({ build: gateway.build, healthcheck: gateway.healthcheck, ulimits: gateway.ulimits, depends_on: worker.depends_on });
+    expect(secondsOf(both.stop_grace_period)).toBeGreaterThan(config.drainTimeoutMs / 1_000 + 10);
+  });
+
+  it('is found by the proxy under the name of the gateways', () => {
+    expect(readFileSync(join(root, 'docker-compose.yml'), 'utf8')).toContain('edge: { aliases: [router-gateway] }');
+  });
+});
+
 describe('the operator', () => {
   it('can be run beside the stores, as its own user, and is started by no other service', () => {
     const { entrypoint, profiles, networks, restart } = serviceOf('operator');
@@ -216,14 +244,14 @@ describe('what is open to the outside', () => {
     expect(new Set(used)).toEqual(new Set(Object.keys(compose.networks)));
     // The services that call models, tools and callers' addresses, and no other; and with its profile the one that passes traces on.
     expect(servicesThat(({ networks, profiles }) => networks.includes('outbound') && profiles.length === 0).sort()).toEqual(['effect-worker', 'router-worker']);
-    expect(servicesThat(({ networks, profiles }) => networks.includes('outbound') && profiles.length > 0)).toEqual(['otel-forwarder']);
+    expect(servicesThat(({ networks, profiles }) => networks.includes('outbound') && profiles.length > 0)).toEqual(['router', 'otel-forwarder']);
   });
 });
 
 describe('docker-compose.yml', () => {
   it('pins every image, and its own to the version of the package', () => {
     for (const name of servicesThat(({ build }) => build === undefined)) expect(serviceOf(name).image).toMatch(/^[a-z0-9/-]+:(?!latest)[a-z]{0,2}\d[\w.-]*$/);
-    for (const name of [...ourServices, 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
+    for (const name of [...ourServices, 'router', 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
   });
 
   it('holds no secret: each is required, and .env.example names every variable, with the same default if it has one', () => {
@@ -254,6 +282,7 @@ describe('docker-compose.yml', () => {
 
     expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
     expect(servicesThat(({ profiles }) => profiles.includes('tracing-outside'))).toEqual(['otel-forwarder']);
+    expect(servicesThat(({ profiles }) => profiles.includes('co-located'))).toEqual(['router']);
     expect(servicesThat(({ profiles }) => profiles.includes('monitoring')).sort()).toEqual(['grafana', 'prometheus']);
     // A job has no health: it ends before the services start.
     for (const name of byDefault.filter((one) => one !== 'streams')) {

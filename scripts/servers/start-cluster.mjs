@@ -11,8 +11,16 @@ import { natsClusterPings, openNats, openPostgres, openRedis } from './stores.mj
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 import { freePort } from './test-tcp.mjs';
 
-/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. */
-export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
+/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. `router` is a gateway and a worker: hosts need it too. */
+export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router', 'router-worker', 'effect-worker']);
+
+/** Started by default: one of each. `router` is in place of two of them. @type {ReadonlySet<string>} */
+const byDefault = new Set(['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
+
+/** @param {typeof roles[number]} role */
+export function defaultCountOf(role) {
+  return byDefault.has(role) ? 1 : 0;
+}
 
 /** Workers can't tag requests (docs/adr/0025). @type {ReadonlySet<string>} */
 const withoutSecret = new Set(['router-worker', 'effect-worker']);
@@ -51,7 +59,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 
 /**
  * @typedef {object} ClusterOptions
- * @property {Partial<Record<Role, number>>} counts processes per role
+ * @property {Partial<Record<Role, number>>} counts processes per role; absent: `defaultCountOf`
  * @property {Record<string, string | undefined>} environment of every process, including the keys and the paths of the agent's and the router's
  * files
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
@@ -156,7 +164,7 @@ export async function startCluster(options) {
       return one;
     };
     // All at once: no process may depend on the starting order.
-    await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
+    await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? defaultCountOf(role) }, () => add(role))));
     return { processes, stores: { nats, postgres, redis }, brokers, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
   } catch (error) {
     await kill();

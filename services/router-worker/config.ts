@@ -1,9 +1,10 @@
 import { resolve } from 'node:path';
+import type { z } from 'zod';
 import { mailConfigOf } from '#shared/config/mail-settings.ts';
 import { natsConfigOf } from '#shared/config/nats-settings.ts';
 import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { settingsOf } from '#shared/config/setting-table.ts';
+import { type SettingsOf, settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
@@ -12,9 +13,13 @@ const shape = settingsOf('router-worker');
 /** Environment of the router worker, read once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
+  return { ...workerConfigOf(data), nats: natsConfigOf('router-worker', data) } as const;
+}
+
+/** Without the broker, where each process has its own user. */
+export function workerConfigOf(data: z.output<z.ZodObject<SettingsOf<'router-worker'>>>) {
   return {
     ...processConfigOf(data),
-    nats: natsConfigOf('router-worker', data),
     databaseUrl: data.DATABASE_URL,
     /** Null: no cache. */
     redisUrl: data.REDIS_URL ?? null,

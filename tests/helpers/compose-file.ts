@@ -14,7 +14,8 @@ const composeService = z.looseObject({
   environment: z.record(z.string(), z.string()).default({}),
   ports: strings,
   volumes: strings,
-  networks: z.array(z.string()).min(1),
+  /** With aliases it is an object. */
+  networks: z.union([z.array(z.string()), z.record(z.string(), z.looseObject({})).transform((map) => Object.keys(map))]).pipe(z.array(z.string()).min(1)),
   depends_on: z.record(z.string(), z.strictObject({ condition: z.enum(['service_started', 'service_healthy', 'service_completed_successfully']) })).default({}),
   healthcheck: z.looseObject({ test: z.array(z.string()).min(2) }).optional(),
   profiles: strings,

@@ -20,8 +20,8 @@ export const settingsReaders = {
 
 export type ServiceName = keyof typeof settingsReaders;
 
-/** Not services of a deployment: everything in one process, and the command line for operators. */
-const OTHER_PROGRAMS = ['standalone', 'operator'];
+/** Not services of their own: processes that start several of them, and the command line for operators. */
+const OTHER_PROGRAMS = ['standalone', 'router', 'operator'];
 
 /** The folders of services/ that are processes of a deployment. */
 export function deployables(root: string): string[] {

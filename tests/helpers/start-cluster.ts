@@ -7,7 +7,7 @@ import { newKeys, withKeys } from '../../services/standalone/keys.ts';
 import { plainEnvironment, root } from './run-program.ts';
 
 export interface Cluster {
-  /** Of the running router gateways. */
+  /** Of the running router gateways, those beside a worker in one process included. */
   routerUrls: string[];
   /** Of the running agent gateways. */
   agentUrls: string[];
@@ -31,7 +31,7 @@ export interface Cluster {
 }
 
 interface ClusterOptions {
-  /** Number of processes per role; by default one. */
+  /** Number of processes per role; by default one, and no `router`. */
   roles?: Partial<Record<Role, number>>;
   /** Settings of every process, added to an environment without any. */
   env?: Record<string, string>;
@@ -92,7 +92,7 @@ export async function startCluster({
   const urlsOf = (role: Role) => live(role).flatMap(({ url }) => (url === null ? [] : [url]));
   return {
     get routerUrls() {
-      return urlsOf('router-gateway');
+      return [...urlsOf('router-gateway'), ...urlsOf('router')];
     },
     get agentUrls() {
       return urlsOf('agent-gateway');
