@@ -35,7 +35,7 @@ export interface BillingEnvironment {
   ended: Set<ClusterProcess>;
   /** Resolves when it has ended. @throws when it was drained and exited with a failure */
   end(one: ClusterProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
-  add(role: 'router-gateway' | 'router-worker', env?: Record<string, string>): Promise<ClusterProcess>;
+  add(role: 'router-gateway' | 'router-worker' | 'router', env?: Record<string, string>): Promise<ClusterProcess>;
   makeKey(limitNano: number | null): Promise<MadeKey>;
   /** What GET /key says that the key has spent, in billionths of a US dollar. */
   usageOf(key: MadeKey): Promise<number>;

@@ -8,7 +8,7 @@ import { checkBills } from './billing-audit.ts';
 import type { BillingEnvironment } from './billing-environment.ts';
 import type { BillingLoad } from './billing-load.ts';
 
-type BilledRole = 'router-gateway' | 'router-worker';
+type BilledRole = 'router-gateway' | 'router-worker' | 'router';
 type StoreName = 'nats' | 'postgres' | 'redis';
 
 /** What is killed while calls are billed. */
@@ -34,7 +34,7 @@ const TIMES = 2;
 const TIMEOUT = { timeoutMs: 60_000 };
 
 /** Where a process dies, in the order of a call. Those of the ledger belong to a batch of records. */
-const pointsOf: Record<BilledRole, readonly FailPoint[]> = {
+const pointsOf: Record<'router-gateway' | 'router-worker', readonly FailPoint[]> = {
   'router-gateway': ['call.reserved', 'call.sent', 'call.queued'],
   'router-worker': ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked', 'ledger.inserted', 'ledger.written'],
 };
@@ -48,6 +48,7 @@ export const billingFaults: readonly BillingFault[] = [
   killed('router-gateway'),
   killed('router-worker'),
   bothKilled(),
+  bothInOneProcessKilled(),
   allKilledInLongStreams(),
   storeKilled('nats'),
   storeKilled('postgres'),
@@ -85,6 +86,22 @@ function bothKilled(): BillingFault {
       repeatedly(environment, load, async () => {
         await Promise.all(roles.map((role) => environment.end(oneOf(environment, role), 'SIGKILL')));
         await Promise.all(roles.map((role) => environment.add(role)));
+      }),
+  };
+}
+
+/** As above, and its calls never went over the broker. It takes part in the load only here. */
+function bothInOneProcessKilled(): BillingFault {
+  return {
+    name: 'a router-gateway and a router-worker in one process are killed',
+    askedAgain: TIMES,
+    leavesReservations: true,
+    leavesUnbilled: true,
+    inject: (environment, load) =>
+      repeatedly(environment, load, async () => {
+        const one = await environment.add('router');
+        await load.more(UNDER_WAY);
+        await environment.end(one, 'SIGKILL');
       }),
   };
 }

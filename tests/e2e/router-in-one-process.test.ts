@@ -1,0 +1,90 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { get, post } from '../../services/router-gateway/test-support/http-client.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { readStream, receivedOf } from '../helpers/read-stream.ts';
+import { openScriptedProviders, plannedCall, plannedRequests, requestFor, type ScriptedProviders } from '../helpers/scripted-deployment.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import type { Plan, Step } from '../upstreams/scripted-upstream.ts';
+
+const TIMEOUT = { timeoutMs: 90_000 };
+const NONE = 0;
+const NO_ROLES = { 'router-gateway': NONE, 'agent-gateway': NONE, 'actor-host': NONE, 'router-worker': NONE, 'effect-worker': NONE };
+const ended: Step[] = ['finish', 'usage', 'done', 'end'];
+
+let providers: ScriptedProviders;
+let cluster: Cluster;
+
+beforeAll(async () => {
+  providers = await openScriptedProviders();
+  cluster = await startCluster({ roles: { ...NO_ROLES, router: 1 }, env: { ...providers.settings, LOG_LEVEL: 'info' } });
+});
+
+afterAll(async () => {
+  await cluster?.stop();
+  await providers.close();
+});
+
+const authorization = () => `Bearer ${cluster.keys.routerKey}`;
+
+function ask(url: string, plan: Plan, { stream = true, headers = {} }: { stream?: boolean; headers?: Record<string, string> } = {}) {
+  const client = post(`${url}/api/v1/chat/completions`, requestFor(plan, 'first', stream), { authorization: authorization(), ...headers });
+  client.answer.catch(() => {});
+  return client;
+}
+
+/** Rows of the ledger for a call, once there is one. */
+async function rowsOf(generationId: string): Promise<number> {
+  const client = new pg.Client({ connectionString: cluster.postgres.url });
+  await client.connect();
+  try {
+    const count = async () =>
+      Number((await client.query<{ count: string }>('select count(*) from usage_ledger where generation_id = $1', [generationId])).rows[0]?.count);
+    await eventually(async () => (await count()) > 0, TIMEOUT);
+    return await count();
+  } finally {
+    await client.end();
+  }
+}
+
+it('answers streams, whole responses and detached calls, each with one usage record, and is ready with its stores', async () => {
+  const [router] = cluster.running('router');
+  const url = router?.url ?? '';
+  const plan = () => plannedCall({ first: [{ say: 'word', times: 5 }, ...ended] });
+  const [stream, whole, detached] = await Promise.all([
+    ask(url, plan()).answer,
+    ask(url, plan(), { stream: false }).answer,
+    ask(url, plan(), { headers: { 'x-detach': 'true' } }).answer,
+  ]);
+  expect(await Promise.all([stream, whole, detached].map((answer) => answer.ended))).toEqual([true, true, true]);
+
+  for (const answer of [stream, detached]) expect(readStream(answer.text)).toMatchObject({ text: 'word0 word1 word2 word3 word4 ' });
+  expect(whole.text).toContain('word0 word1 word2 word3 word4 ');
+  for (const answer of [stream, whole, detached]) expect(await rowsOf(String(answer.headers['x-generation-id']))).toBe(1);
+  const ready = await fetch(`${router?.managementUrl}/ready`);
+  expect([ready.status, ((await ready.json()) as { checks: object }).checks]).toEqual([200, { bus: 'ok', database: 'ok', cache: 'ok' }]);
+});
+
+it('DESIGN 7: killed with its calls: a stream that was shown ends with an error at another process, a queued call of which nothing was shown is made again', async () => {
+  const [killed] = cluster.running('router');
+  const shown = ask(killed?.url ?? '', plannedCall({ first: [{ say: 'word', times: 3 }, 'hold'] }));
+  const answer = await shown.answer;
+  await eventually(() => answer.text.includes('word2'), TIMEOUT);
+  const again: Step[] = [{ say: 'word', times: 5 }, ...ended];
+  const unshownPlan = plannedRequests({ first: [['headers', 'hold'], again] });
+  const unshown = ask(killed?.url ?? '', unshownPlan, { headers: { 'x-detach': 'true' } });
+  // Nothing else could have it.
+  await eventually(() => providers.upstream.calls(unshownPlan.name).length === 1, TIMEOUT);
+  const elsewhere = await cluster.add('router');
+  killed?.signal('SIGKILL');
+  await killed?.exited;
+
+  expect(await answer.ended).toBe(false);
+  await expect(unshown.answer).rejects.toThrow();
+  const callId = String(answer.headers['x-generation-id']);
+  const whole = await get(`${elsewhere.url}/api/v1/generations/${callId}/stream`, { authorization: authorization() });
+  expect([whole.status, await whole.ended]).toEqual([200, true]);
+  expect(readStream(whole.text)).toMatchObject({ ends: [502], behindEnd: 0 });
+  expect(whole.text.startsWith(receivedOf(answer.text)) || receivedOf(answer.text).startsWith(receivedOf(whole.text))).toBe(true);
+  await eventually(() => providers.upstream.calls(unshownPlan.name).some(({ said }) => said === 5), TIMEOUT);
+});
