@@ -62,6 +62,7 @@ const ways = {
   }),
   switchyard: ofSwitchyard,
   billed: ofSwitchyard,
+  'co-located': ofSwitchyard,
   standalone: ofSwitchyard,
 };
 

@@ -98,6 +98,18 @@ export const rows = [
     compare: (figures) => [versus(figures, 'portkey', 'whole1', 'p50Ms', { unit: 'ms', bar: 0.5, aim: 0.3 })],
   },
   {
+    name: 'co-located-latency',
+    title: 'p50 at 1 in flight, gateway and worker in one process',
+    needs: need('whole1', ['portkey', 'switchyard', 'co-located']),
+    compare: (figures) => {
+      const of = (/** @type {string} */ target) => figures.median(target, 'whole1', 'p50Ms');
+      return [
+        { ...plain('', 'ms', of('co-located'), { bar: 0.4, aim: 0.3 }), against: 'portkey', baseline: of('portkey') },
+        { ...plain('', 'ms', of('co-located'), { bar: 1, aim: null }), against: 'switchyard', baseline: of('switchyard') },
+      ];
+    },
+  },
+  {
     name: 'first-token',
     title: 'first token added p50, 200 streams × 50 tokens/s',
     needs: need('tokens', ['direct', 'raw-proxy', 'switchyard']),

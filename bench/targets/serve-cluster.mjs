@@ -38,7 +38,7 @@ export async function serveCluster({ counts = {}, countQueries = false, ...deplo
   return {
     facts: {
       roots: [...services, ...stores],
-      routerUrl: urlOf('router-gateway'),
+      routerUrl: urlOf('router-gateway') || urlOf('router'),
       agentUrl: urlOf('agent-gateway'),
       keys,
       databaseUrl: cluster.stores.postgres.url,
