@@ -75,9 +75,9 @@ it('DESIGN 7: killed with its calls: a stream that was shown ends with an error 
   const unshown = ask(killed?.url ?? '', unshownPlan, { headers: { 'x-detach': 'true' } });
   // Nothing else could have it.
   await eventually(() => providers.upstream.calls(unshownPlan.name).length === 1, TIMEOUT);
-  const elsewhere = await cluster.add('router');
   killed?.signal('SIGKILL');
   await killed?.exited;
+  const elsewhere = await cluster.add('router');
 
   expect(await answer.ended).toBe(false);
   await expect(unshown.answer).rejects.toThrow();
