@@ -216,13 +216,9 @@ function takeDispatched(sender: RouterBusOptions, consumer: DispatchConsumer, { 
     consumer.begin({
       ...item,
       nak(delayMs) {
-        // Without a back-off: its lease is lost.
-        if (delayMs === 0) router.givenUp(process, messageId);
-        return item.nak(delayMs).catch((error: unknown) => {
-          // Not stored: only its gateway, which may be dead, has it now.
-          router.givenUp(process, messageId);
-          throw error;
-        });
+        // Once its lease is lost nothing is stored: only its gateway, which may be dead, has it then.
+        router.givenUp(process, messageId);
+        return item.nak(delayMs);
       },
     });
   }

@@ -20,7 +20,7 @@ export class RouterWatch implements BrokerWatch {
   readonly unpublished = new Set<string>();
   /** Workers that got a call. */
   readonly #takers = new Map<string, Process[]>();
-  /** Workers that gave up a dispatched call: its lease was lost, or it could not be put on the queue. */
+  /** Workers that gave up a dispatched call. What they have put on the queue is billed in any case. */
   readonly #givenUp = new Map<string, Process[]>();
   /** Calls whose item or record was lost with the broker's store. */
   readonly lost = new Set<string>();
