@@ -46,7 +46,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   { name: 'a reservation that lapses before its end', caughtAt: 7, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
   {
     name: 'a reservation that lapses while its record waits in the log',
-    caughtAt: 37,
+    caughtAt: 328,
     rule: 'lapse',
     patch: {
       file: 'services/router-worker/ledger/lapse-reservations.ts',
@@ -128,9 +128,10 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     caughtAt: 3,
     rule: 'message id',
     patch: {
-      file: 'bus/nats/connection/store-message.ts',
-      find: 'extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId));',
-      replace: 'extraHeaders.set(MESSAGE_ID_HEADER, toWireId(timeoutMs === 2_000 ? messageId : `${messageId}-${timeoutMs}`));',
+      file: 'bus/nats/connection/stored-publish.ts',
+      find: "return await link.retries.run('store a message', budgetMs, (timeoutMs) =>\n        storeMessage(requests(), { subject, messageId,",
+      replace:
+        "let tries = 0;\n      return await link.retries.run('store a message', budgetMs, (timeoutMs) =>\n        storeMessage(requests(), { subject, messageId: (tries += 1) === 1 ? messageId : `${messageId}-${tries}`,",
     },
   },
   {
@@ -145,7 +146,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that counts as not sent when the reply to its publish is late',
-    caughtAt: 325,
+    caughtAt: 62,
     rule: 'released',
     patch: { file: 'services/router-gateway/routes/model-call.ts', find: 'fail(error, isRefusal(error));', replace: 'fail(error, !isRefusal(error));' },
   },

@@ -1,19 +1,16 @@
 import { type MsgHdrs, TimeoutError } from '@nats-io/transport-node';
 import type { WorkKind } from '../../../bus/bus.ts';
-import { verdictOn } from '../../../bus/nats/connection/broker-errors.ts';
 import type { NatsLink } from '../../../bus/nats/connection/link.ts';
 import type { Requests } from '../../../bus/nats/connection/requests.ts';
+import { Retries } from '../../../bus/nats/connection/retries.ts';
 import { storedPublisher } from '../../../bus/nats/connection/stored-publish.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from '../../../bus/nats/connection/wire-id.ts';
 import { deliveryHeaders, earlierDeliveries } from '../../../bus/nats/work/earlier-deliveries.ts';
-import { pauseFor } from '../../../bus/pause.ts';
-import { askerOf, brokerLost } from '../model-bus.ts';
+import { askerOf } from '../model-bus.ts';
 import type { RouterBusOptions } from './router-bus.ts';
 
-/** As the driver's: of a publish with its repeats, of one of them, and between two. */
+/** As the driver's: of a publish with its repeats. */
 const BUDGET_MS = 8_000;
-const TRY_MS = 2_000;
-const PAUSE_MS = 250;
 /** The server's reply while its stream has no leader. */
 const NO_LEADER = { error: { code: 503, err_code: 10_008, description: 'JetStream system temporarily unavailable' } };
 
@@ -22,29 +19,16 @@ export const PUBLISHES = 'publishes';
 
 export type Publish = (kind: WorkKind, messageId: string, body: string, earlier?: number) => Promise<{ duplicate: boolean }>;
 
-/** A process's publishes to the queue, with the repeats of the driver (bus/nats/connection/stored-publish.ts); the link and the broker are modelled. */
+/** A process's publishes to the queue, with the repeats of the driver (stored-publish.ts, retries.ts); the connection and the broker are modelled. */
 export function publisherOf(options: RouterBusOptions): Publish {
-  const link = { assertOpen: () => {}, requests: requestsOf(options), retryWhileTransient } as unknown as NatsLink;
+  const retries = new Retries({ address: 'the model', isCluster: true, isUp: () => true, up: async () => {}, redeclare: async () => {} });
+  const link = { requests: requestsOf(options), retries } as unknown as NatsLink;
   const publish = storedPublisher({ link, budgetMs: BUDGET_MS, onFull: () => {} });
   return async (kind, messageId, body, earlier = 0) => {
     const { duplicate } = await publish(kind, messageId, body, deliveryHeaders(earlier));
     options.router.confirmed(messageId);
     return { duplicate };
   };
-}
-
-async function retryWhileTransient<Result>(_what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>): Promise<Result> {
-  const untilMs = performance.now() + budgetMs;
-  for (;;) {
-    const leftMs = untilMs - performance.now();
-    if (leftMs <= 0) throw brokerLost();
-    try {
-      return await action(Math.min(TRY_MS, Math.ceil(leftMs)));
-    } catch (error) {
-      if (verdictOn(error) === 'never' || verdictOn(error) === 'full') throw error;
-    }
-    await pauseFor(PAUSE_MS);
-  }
 }
 
 /** A reply that comes later than the sender waits for it is ignored. */
