@@ -18,6 +18,7 @@ const shape = settingsOf('standalone');
 /** Reads the environment once. Relative paths are resolved against the working directory. @throws `config.invalid` listing every invalid variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, givenSettings(environment));
+  const tracing = tracingConfigOf(data);
   const manifestPath = data.MANIFEST === undefined ? sampleManifestPath : resolve(data.MANIFEST);
   return {
     host: data.HOST,
@@ -62,7 +63,8 @@ export function parseConfig(environment: Environment) {
     /** Null: the manifest's `runtime.log_level`. */
     logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,
-    tracing: tracingConfigOf(data),
+    tracing,
+    passesBaggage: tracing.otel.passesBaggage,
     keepsTraces: data.TRACES_LOCAL,
     /** Null: no management listener. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },

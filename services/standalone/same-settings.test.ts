@@ -48,6 +48,7 @@ const everythingSet = {
   SECRETS_DIR: 'secrets',
   SMTP_URL: 'smtps://mailer:secret@mail.example',
   MAIL_FROM: 'Switchyard <keys@example.com>',
+  OTEL_PROPAGATORS: 'tracecontext,baggage',
 };
 
 it.each([

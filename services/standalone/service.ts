@@ -147,8 +147,14 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const evaluation = startEvaluation({ config: { ...config, modelKey }, bundle, bus, database, clock, log });
   releasers.add('evaluation of documents', () => evaluation.stop());
 
-  const { passesBaggage } = config.tracing.otel;
-  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, passesBaggage, drainTimeoutMs, runs: config.runs };
+  const agentConfig = {
+    host: config.host,
+    port: config.agentPort,
+    streaming: config.streaming,
+    passesBaggage: config.passesBaggage,
+    drainTimeoutMs,
+    runs: config.runs,
+  };
   const rules = { allowHosts: outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
   const modelCalls = { modelKey, maxTokens: config.maxTokens, providerOrder: config.providerOrder };
