@@ -182,6 +182,15 @@ describe('switchyard trigger, switchyard runs', () => {
     expect([again.code, JSON.parse(again.err).error.code]).toEqual([1, 'conflict']);
   });
 
+  it('cancels a run, of which a caller that waits ends with 1 and its error', async () => {
+    const slow = { ...claim, description: '!slow 5000 It leaks.' };
+    const started = await trigger(receiver.address(204).url, '--input', JSON.stringify(slow), '--json');
+    const { run_id: runId } = JSON.parse(started.out);
+    const cancelled = await switchyard(['runs', 'cancel', runId]);
+    expect(cancelled.out + cancelled.err).toContain(runId);
+    expect((await switchyard(['runs', 'show', runId])).out).toMatch(/: failed, in session/);
+  });
+
   it('refuses wrong input: what is no object with 2, what the routine does not take with 1 and the field', async () => {
     const { url } = receiver.address(204);
     const [noObject, noFile, wrongField, noRoutine] = await Promise.all([
