@@ -1,8 +1,6 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../../pause.ts';
-import { overlapping } from './overlapping.ts';
-import { API_AGAIN_MS, API_TIMEOUT_MS } from './retries.ts';
 
 /**
  * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
@@ -19,7 +17,6 @@ export type Declare = (manager: JetStreamManager, beforeCreating?: () => Promise
 export interface DeclaredStreamsOptions {
   manager: JetStreamManager;
   declare: Declare;
-  isCluster: boolean;
   address: string;
   log: Log;
 }
@@ -37,9 +34,9 @@ export class DeclaredStreams {
 
   /** @throws `bus.stream_refused`, and the broker's errors */
   async declare(beforeCreating?: () => Promise<void>): Promise<void> {
-    const { manager, declare, isCluster } = this.#options;
-    const pass = () => declare(manager, beforeCreating);
-    this.#identities = await (isCluster ? overlapping(pass, API_AGAIN_MS, API_TIMEOUT_MS).answer : pass());
+    const { manager, declare } = this.#options;
+    // Never twice at a time: a cluster answers the second creation at once, before the stream has a leader that stores what is published.
+    this.#identities = await declare(manager, beforeCreating);
   }
 
   /**

@@ -7,7 +7,7 @@ import { type Overlapping, overlapping } from './overlapping.ts';
 /** The broker handles API requests one by one, and recovering a stream takes a while. */
 export const API_TIMEOUT_MS = 5_000;
 /** In a cluster, whose lost server replies no more while another has taken its place: an API request that is not answered is sent again. */
-export const API_AGAIN_MS = 400;
+const API_AGAIN_MS = 400;
 /**
  * One attempt there of an API request that changes something. A server that comes back from a pause as the leader that it was takes all that was sent to it
  * meanwhile.
