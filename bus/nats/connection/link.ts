@@ -92,7 +92,7 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
     this.tokenRequests = new Requests(tokens, this.inboxPrefix);
     const { address, isCluster } = this;
-    this.streams = new DeclaredStreams({ manager, declare: options.declare, address, log: options.log });
+    this.streams = new DeclaredStreams({ manager: changes, declare: options.declare, address, log: options.log });
     const isUp = () => this.isUp;
     this.retries = new Retries({ address, isCluster, isUp, up: (until) => this.up(until), redeclare: () => this.streams.redeclare() });
   }
