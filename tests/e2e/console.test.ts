@@ -230,7 +230,7 @@ describe('the console of the agent', () => {
     await page.getByRole('button', { name: 'Filter' }).click();
     await expect.poll(() => rows.count()).toBe(1);
     await page.getByLabel('Label', { exact: true }).fill('');
-    await page.getByLabel('Customer id').fill('nobody');
+    await page.getByLabel('Customer id').fill('cus_unknown');
     await page.keyboard.press('Enter');
     await page.getByText('There are no sessions.').waitFor();
     await page.getByLabel('Customer id').fill(customer);
