@@ -187,6 +187,17 @@ describe('a request that is refused', () => {
     expect(response.headers['x-generation-id']).toBeUndefined();
   });
 
+  it.each([
+    ['a model name of 900,000 characters', { model: 'm'.repeat(900_000) }, 'model'],
+    ['a field name of 900,000 characters', { logit_bias: { ['7'.repeat(900_000)]: 500 } }, expect.stringMatching(/^logit_bias\.7+…$/)],
+  ])('gets a short error for %s', async (_, fields, param) => {
+    const response = await gateway.post({ ...hello, ...fields });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.param).toEqual(param);
+    expect(response.body.length).toBeLessThan(3_000);
+  });
+
   it('has a session id in its header that is too long', async () => {
     const response = await gateway.post(hello, { 'x-session-id': 's'.repeat(129) });
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { shortened } from './shortened.ts';
 
 type RawIssue = z.core.$ZodRawIssue;
 
@@ -102,13 +103,13 @@ const FORMATS: Readonly<Record<string, string>> = {
 
 function expectedFormat(issue: Extract<RawIssue, { code: 'invalid_format' }>): string {
   const { format, pattern } = issue;
-  if (format === 'url' && typeof pattern === 'string') return `be a URL whose scheme matches ${shortened(pattern)}`;
+  if (format === 'url' && typeof pattern === 'string') return `be a URL whose scheme matches ${shortened(pattern, MAX_QUOTED_CHARACTERS)}`;
   if (format === 'starts_with' && 'prefix' in issue) return `begin with ${JSON.stringify(issue.prefix)}`;
   if (format === 'ends_with' && 'suffix' in issue) return `end with ${JSON.stringify(issue.suffix)}`;
   if (format === 'includes' && 'includes' in issue) return `contain ${JSON.stringify(issue.includes)}`;
   const known = FORMATS[format];
   if (known !== undefined) return known;
-  return typeof pattern === 'string' ? `match the pattern ${shortened(pattern)}` : `be a valid ${format}`;
+  return typeof pattern === 'string' ? `match the pattern ${shortened(pattern, MAX_QUOTED_CHARACTERS)}` : `be a valid ${format}`;
 }
 
 const NAMES_OF_TYPES: Readonly<Record<string, string>> = {
@@ -139,9 +140,5 @@ function oneOf(options: readonly unknown[]): string {
 }
 
 function quoted(values: readonly unknown[]): string {
-  return shortened(values.map((value) => (typeof value === 'bigint' ? String(value) : JSON.stringify(value))).join(', '));
-}
-
-function shortened(text: string): string {
-  return text.length <= MAX_QUOTED_CHARACTERS ? text : `${text.slice(0, MAX_QUOTED_CHARACTERS)}…`;
+  return shortened(values.map((value) => (typeof value === 'bigint' ? String(value) : JSON.stringify(value))).join(', '), MAX_QUOTED_CHARACTERS);
 }

@@ -1,3 +1,4 @@
+import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
@@ -5,6 +6,10 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 
 /** Overload and restarts last seconds; clients add jitter. */
 const RETRY_AFTER_SECONDS = 1;
+
+/** A message and a path may quote a name of the request, which can be as long as a body. */
+const MAX_MESSAGE_CHARACTERS = 2_000;
+const MAX_PATH_CHARACTERS = 1_000;
 
 const NOT_JSON = ['request.invalid', 'the body is not valid JSON'] as const;
 
@@ -50,9 +55,9 @@ export function replyTo(error: SwitchyardError): ErrorReply {
   if (isInternal(error)) return { status, headers, body: { error: 'internal error', code: agentCode } };
   const { path, schema_path: schemaPath } = error.details;
   const body = {
-    error: error.message,
+    error: shortened(error.message, MAX_MESSAGE_CHARACTERS),
     code: agentCode,
-    ...(typeof path === 'string' && { path }),
+    ...(typeof path === 'string' && { path: shortened(path, MAX_PATH_CHARACTERS) }),
     ...(typeof schemaPath === 'string' && { schema_path: schemaPath }),
   };
   return { status, headers, body };

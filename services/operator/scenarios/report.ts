@@ -1,4 +1,5 @@
 import { escapeUnprintable } from '#shared/contracts/printed-name.ts';
+import { shortened } from '#shared/errors/shortened.ts';
 import { decisionsJson } from '../conversation/decisions-json.ts';
 import type { ScenarioReport } from './run-scenario.ts';
 
@@ -20,12 +21,8 @@ function turnLines({ turns }: ScenarioReport): string[] {
   return turns.flatMap(({ about, mismatches }, index) => {
     if (mismatches.length === 0) return [];
     const pairs = mismatches.flatMap(({ expected, actual }) => [`      - ${expected}`, `      + ${actual}`]);
-    return [`    turn ${index + 1}, ${JSON.stringify(shortened(about))}: - expected, + actual`, ...pairs];
+    return [`    turn ${index + 1}, ${JSON.stringify(shortened(about, MAX_ABOUT_CHARACTERS))}: - expected, + actual`, ...pairs];
   });
-}
-
-function shortened(text: string): string {
-  return text.length > MAX_ABOUT_CHARACTERS ? `${text.slice(0, MAX_ABOUT_CHARACTERS)}…` : text;
 }
 
 export function reportJson(reports: readonly ScenarioReport[], answeredBy: string): object {

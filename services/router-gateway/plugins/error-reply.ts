@@ -2,9 +2,14 @@ import { maxHeaderSize } from 'node:http';
 import type { HTTPMethods } from 'fastify';
 import { z } from 'zod';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
+import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
 import { type ErrorReply, type ErrorRules, knownError } from '#shared/http-server/error-replies.ts';
+
+/** A message and a `param` may quote a name of the request, which can be as long as a body. */
+const MAX_MESSAGE_CHARACTERS = 2_000;
+const MAX_PARAM_CHARACTERS = 200;
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
 
@@ -66,9 +71,9 @@ function replyTo({ code, message, details }: SwitchyardError): RouterErrorReply 
   const body: RouterErrorBody = {
     error: {
       code: status,
-      message: status === 500 ? 'Internal server error' : message,
+      message: status === 500 ? 'Internal server error' : shortened(message, MAX_MESSAGE_CHARACTERS),
       type: routerType,
-      param: typeof details.param === 'string' ? details.param : '',
+      param: typeof details.param === 'string' ? shortened(details.param, MAX_PARAM_CHARACTERS) : '',
       metadata: { error_type: routerType, ...(retryAfter !== null && { retry_after: retryAfter }) },
     },
   };

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { shortened } from '#shared/errors/shortened.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ErrorEvent } from './error-event.ts';
 import { withoutSecrets } from './quoted-secrets.ts';
 
 const MAX_RAW_CHARS = 8_192;
+const MAX_REASON_CHARACTERS = 500;
 
 const MAX_CODE_CHARS = 200;
 
@@ -55,7 +57,7 @@ export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: R
   const meant = parsed.status ?? status;
   const code = codeOf(meant, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
-  return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
+  return new SwitchyardError(code, `${upstream.name}: ${shortened(reason, MAX_REASON_CHARACTERS)}`, {
     details: { status: meant, raw: rawOf(error), ...providerCodeOf(parsed), ...bodysRetryAfter(parsed), ...retryAfterOf(header, nowMs) },
   });
 }
@@ -93,9 +95,13 @@ function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   const parsed = upstream.describeError(clean);
   const number = parsed.status ?? Number(parsed.code);
   const status = Number.isInteger(number) && number >= 400 && number < 600 ? number : null;
-  return new SwitchyardError(codeOf(status ?? statusInWords(parsed), parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
-    details: { ...(status === null ? {} : { status }), raw: rawOf(clean), ...providerCodeOf(parsed) },
-  });
+  return new SwitchyardError(
+    codeOf(status ?? statusInWords(parsed), parsed),
+    `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error', MAX_REASON_CHARACTERS)}`,
+    {
+      details: { ...(status === null ? {} : { status }), raw: rawOf(clean), ...providerCodeOf(parsed) },
+    },
+  );
 }
 
 /** Vendors' error words by the status they stand for. */
@@ -161,10 +167,6 @@ function retryAfterOf(header: Refusal['header'], nowMs: number): { retryAfterMs?
 function rawOf(error: unknown): unknown {
   const text = typeof error === 'string' ? error : JSON.stringify(error);
   return text.length > MAX_RAW_CHARS ? `${text.slice(0, MAX_RAW_CHARS)}…` : error;
-}
-
-function shortened(text: string): string {
-  return text.length > 500 ? `${text.slice(0, 500)}…` : text;
 }
 
 function networkReason(error: unknown): string {
