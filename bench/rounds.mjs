@@ -36,7 +36,7 @@ const stages = [
       ...['turns16', 'turn1', 'posts16', 'toolEvents16', 'logPages', 'repeats16', 'deliveries16'],
     ],
   },
-  { target: 'co-located', loads: ['tokens', 'whole64', 'whole1'] },
+  { target: 'co-located', loads: ['tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
   { target: 'billed', loads: ['slowReaders', 'tokens', 'whole64', 'whole1', 'steady', 'admission64', 'admission1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },
   { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },

@@ -178,6 +178,16 @@ export const rows = [
     ],
   },
   {
+    name: 'co-located-turn',
+    title: 'durable turn, agent gateway and actor host in one process',
+    needs: [...need('turns16', ['switchyard', 'co-located']), ...need('turn1', ['switchyard', 'co-located'])],
+    compare: (figures) => [
+      coLocatedTurn(figures, 'turns16', 'cpuPerThousand', 'CPU per 1,000 turns at 16 in flight', 's'),
+      coLocatedTurn(figures, 'turn1', 'cpuPerThousand', 'CPU per 1,000 turns at 1', 's'),
+      coLocatedTurn(figures, 'turn1', 'p50Ms', 'p50 at 1', 'ms'),
+    ],
+  },
+  {
     name: 'tool-event',
     title: 'tool events at 16 in flight, against messages that begin no turn',
     needs: [...need('posts16', ['switchyard']), ...need('toolEvents16', ['switchyard'])],
@@ -234,6 +244,21 @@ export const rows = [
  */
 function versus(figures, against, load, figure, { what = '', unit, ...limits }) {
   return { ...plain(what, unit, figures.median('switchyard', load, figure), limits), against, baseline: figures.median(against, load, figure) };
+}
+
+/**
+ * One process of both roles against a process of each.
+ *
+ * @param {Figures} figures
+ * @param {string} load
+ * @param {string} figure
+ * @param {string} what
+ * @param {string} unit
+ * @returns {Comparison}
+ */
+function coLocatedTurn(figures, load, figure, what, unit) {
+  const baseline = figures.median('switchyard', load, figure);
+  return { ...plain(what, unit, figures.median('co-located', load, figure), { bar: 1, aim: null }), against: 'switchyard', baseline };
 }
 
 /**

@@ -3,12 +3,17 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 /** What a process does. `operator` is the command line that replays dead letters. */
 export type BusRole = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
 
-/** Each kind of process has its own user at the broker: named after its role, or `router` with two of them (ADR 116). */
-export type BusUser = BusRole | 'router';
+/** Each kind of process has its own user at the broker: named after its role, or `router` and `agent` with two of them (ADRs 116 and 125). */
+export type BusUser = BusRole | keyof typeof coLocatedRoles;
+
+const coLocatedRoles = {
+  router: ['router-gateway', 'router-worker'],
+  agent: ['agent-gateway', 'actor-host'],
+} as const satisfies Record<string, readonly BusRole[]>;
 
 /** A user has the rights of its roles. */
 export function rolesOf(user: BusUser): readonly BusRole[] {
-  return user === 'router' ? ['router-gateway', 'router-worker'] : [user];
+  return user === 'router' || user === 'agent' ? coLocatedRoles[user] : [user];
 }
 
 export interface Address {

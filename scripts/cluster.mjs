@@ -23,6 +23,7 @@ Then starts each service as processes of its own, one of each by default:
 router-gateway, agent-gateway, actor-host, router-worker, effect-worker.
 --router starts processes that are a router-gateway and a router-worker, beside
 these or in their place: --router 2 --router-gateway 0 --router-worker 0
+--agent does so for an agent-gateway and an actor-host.
 All data is deleted when it ends. A process that is killed is reported and not
 started again.
 
@@ -62,7 +63,7 @@ async function cluster(wanted) {
   if (typeof early !== 'string') {
     const urlsOf = (/** @type {Role} */ role) => started.processes.flatMap((one) => (one.role === role && one.url !== null ? [one.url] : []));
     const { nats, postgres, redis } = started.stores;
-    const urls = { routerUrls: [...urlsOf('router-gateway'), ...urlsOf('router')], agentUrls: urlsOf('agent-gateway') };
+    const urls = { routerUrls: [...urlsOf('router-gateway'), ...urlsOf('router')], agentUrls: [...urlsOf('agent-gateway'), ...urlsOf('agent')] };
     const stores = { natsUrl: nats.url, databaseUrl: postgres.url, redisUrl: redis.url };
     const { text, keysFile } = await describe({ ...urls, folder: started.makeFolder('keys') });
     printEvent({ event: 'ready', ...urls, ...stores, keysFile });
@@ -135,6 +136,7 @@ function countsFrom(args) {
   const options = {
     'router-gateway': countOf('router-gateway'),
     'agent-gateway': countOf('agent-gateway'),
+    agent: countOf('agent'),
     'actor-host': countOf('actor-host'),
     router: countOf('router'),
     'router-worker': countOf('router-worker'),

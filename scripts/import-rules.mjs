@@ -90,6 +90,11 @@ export const importRules = {
       mayImport: ['services/router/', 'services/router-gateway/', 'services/router-worker/', 'actors/', 'bus/', 'shared/'],
       because: 'it starts these two services in one process, and does nothing else',
     },
+    {
+      files: 'services/agent/',
+      mayImport: ['services/agent/', 'services/agent-gateway/', 'services/actor-host/', 'actors/', 'bus/', 'shared/'],
+      because: 'it starts these two services in one process, and does nothing else',
+    },
     { files: 'services/work/', mayImport: ['services/work/', 'bus/', 'shared/'], because: 'the skeleton of every worker knows no kind of work' },
     ...['router-worker', 'effect-worker'].map((worker) => ({
       files: `services/${worker}/`,

@@ -136,6 +136,12 @@ describe('the checker', () => {
       `import { help } from '#services/one/help.ts';`,
       /starts these two/,
     ],
+    [
+      'the process of the agent server, importing a service that it does not start',
+      'services/agent/x.ts',
+      `import { help } from '#services/one/help.ts';`,
+      /starts these two/,
+    ],
     ['a driver opened outside main.ts', 'services/one/x.ts', `import { pglite } from '#shared/storage/pglite/open-pglite.ts';`, /opens a driver/],
     ['a driver opened by a main.ts further down', 'services/one/a/main.ts', `import { memoryBus } from '#bus/memory/memory-bus.ts';`, /opens a driver/],
     ['a driver opened in the lowest layer', 'shared/x.ts', `import { pglite } from './storage/pglite/open-pglite.ts';`, /opens a driver/],

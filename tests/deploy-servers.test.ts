@@ -130,7 +130,7 @@ describe('the profile monitoring', () => {
 
     expect(serviceOf('prometheus').command).toContain(`--config.file=${folder?.target}/prometheus.yaml`);
     for (const file of config.rule_files) expect(existsSync(join(root, folder?.source ?? '', file)), file).toBe(true);
-    expect([...names].sort()).toEqual([...ourServices, 'router'].sort());
+    expect([...names].sort()).toEqual([...ourServices, 'router', 'agent'].sort());
     for (const name of names) expect(serviceOf(name).environment['MANAGEMENT_PORT']).toBe(String(port));
     for (const name of [...names, 'otel-collector', 'grafana'])
       expect(serviceOf(name).networks).toEqual(expect.arrayContaining(serviceOf('prometheus').networks));

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
+import { parseConfig as agentConfigOf } from '../services/agent/config.ts';
 import { parseConfig as routerConfigOf } from '../services/router/config.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
 import { folderSource } from '../shared/config/folder-source.ts';
@@ -83,7 +84,7 @@ describe('the services', () => {
 
   it('give the secret by which requests are tagged to gateways, hosts and the operator, and to no process that is a worker alone', () => {
     const having = servicesThat(({ environment }) => 'HOUSE_SECRET' in environment);
-    expect(having.sort()).toEqual(['actor-host', 'agent-gateway', 'operator', 'router', 'router-gateway']);
+    expect(having.sort()).toEqual(['actor-host', 'agent', 'agent-gateway', 'operator', 'router', 'router-gateway']);
   });
 
   it('mount the files that they are configured to read, and the examples are valid', async () => {
@@ -166,26 +167,31 @@ function exitCodeOf(script: string, env: Record<string, string>): Promise<number
 }
 
 describe('the profile co-located', () => {
-  const [gateway, worker, both] = [serviceOf('router-gateway'), serviceOf('router-worker'), serviceOf('router')];
+  it.each([
+    { name: 'router', gatewayName: 'router-gateway', otherName: 'router-worker', configOf: routerConfigOf },
+    { name: 'agent', gatewayName: 'agent-gateway', otherName: 'actor-host', configOf: agentConfigOf },
+  ] as const)('has $name: $gatewayName and $otherName in one process, with the settings, files and networks of both, and a user of its own', (row) => {
+    const { name, gatewayName, otherName, configOf } = row;
+    const [gateway, other, both] = [serviceOf(gatewayName), serviceOf(otherName), serviceOf(name)];
+    const { nats, ...config } = configOf(environmentOf(name));
+    const { nats: _gateway, ...ofGateway } = settingsReaders[gatewayName](environmentOf(gatewayName));
+    const { nats: _other, ...ofOther } = settingsReaders[otherName](environmentOf(otherName));
 
-  it('is a gateway and a worker of the router in one process, with the settings, files and networks of both, and a user of its own', () => {
-    const { nats, ...config } = routerConfigOf(environmentOf('router'));
-    const { nats: _gateway, ...ofGateway } = settingsReaders['router-gateway'](environmentOf('router-gateway'));
-    const { nats: _worker, ...ofWorker } = settingsReaders['router-worker'](environmentOf('router-worker'));
-
-    expect(both.command).toEqual(['dist/services/router/main.js']);
-    expect(config).toEqual({ ...ofGateway, ...ofWorker });
-    expect(nats).toMatchObject({ user: 'router', password: environmentOf('nats')[passwordVariableOf('router')] });
+    expect(both.command).toEqual([`dist/services/${name}/main.js`]);
+    expect(config).toEqual({ ...ofGateway, ...ofOther });
+    expect(nats).toMatchObject({ user: name, password: environmentOf('nats')[passwordVariableOf(name)] });
     const { NATS_PASSWORD, ...environment } = both.environment;
-    expect({ ...environment, NATS_PASSWORD: worker.environment['NATS_PASSWORD'] }).toEqual({ ...gateway.environment, ...worker.environment });
-    expect(mountsOf('router')).toEqual(mountsOf('router-worker'));
-    expect([...both.networks].sort()).toEqual([...new Set([...gateway.networks, ...worker.networks])].sort());
-    expect(both).toMatchObject({ build: gateway.build, healthcheck: gateway.healthcheck, ulimits: gateway.ulimits, depends_on: worker.depends_on });
+    expect({ ...environment, NATS_PASSWORD: other.environment['NATS_PASSWORD'] }).toEqual({ ...gateway.environment, ...other.environment });
+    expect(mountsOf(name)).toEqual(mountsOf(otherName));
+    expect([...both.networks].sort()).toEqual([...new Set([...gateway.networks, ...other.networks])].sort());
+    expect(both).toMatchObject({ build: gateway.build, healthcheck: gateway.healthcheck, ulimits: gateway.ulimits });
+    // Not on the services of which none may run beside it.
+    const besides = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker'];
+    const needed = Object.entries({ ...gateway.depends_on, ...other.depends_on }).filter(([one]) => !besides.includes(one));
+    expect(both.depends_on).toEqual(Object.fromEntries(needed));
     expect(secondsOf(both.stop_grace_period)).toBeGreaterThan(config.drainTimeoutMs / 1_000 + 10);
-  });
-
-  it('is found by the proxy under the name of the gateways', () => {
-    expect(readFileSync(join(root, 'docker-compose.yml'), 'utf8')).toContain('edge: { aliases: [router-gateway] }');
+    // By which the proxy finds it.
+    expect(readFileSync(join(root, 'docker-compose.yml'), 'utf8')).toContain(`edge: { aliases: [${gatewayName}] }`);
   });
 });
 
@@ -251,7 +257,7 @@ describe('what is open to the outside', () => {
 describe('docker-compose.yml', () => {
   it('pins every image, and its own to the version of the package', () => {
     for (const name of servicesThat(({ build }) => build === undefined)) expect(serviceOf(name).image).toMatch(/^[a-z0-9/-]+:(?!latest)[a-z]{0,2}\d[\w.-]*$/);
-    for (const name of [...ourServices, 'router', 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
+    for (const name of [...ourServices, 'router', 'agent', 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
   });
 
   it('holds no secret: each is required, and .env.example names every variable, with the same default if it has one', () => {
@@ -282,7 +288,7 @@ describe('docker-compose.yml', () => {
 
     expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
     expect(servicesThat(({ profiles }) => profiles.includes('tracing-outside'))).toEqual(['otel-forwarder']);
-    expect(servicesThat(({ profiles }) => profiles.includes('co-located'))).toEqual(['router']);
+    expect(servicesThat(({ profiles }) => profiles.includes('co-located'))).toEqual(['router', 'agent']);
     expect(servicesThat(({ profiles }) => profiles.includes('monitoring')).sort()).toEqual(['grafana', 'prometheus']);
     // A job has no health: it ends before the services start.
     for (const name of byDefault.filter((one) => one !== 'streams')) {

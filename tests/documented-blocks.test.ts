@@ -31,7 +31,7 @@ const EXCEPTIONS: Record<string, string> = {
   'deploy/README.md: deploy': 'runs the tests themselves, and writes the files that they compare',
   'docs/deploy.md: Start': 'needs Docker; tests/deploy.test.ts compares the file with the code',
   'docs/deploy.md: Scale': 'needs Docker',
-  'docs/deploy.md: The router in one process': 'needs Docker; tests/e2e/router-in-one-process.test.ts starts the process',
+  'docs/deploy.md: Both roles in one process': 'needs Docker; tests/e2e/roles-in-one-process.test.ts starts the processes',
   'docs/deploy.md: Backup': 'needs Docker; docs/operations.md says what comes back',
   'docs/deploy.md: Dead letters': 'needs Docker; scripts/operator.test.ts and tests/e2e run the command itself',
   'docs/deploy.md: Kubernetes': 'needs a cluster of Kubernetes',

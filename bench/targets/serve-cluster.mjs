@@ -39,7 +39,7 @@ export async function serveCluster({ counts = {}, countQueries = false, ...deplo
     facts: {
       roots: [...services, ...stores],
       routerUrl: urlOf('router-gateway') || urlOf('router'),
-      agentUrl: urlOf('agent-gateway'),
+      agentUrl: urlOf('agent-gateway') || urlOf('agent'),
       keys,
       databaseUrl: cluster.stores.postgres.url,
       management: cluster.processes.map(({ role, managementUrl }) => ({ role, managementUrl })),

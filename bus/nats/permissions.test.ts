@@ -121,7 +121,7 @@ describe('the broker’s permissions: ', () => {
       expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.SNAPSHOT.${stream}`), stream).toBe(false);
-      const mayPurge = (stream === 'CMD' && user === 'actor-host') || (stream === 'USAGE' && rolesOf(user).includes('router-worker'));
+      const mayPurge = (stream === 'CMD' && rolesOf(user).includes('actor-host')) || (stream === 'USAGE' && rolesOf(user).includes('router-worker'));
       if (!mayPurge) expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
     }
     for (const subject of ['$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.OTHER']) expect(await mayPublish(user, subject)).toBe(false);
@@ -286,7 +286,25 @@ describe('the driver works for', () => {
     await bus.usage.append('gen-both', '{}');
   });
 
+  it('a process with both roles of the agent server, which hands a reply, a new event and a frame to itself, and stores commands', async () => {
+    const bus = await open('agent', {}, { isLocal: true });
+    const delivered = new Collector<string>();
+    bus.notices.subscribe(subjectOf(addresses.replies, 'gateway-1'), (_, body) => delivered.add(body));
+    bus.notices.subscribe(addresses.notices.pattern, (_, body) => delivered.add(body));
+    bus.notices.publish(subjectOf(addresses.replies, 'gateway-1'), 'reply');
+    bus.notices.publish(subjectOf(addresses.notices, 'ses-1'), 'event');
+    await bus.commands.append(11, 'msg-agent', 'command');
+    const reading = bus.commands.read(11, START, async (commands) => {
+      for (const { body } of commands) delivered.add(body);
+    });
+
+    expect([...(await delivered.atLeast(3))].sort()).toEqual(['command', 'event', 'reply']);
+    await reading.stop();
+  });
+
   it.each<[WorkKind, BusUser, BusUser]>([
+    ['router.turn', 'agent', 'router'],
+    ['tool', 'agent', 'effect-worker'],
     ['router.call', 'router', 'router-worker'],
     ['router.call', 'router-gateway', 'router'],
     ['router.turn', 'actor-host', 'router-worker'],

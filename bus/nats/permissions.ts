@@ -9,7 +9,7 @@ interface Permissions {
   subscribe: string[];
 }
 
-export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'router', 'operator'];
+export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'router', 'agent', 'operator'];
 
 const API = '$JS.API';
 const { commands, usage, ...notices } = addresses;

@@ -18,6 +18,7 @@ describe('streams', () => {
     expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE']);
     expect(namesFor('effect-worker')).toEqual(['CMD', 'WORK', 'BLOB']);
     expect(namesFor('router')).toEqual(namesFor('router-worker'));
+    expect(namesFor('agent')).toEqual(namesFor('actor-host'));
     expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB', 'USAGE']);
   });
 

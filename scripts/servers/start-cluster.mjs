@@ -11,10 +11,13 @@ import { natsClusterPings, openNats, openPostgres, openRedis } from './stores.mj
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 import { freePort } from './test-tcp.mjs';
 
-/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. `router` is a gateway and a worker: hosts need it too. */
-export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router', 'router-worker', 'effect-worker']);
+/**
+ * In stopping order: gateways, hosts with turns in flight, then the workers that these need. `agent` is a gateway and a host. `router` is a gateway and a
+ * worker: hosts need it too.
+ */
+export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'agent', 'actor-host', 'router', 'router-worker', 'effect-worker']);
 
-/** Started by default: one of each. `router` is in place of two of them. @type {ReadonlySet<string>} */
+/** Started by default: one of each. `router` and `agent` are each in place of two of them. @type {ReadonlySet<string>} */
 const byDefault = new Set(['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
 
 /** @param {typeof roles[number]} role */

@@ -1,9 +1,10 @@
+import type { z } from 'zod';
 import { agentConfigOf } from '#shared/config/agent-config.ts';
 import { eventWebhooksOf } from '#shared/config/event-webhook-settings.ts';
 import { natsConfigOf } from '#shared/config/nats-settings.ts';
 import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { settingsOf } from '#shared/config/setting-table.ts';
+import { type SettingsOf, settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -13,10 +14,14 @@ const shape = settingsOf('actor-host');
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
+  return { ...hostConfigOf(data), nats: natsConfigOf('actor-host', data) } as const;
+}
+
+/** Without the broker, where each process has its own user. */
+export function hostConfigOf(data: z.output<z.ZodObject<SettingsOf<'actor-host'>>>) {
   return {
     ...processConfigOf(data),
     ...agentConfigOf(data),
-    nats: natsConfigOf('actor-host', data),
     databaseUrl: data.DATABASE_URL,
     houseSecret: data.HOUSE_SECRET,
     /** Undefined: the value stored in the database applies. */

@@ -1,8 +1,9 @@
+import type { z } from 'zod';
 import { agentConfigOf } from '#shared/config/agent-config.ts';
 import { natsConfigOf } from '#shared/config/nats-settings.ts';
 import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { settingsOf } from '#shared/config/setting-table.ts';
+import { type SettingsOf, settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
@@ -14,11 +15,15 @@ const shape = settingsOf('agent-gateway');
  */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
+  return { ...gatewayConfigOf(data), nats: natsConfigOf('agent-gateway', data) } as const;
+}
+
+/** Without the broker, where each process has its own user. */
+export function gatewayConfigOf(data: z.output<z.ZodObject<SettingsOf<'agent-gateway'>>>) {
   const processConfig = processConfigOf(data);
   return {
     ...processConfig,
     ...agentConfigOf(data),
-    nats: natsConfigOf('agent-gateway', data),
     databaseUrl: data.DATABASE_URL,
     redisUrl: data.REDIS_URL,
     host: data.HOST,

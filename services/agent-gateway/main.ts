@@ -5,11 +5,9 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
-import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
-import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
-import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
@@ -20,6 +18,7 @@ import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
+import { bundleDeps } from './bundle-deps.ts';
 import { parseConfig } from './config.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { agentEntryOf, registrarOf, startRegistration } from './registration.ts';
@@ -51,7 +50,7 @@ await runProcess({
     for (const block of bundle.withoutEffect) log.warn({}, `${config.manifestPath}: has no effect yet: ${block}`);
     const { manifest } = bundle.body;
     const entry = agentEntryOf(manifest, config.agentPublicUrl);
-    const agent = { id: manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
+    const ofBundle = bundleDeps(bundle, config, environment);
 
     const tracing = await openTracing({
       config: config.tracing,
@@ -74,24 +73,7 @@ await runProcess({
     releasers.add('cache', () => cache.close());
     await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
 
-    const rules = { allowHosts: config.outboundAllowHosts };
-    const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const modelCalls = { modelKey: modelKeyOf(bundle, environment), maxTokens: config.maxTokens, providerOrder: config.providerOrder };
-    const deps = {
-      config,
-      agent,
-      modelCalls,
-      bundle,
-      checkCallbackUrl,
-      secretNow: secrets.now,
-      bus,
-      database,
-      cache,
-      log,
-      metrics,
-      tracing,
-      clock: systemClock,
-    };
+    const deps = { ...ofBundle, config, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     if (entry !== null) {

@@ -11,7 +11,9 @@ import { type Auditor, openAuditor } from './auditor.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 
-/** An actor host, by the name of its connections. */
+export type HostRole = 'actor-host' | 'agent';
+
+/** An actor host, by itself or with a gateway in one process, by the name of its connections. */
 export interface NamedHost extends ClusterProcess {
   name: string;
 }
@@ -43,7 +45,7 @@ export interface Environment {
   /** With `avoidsEnded`: requests that were refused otherwise than by a 503 with Retry-After, and those whose connection was lost. */
   refusals: string[];
   /** @param folder the folder of another `dist/` to run */
-  addHost(env?: Record<string, string>, folder?: string): Promise<NamedHost>;
+  addHost(env?: Record<string, string>, folder?: string, role?: HostRole): Promise<NamedHost>;
   /** Processes that received a signal. */
   ended: ReadonlySet<ClusterProcess>;
   /** Ends a process and resolves when it has ended. @throws when it was drained and exited with a failure */
@@ -121,10 +123,10 @@ export async function openEnvironment(
     await Promise.all(roles.map((role) => add(role, {}, first)));
   }
   const auditor = await openAuditor(database);
-  const addHost = async (env: Record<string, string> = {}, folder?: string) => {
+  const addHost = async (env: Record<string, string> = {}, folder?: string, role: HostRole = 'actor-host') => {
     named += 1;
     const name = `host-${named}`;
-    const one = await add('actor-host', { DATABASE_URL: `${cluster.postgres.url}?application_name=${name}`, ...env }, folder);
+    const one = await add(role, { DATABASE_URL: `${cluster.postgres.url}?application_name=${name}`, ...env }, folder);
     const host = Object.assign(one, { name });
     hosts.push(host);
     return host;
@@ -134,13 +136,15 @@ export async function openEnvironment(
     await eventually(async () => (await auditor.partitionsWithoutOwner(excluded)) === 0, { timeoutMs: TIMEOUT_MS });
   };
   await everyPartitionOwned();
-  const urlsOf = (role: 'router-gateway' | 'agent-gateway') => () =>
-    cluster.running(role).flatMap((one) => (one.url === null || (avoidsEnded && ended.has(one)) ? [] : [one.url]));
+  const urlsOf =
+    (...roles: Role[]) =>
+    () =>
+      roles.flatMap((role) => cluster.running(role)).flatMap((one) => (one.url === null || (avoidsEnded && ended.has(one)) ? [] : [one.url]));
   const refusals: string[] = [];
   const onRetry = (path: string, status: number | null, hasRetryAfter: boolean) => {
     if (avoidsEnded && !(status === 503 && hasRetryAfter)) refusals.push(`${path}: ${status ?? 'the connection was lost'}`);
   };
-  const client = { nextUrl: inTurn(urlsOf('agent-gateway')), key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS, onRetry };
+  const client = { nextUrl: inTurn(urlsOf('agent-gateway', 'agent')), key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS, onRetry };
   return {
     cluster,
     database,
@@ -154,7 +158,7 @@ export async function openEnvironment(
     client: retryingClient(client),
     stubbornClient: retryingClient({ ...client, retriesAccepted: true }),
     nextRouterUrl: inTurn(urlsOf('router-gateway')),
-    nextAgentUrl: inTurn(urlsOf('agent-gateway')),
+    nextAgentUrl: inTurn(urlsOf('agent-gateway', 'agent')),
     refusals,
     ended,
     end: async (one, signal) => {

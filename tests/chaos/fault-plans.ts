@@ -7,7 +7,7 @@ import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
 import { pagesTalk } from './scenarios/pages.ts';
 import { hostPaused, hostPausedAtCommit, noticesLost } from './scenarios/paused-hosts.ts';
 import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
-import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/terminations.ts';
+import { agentServerKilled, effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/terminations.ts';
 import { olderBesideNewer } from './scenarios/versions.ts';
 
 /** Faults under one load. */
@@ -38,7 +38,7 @@ const pages: FaultPlan = {
 export function fixedFaultPlans(): FaultPlan[] {
   return [
     openCalls,
-    faultPlanOf(hostKilled, noticesLost),
+    faultPlanOf(hostKilled, agentServerKilled, noticesLost),
     faultPlanOf(gatewaysKilled, routerWorkerKilled, effectWorkerKilled),
     faultPlanOf(hostsChange, othersLeave),
     faultPlanOf(hostPaused, hostPausedAtCommit()),
@@ -51,13 +51,24 @@ export function fixedFaultPlans(): FaultPlan[] {
   ];
 }
 
-const FAULTS_PER_PLAN = 3;
+const FAULTS_PER_PLAN = 4;
 
 /** The same faults, reordered and regrouped. */
 export function shuffledFaultPlans(random: () => number): FaultPlan[] {
   const faults = shuffled(
     [
-      ...[hostKilled, noticesLost, gatewaysKilled, routerWorkerKilled, effectWorkerKilled, hostsChange, othersLeave, hostPaused, hostPausedAtCommit()],
+      ...[
+        hostKilled,
+        agentServerKilled,
+        noticesLost,
+        gatewaysKilled,
+        routerWorkerKilled,
+        effectWorkerKilled,
+        hostsChange,
+        othersLeave,
+        hostPaused,
+        hostPausedAtCommit(),
+      ],
       ...[cacheKilled, databaseRestarts, brokerRestarts, olderBesideNewer, brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')],
     ],
     random,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
-import { type Environment, type NamedHost, TIMEOUT_MS } from './environment.ts';
+import { type Environment, type HostRole, type NamedHost, TIMEOUT_MS } from './environment.ts';
 import { checkAuditor, checkInvariants } from './invariants.ts';
 import { beginLoad, type Load } from './load.ts';
 
@@ -81,8 +81,8 @@ async function untilOthersOwn(environment: Environment, { name }: NamedHost): Pr
 }
 
 /** Adds a host and waits until it owns its share. */
-export async function joinHost(environment: Environment): Promise<NamedHost> {
-  const host = await environment.addHost();
+export async function joinHost(environment: Environment, role: HostRole = 'actor-host'): Promise<NamedHost> {
+  const host = await environment.addHost({}, undefined, role);
   await untilItOwns(environment, host);
   return host;
 }

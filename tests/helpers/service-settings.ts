@@ -21,7 +21,7 @@ export const settingsReaders = {
 export type ServiceName = keyof typeof settingsReaders;
 
 /** Not services of their own: processes that start several of them, and the command line for operators. */
-const OTHER_PROGRAMS = ['standalone', 'router', 'operator'];
+const OTHER_PROGRAMS = ['standalone', 'router', 'agent', 'operator'];
 
 /** The folders of services/ that are processes of a deployment. */
 export function deployables(root: string): string[] {

@@ -9,7 +9,7 @@ import { plainEnvironment, root } from './run-program.ts';
 export interface Cluster {
   /** Of the running router gateways, those beside a worker in one process included. */
   routerUrls: string[];
-  /** Of the running agent gateways. */
+  /** Of the running agent gateways, those beside a host in one process included. */
   agentUrls: string[];
   keys: { routerKey: string; managementKey: string; agentKey: string };
   /** All processes ever started, including those that have ended. */
@@ -31,7 +31,7 @@ export interface Cluster {
 }
 
 interface ClusterOptions {
-  /** Number of processes per role; by default one, and no `router`. */
+  /** Number of processes per role; by default one, and no `router` and no `agent`. */
   roles?: Partial<Record<Role, number>>;
   /** Settings of every process, added to an environment without any. */
   env?: Record<string, string>;
@@ -95,7 +95,7 @@ export async function startCluster({
       return [...urlsOf('router-gateway'), ...urlsOf('router')];
     },
     get agentUrls() {
-      return urlsOf('agent-gateway');
+      return [...urlsOf('agent-gateway'), ...urlsOf('agent')];
     },
     keys,
     processes: cluster.processes,

@@ -2,6 +2,9 @@ import { eventually } from '../../helpers/eventually.ts';
 import { type Environment, TIMEOUT_MS } from '../environment.ts';
 import { drainHost, type Fault, joinHost, killHost, oneOf } from '../scenario.ts';
 
+/** Work at the new process before it is killed. */
+const UNDER_WAY = 30;
+
 type OtherRole = 'router-worker' | 'effect-worker' | 'agent-gateway' | 'router-gateway';
 
 export const hostKilled: Fault = {
@@ -10,6 +13,16 @@ export const hostKilled: Fault = {
   inject: async (environment) => {
     await killHost(environment, oneOf(environment, environment.hosts()));
     await joinHost(environment);
+  },
+};
+
+export const agentServerKilled: Fault = {
+  name: 'an agent gateway and an actor host in one process are killed',
+  extraCalls: 0,
+  inject: async (environment, load) => {
+    const both = await joinHost(environment, 'agent');
+    await load.more(UNDER_WAY);
+    await killHost(environment, both);
   },
 };
 

@@ -1,0 +1,102 @@
+import { commandCheck } from '#actors/runtime/apply/command-check.ts';
+import { readTagsRequiredFrom } from '#actors/store/sql/command-tags.ts';
+import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
+import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
+import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
+import { startStaleStoreSweep } from '#services/actor-host/boot/sweep-stale-store.ts';
+import { startActorHost } from '#services/actor-host/service.ts';
+import { bundleDeps } from '#services/agent-gateway/bundle-deps.ts';
+import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
+import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
+import { startAgentGateway } from '#services/agent-gateway/service.ts';
+import { systemClock } from '#shared/clock.ts';
+import { agentDocuments } from '#shared/config/agent-documents.ts';
+import { storeBundle } from '#shared/config/bundle-store.ts';
+import { loadBundle } from '#shared/config/load-bundle.ts';
+import { readSecrets } from '#shared/config/secret-bundles.ts';
+import { tracesOf } from '#shared/config/traces-backend.ts';
+import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { beside } from '#shared/lifecycle/beside.ts';
+import { addressOf } from '#shared/lifecycle/boot.ts';
+import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { countdown } from '#shared/lifecycle/countdown.ts';
+import { firstResponse } from '#shared/lifecycle/first-response.ts';
+import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openDatabaseClock } from '#shared/storage/database-clock.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openRedis } from '#shared/storage/redis/open-redis.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
+import { parseConfig } from './config.ts';
+
+/** The process `agent`: an agent gateway and an actor host on one bus, which passes replies, notices and deltas between them in memory (ADR 125). */
+await runProcess({
+  name: 'agent',
+  parseConfig,
+  async start({ config, environment: given, log, useManifestLevel, metrics, step, releasers }) {
+    const port = await step('opening the port', () => openAgentPort(config, 'PORT'));
+    releasers.add('public port', () => port.close());
+    const secrets = await readSecrets({ ...config, environment: given });
+    const environment = secrets.atStart;
+    const nats = `NATS at ${addressOf(config.nats.servers)}`;
+    const openedBus = beside(() => step(`connecting to ${nats}`, () => openNatsBus({ ...config.nats, isLocal: true, log })));
+    const redis = `Redis at ${addressOf(config.redisUrl)}`;
+    const openedCache = beside(() => step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log })));
+    const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent', log }));
+    const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
+    const bundle = await loadBundle({ manifestPath: config.manifestPath, documents, environment });
+    const { manifest } = bundle.body;
+    useManifestLevel(manifest.agent_config.runtime.log_level);
+    log.info({ url: port.url }, 'listening, and not ready yet');
+    for (const warning of bundle.warnings) log.warn({}, warning);
+    for (const block of bundle.withoutEffect) log.warn({}, `${config.manifestPath}: has no effect yet: ${block}`);
+    const entry = agentEntryOf(manifest, config.agentPublicUrl);
+    const ofBundle = bundleDeps(bundle, config, environment);
+
+    const tracing = await openTracing({
+      config: config.tracing,
+      keepsTraces: config.keepsTraces,
+      service: 'agent',
+      ...tracesOf(bundle.body, environment),
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
+    const { database, postgres } = await openDatabase();
+    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
+    releasers.add('database clock', () => databaseClock.stop());
+    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const tags = new CommandTags(config.houseSecret);
+    const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
+    const untagged = await openedBus();
+    releasers.add('bus', () => untagged.close());
+    const bus = withTaggedCommands(untagged, tags);
+    const cache = await openedCache();
+    releasers.add('cache', () => cache.close());
+    await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
+
+    // One budget for both: the gateway stops first, and its requests need the host.
+    const drainLeftMs = countdown(config.drainTimeoutMs);
+    const hostConfig = { ...config, modelKey: ofBundle.modelCalls.modelKey };
+    const shared = { bus, log, metrics, tracing };
+    const store = sqlRuntimeStore(database);
+    const host = await step('acquiring partitions', () => startActorHost({ ...shared, config: hostConfig, store, check, clock: databaseClock }));
+    releasers.add('actor host', () => host.stop(drainLeftMs()));
+    const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });
+    releasers.add('sweep of the store', () => sweep.stop());
+    const evaluation = startEvaluation({ config: hostConfig, bundle, bus, database, clock: databaseClock, log });
+    releasers.add('evaluation of documents', () => evaluation.stop());
+    const deps = { ...shared, ...ofBundle, config, secretNow: secrets.now, database, cache, clock: systemClock };
+    const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));
+    releasers.add('agent gateway', async () => {
+      drainLeftMs();
+      await gateway.stop();
+    });
+    if (entry !== null) {
+      const registrar = registrarOf({ manifest, publicBaseUrl: config.publicBaseUrl, environment, database });
+      const registration = startRegistration({ agent: entry, registrar, log });
+      releasers.add('registration', () => registration.stop());
+    }
+    return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
+  },
+});
