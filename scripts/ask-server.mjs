@@ -1,4 +1,5 @@
-import { ScriptError } from './run-script.mjs';
+import { commands } from './package-folder.mjs';
+import { exitCodes, ScriptError } from './run-script.mjs';
 
 /** Of other characters fetch's error would quote the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -58,7 +59,7 @@ export async function askAgent(server, { text, print }) {
       next = event.offset + 1;
       if (event.kind === 'assistant_message' || event.kind === 'preamble') print(`${event.text}\n`);
       if (event.kind !== 'status') continue;
-      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? 'see the log of npm start'}`);
+      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? `see the log of ${commands.start}`}`);
       if (event.status === 'ready') return;
     }
   }
@@ -78,11 +79,15 @@ async function send({ url, key, keyLocation }, method, path, body, expected = []
   if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyLocation}, contains a character that is not allowed in an HTTP header: remove it.`);
   const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
   const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
-    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have stopped.`);
+    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): ${commands.start} may have stopped. Start it again.`, exitCodes.unreachable);
   });
   if (response.ok || expected.includes(response.status)) return response;
   const text = await response.text();
-  if (response.status === 401) throw new ScriptError(`${url} rejects the key (401), which is ${keyLocation}: ${messageIn(text)}`);
+  if (response.status === 401)
+    throw new ScriptError(
+      `${url} rejects the key (401), which is ${keyLocation}: ${messageIn(text)}\nSet the key with which ${commands.start} was started.`,
+      exitCodes.refused,
+    );
   throw new ScriptError(`${url} answered ${response.status}: ${messageIn(text)}`);
 }
 

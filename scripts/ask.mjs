@@ -14,7 +14,8 @@ const usage = `Usage: ${commands.ask} "Hello"                    ask the model r
 
 Sends one message to the servers that ${commands.start} runs, and prints the text of
 the answer as it arrives. Reads the addresses and the keys from DATA_DIR (default:
-data). The exit code is 1 if the answer fails.`;
+data). The exit code is 1 if the answer fails, 3 if no server answers, 4 if the key
+is refused.`;
 
 const options = /** @type {const} */ ({
   agent: { type: 'boolean', default: false },
@@ -39,7 +40,7 @@ async function ask({ text, isForAgent, model }) {
   try {
     await send({ text, isForAgent, model });
   } catch (error) {
-    throw error instanceof ScriptError ? new ScriptError(forTerminal(error.message)) : error;
+    throw error instanceof ScriptError ? new ScriptError(forTerminal(error.message), error.exitCode) : error;
   }
 }
 

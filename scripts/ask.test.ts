@@ -60,13 +60,13 @@ describe('a question to the router', () => {
   });
 
   it.each([
-    [401, { error: { code: 401, message: 'No such key' } }, /rejects the key \(401\), which is router_key of .*keys\.json: No such key/],
-    [503, { error: { code: 503, message: 'Too busy' } }, /answered 503: Too busy/],
-  ])('ends with 1 and the reason when the answer is %s', async (status, body, message) => {
+    [401, 4, { error: { code: 401, message: 'No such key' } }, /rejects the key \(401\), which is router_key of .*keys\.json: No such key\nSet the key/],
+    [503, 1, { error: { code: 503, message: 'Too busy' } }, /answered 503: Too busy/],
+  ])('ends with the reason when the answer is %i: with %i', async (status, code, body, message) => {
     await running((_request, response) => void response.writeHead(status).end(JSON.stringify(body)));
     const ask = asking(['Hello']);
 
-    expect((await ask.exited).code).toBe(1);
+    expect((await ask.exited).code).toBe(code);
     expect(ask.output()).toMatch(message);
     expect(ask.output()).not.toContain(GENERATED_KEY);
   });
@@ -78,7 +78,7 @@ describe('a question to the router', () => {
     expect(ask.output()).toBe('Bearer of-the-shop\n');
     const without = asking(['Hello']);
 
-    expect((await without.exited).code).toBe(1);
+    expect((await without.exited).code).toBe(4);
     expect(without.output()).toContain('npm start was started with SHOP_KEY, which is not set here');
   });
 });
@@ -122,7 +122,7 @@ describe('a question to the agent', () => {
 describe('without a question', () => {
   it('names npm start when nothing runs on the data folder, or what ran there has ended', async () => {
     const never = asking(['Hello']);
-    expect(await never.exited).toEqual({ code: 1, signal: null });
+    expect(await never.exited).toEqual({ code: 3, signal: null });
     expect(never.output()).toContain(`No Switchyard is running on the data folder ${folder}.`);
     expect(never.output()).toContain('npm start');
 

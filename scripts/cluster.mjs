@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { readEnvFile } from './env-file.mjs';
-import { commands, enterPackage, isClone } from './package-folder.mjs';
+import { commands, enterPackage } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 import { defaultCountOf, roles, startCluster } from './servers/start-cluster.mjs';
 
@@ -13,7 +13,7 @@ const MAX_PER_ROLE = 16;
 const REPEAT_MS = 1_000;
 
 /** npm takes options in front of it for its own. */
-const separator = isClone ? ' --' : '';
+const { separator } = commands;
 const usage = `Usage: ${commands.cluster}                                start a cluster on this machine
        ${commands.cluster}${separator} --actor-host 3 --router-worker 2
        ${commands.cluster}${separator} --help                      print this

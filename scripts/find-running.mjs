@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { commands } from './package-folder.mjs';
-import { ScriptError } from './run-script.mjs';
+import { exitCodes, ScriptError } from './run-script.mjs';
 
 /**
  * @typedef {object} Server
@@ -26,6 +26,7 @@ export function findRunning(environment) {
   if (facts === null || !isRunning(facts.pid)) {
     throw new ScriptError(
       `No Switchyard is running on the data folder ${folder}.\nStart one with ${commands.start} in another terminal, with the same DATA_DIR.`,
+      exitCodes.unreachable,
     );
   }
   const server = (/** @type {{ url: string, key: KeyLocation }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
@@ -41,17 +42,18 @@ export function findRunning(environment) {
 
 /** @param {KeyLocation} location @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyLocation: string }} */
 function keyAt(location, { folder, environment }) {
-  if (location === null) throw new ScriptError('The router accepts no key: every key of its configuration is disabled.');
+  if (location === null) throw new ScriptError('The router accepts no key: every key of its configuration is disabled. Enable one there.', exitCodes.refused);
   if ('variable' in location) {
     const key = environment[location.variable];
     if (key) return { key, keyLocation: `$${location.variable}` };
     throw new ScriptError(
       `${commands.start} was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`,
+      exitCodes.refused,
     );
   }
   const path = join(folder, 'keys.json');
   const key = readJson(path)?.[location.field];
-  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart ${commands.start} to generate it.`);
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart ${commands.start} to generate it.`, exitCodes.refused);
   return { key, keyLocation: `${location.field} of ${path}` };
 }
 

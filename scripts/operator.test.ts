@@ -49,3 +49,13 @@ it('runs the build with unchanged arguments', () => {
 
   expect({ status, stdout }).toEqual({ status: 3, stdout: '["dead-letters","replay","a b"]\n' });
 });
+
+it('names the program that was run: npm or switchyard', () => {
+  writeFileSync(join(clone, 'tsconfig.build.json'), '{}');
+  const run = (program: string, ...args: string[]) => spawnSync(process.execPath, [join(clone, program), ...args], { encoding: 'utf8', cwd: clone, env: {} });
+
+  expect(run('scripts/start.mjs', '--port').stderr).toMatch(/^npm start takes no argument '--port'\..*: npm start -- --help lists them\.$/m);
+  expect(run('scripts/switchyard.mjs', 'start', '--port').stderr).toMatch(/^switchyard start takes no argument .*: switchyard start --help lists them\.$/m);
+  expect(run('scripts/switchyard.mjs', 'start', '--help').stdout).toContain('ROUTER_PORT=3001 switchyard start');
+  expect(run('scripts/switchyard.mjs', 'ask', 'Hello').stderr).toContain('Start one with switchyard start in another terminal');
+});

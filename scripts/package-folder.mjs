@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
 import { chdir } from 'node:process';
 import { fileURLToPath } from 'node:url';
 
@@ -8,10 +9,13 @@ export const packageFolder = fileURLToPath(new URL('..', import.meta.url)).repla
 /** A package has its build and not what makes it. */
 export const isClone = existsSync(new URL('../tsconfig.build.json', import.meta.url));
 
-/** How a printed command names the program. */
-export const commands = isClone
-  ? { start: 'npm start', cluster: 'npm run cluster', ask: 'npm run -s ask --' }
-  : { start: 'switchyard start', cluster: 'switchyard cluster', ask: 'switchyard ask' };
+/** In a clone either is there: messages name the one that was run. npm runs the scripts themselves. */
+const isByNpm = isClone && !/^switchyard(\.mjs)?$/.test(basename(process.argv[1] ?? ''));
+
+/** How a printed command names the program. `separator` stands before options. */
+export const commands = isByNpm
+  ? { start: 'npm start', cluster: 'npm run cluster', ask: 'npm run -s ask --', separator: ' --' }
+  : { start: 'switchyard start', cluster: 'switchyard cluster', ask: 'switchyard ask', separator: '' };
 
 /**
  * Makes a clone ready, and its folder the working folder, as npm does: relative paths of settings begin there. A package is ready, and works in the

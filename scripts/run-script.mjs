@@ -3,8 +3,17 @@ import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
 import { Interrupted } from './run-child.mjs';
 
+/** As those of services/operator/failures.ts, which is not built before the first start. */
+export const exitCodes = { failed: 1, unreachable: 3, refused: 4 };
+
 /** An error that the user can fix: printed without a stack. */
-export class ScriptError extends Error {}
+export class ScriptError extends Error {
+  /** @param {string} message @param {number} [exitCode] */
+  constructor(message, exitCode = exitCodes.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /**
  * Runs a script's main function: prints errors, and maps signals to the shells' exit codes.
@@ -18,7 +27,7 @@ export async function runScript(main) {
   } catch (error) {
     if (error instanceof Interrupted) process.exit(error.exitCode);
     console.error(error instanceof ScriptError ? error.message : error);
-    process.exit(1);
+    process.exit(error instanceof ScriptError ? error.exitCode : exitCodes.failed);
   }
 }
 

@@ -1,4 +1,4 @@
-import { isClone } from './package-folder.mjs';
+import { commands, isClone } from './package-folder.mjs';
 
 /**
  * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and docs/settings.md.
@@ -254,27 +254,18 @@ export function helpText() {
   return `${usage}\n\n${groups.join('\n\n')}\n`;
 }
 
-const usage = isClone
-  ? `Usage: npm start              start Switchyard in one process
-       npm start -- --help    print this
+const folder = isClone ? 'the folder of this clone' : 'the working folder';
+const withHelp = `${commands.start}${commands.separator} --help`;
+const usage = `Usage: ${commands.start.padEnd(withHelp.length)}    start Switchyard in one process
+       ${withHelp}    print this
 
 Starts the model router and the agent server on an embedded database. It needs
-only Node and npm. The first start installs packages and builds.
+only Node${isClone ? ' and npm. The first start installs packages and builds' : ''}.
 
-Settings are environment variables, as in: ROUTER_PORT=3001 npm start
-They may also be in a file .env in the folder of this clone, one NAME=value per
+Settings are environment variables, as in: ROUTER_PORT=3001 ${commands.start}
+They may also be in a file .env in ${folder}, one NAME=value per
 line. A variable of the environment overrules the file.
-Relative paths start at the folder of this clone.`
-  : `Usage: switchyard start           start Switchyard in one process
-       switchyard start --help    print this
-
-Starts the model router and the agent server on an embedded database. It needs
-only Node.
-
-Settings are environment variables, as in: ROUTER_PORT=3001 switchyard start
-They may also be in a file .env in the working folder, one NAME=value per line. A
-variable of the environment overrules the file.
-Relative paths start at the working folder.`;
+Relative paths start at ${folder}.`;
 
 /** @param {{ name: string, default: string, meaning: string }} setting */
 function settingText({ name, default: value, meaning }) {

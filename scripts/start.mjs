@@ -1,5 +1,5 @@
 import { readEnvFile } from './env-file.mjs';
-import { commands, enterPackage, isClone } from './package-folder.mjs';
+import { commands, enterPackage } from './package-folder.mjs';
 import { runScript } from './run-script.mjs';
 import { helpText } from './settings.mjs';
 
@@ -8,7 +8,7 @@ const unknown = args.find((arg) => arg !== '--help' && arg !== '-h');
 
 if (unknown !== undefined) {
   console.error(
-    `${commands.start} takes no argument '${unknown}'. Settings are environment variables: ${commands.start} ${isClone ? '-- ' : ''}--help lists them.`,
+    `${commands.start} takes no argument '${unknown}'. Settings are environment variables: ${commands.start}${commands.separator} --help lists them.`,
   );
   process.exitCode = 2;
 } else if (args.length > 0) {
