@@ -22,6 +22,7 @@ const program = switchyardProgram({
   write: notUsed,
   writeError: notUsed,
   readLines: notUsed,
+  columns: null,
   clock: { nowMs: notUsed },
 });
 const HEAD = `# Command line
@@ -34,7 +35,7 @@ const HEAD = `# Command line
 
 **Without a clone**: \`npm pack\` in a clone makes a file, and \`npx <file>.tgz start\` runs it in any folder, which then has the data, in \`data/\` (the path has to be relative: npx takes an absolute one for a program); \`cluster\` runs there, too, on the nats-server, PostgreSQL and Redis of the machine; \`npm install <file>.tgz\` makes it \`npx switchyard …\` there ([ADR 104](adr/0104-a-package-has-its-build.md)).
 
-**\`--json\`** prints results as JSON to stdout, lines of JSON where they do not end, and errors as one line to stderr: \`{"error":{"code":"…","message":"…"}}\`. The codes are those of [errors.md](errors.md), of the agent server's answers, or begin with \`client.\`.
+**\`--json\`** prints results as JSON to stdout, lines of JSON where they do not end, and errors as one line to stderr: \`{"error":{"code":"…","message":"…","fix":"…"}}\`. The codes are those of [errors.md](errors.md), of the agent server's answers, or begin with \`client.\`. \`fix\` says what to do next; it is null where the message says it.
 
 | Exit code | When |
 |---|---|
@@ -44,6 +45,8 @@ const HEAD = `# Command line
 | 3 | a server or a store can not be reached, or is not ready: repeating may help |
 | 4 | a key is missing, wrong, or may not do this |
 | 130, 143 | ended by Ctrl-C, by SIGTERM |
+
+**Tables** on a terminal that is too narrow for them are printed as a line per cell, \`HASH: …\`, with an empty line between rows; a pipe always gets a line per row.
 
 **Completion**: \`source <(switchyard completion bash)\`, or \`zsh\`, in the shell's start file.
 `;

@@ -1,6 +1,7 @@
 import { AgentError } from '#client/agent-error.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
+import { FailureWithFix } from './failure-with-fix.ts';
 
 /** Exit codes of the command line, which docs/cli.md lists. */
 export const exitCodes = {
@@ -26,20 +27,30 @@ const UNREACHABLE = new Set([
 ]);
 const REFUSED = new Set(['request.unauthorized', 'request.forbidden']);
 
+/** What to do about a wrong command line. */
+export const SEE_HELP = 'add --help to the command: it lists what it takes';
+
 /** A failure as it is printed. `code`: of the catalogue, of the agent server's answer, or of its client. */
 export interface PrintedFailure {
   code: string;
   message: string;
+  /** What to do next; null: the message says it. */
+  fix: string | null;
   exitCode: number;
 }
 
 /** Null: a bug, of which the stack is shown. */
 export function failureToPrint(error: unknown): PrintedFailure | null {
+  if (error instanceof FailureWithFix) {
+    const failure = failureToPrint(error.failure);
+    return failure && { ...failure, message: maskUrl(error.message), fix: maskUrl(error.fix) };
+  }
   if (error instanceof SwitchyardError) {
     const { code, message } = error;
     return {
       code,
       message: maskUrl(message),
+      fix: null,
       exitCode: REFUSED.has(code) ? exitCodes.refused : UNREACHABLE.has(code) ? exitCodes.unreachable : exitCodes.failed,
     };
   }
@@ -49,11 +60,17 @@ export function failureToPrint(error: unknown): PrintedFailure | null {
   return {
     code,
     message: maskUrl(path === null ? message : `${message} (${path})`),
+    fix: null,
     exitCode: isRefused ? exitCodes.refused : isTransient ? exitCodes.unreachable : exitCodes.failed,
   };
 }
 
 /** The one shape of errors with `--json`: a line on stderr. */
-export function failureJson({ code, message }: Pick<PrintedFailure, 'code' | 'message'>): string {
-  return JSON.stringify({ error: { code, message } });
+export function failureJson({ code, message, fix }: Omit<PrintedFailure, 'exitCode'>): string {
+  return JSON.stringify({ error: { code, message, fix } });
+}
+
+/** For people: as `doctor` prints its findings. */
+export function failureText({ message, fix }: Pick<PrintedFailure, 'message' | 'fix'>): string {
+  return fix === null ? message : `${message}\n  fix: ${fix}`;
 }

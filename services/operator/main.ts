@@ -3,10 +3,17 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { CommanderError } from 'commander';
 import { systemClock } from '#shared/clock.ts';
-import { exitCodes, failureJson, failureToPrint } from './failures.ts';
+import { withFix } from './failure-with-fix.ts';
+import { exitCodes, failureJson, failureText, failureToPrint, SEE_HELP } from './failures.ts';
 import { switchyardProgram } from './service.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
+
+/** What to do when a store can not be opened. */
+const FIXES = {
+  database: 'start PostgreSQL or correct DATABASE_URL, or set DATA_DIR to the folder of `switchyard start`; `switchyard doctor` looks at each',
+  broker: 'start nats-server, or correct NATS_URL and NATS_PASSWORD, which is that of its user `operator`; `switchyard doctor` looks at each',
+} as const;
 
 type Release = () => Promise<void>;
 
@@ -18,20 +25,12 @@ const isJson = process.argv.includes('--json');
 /** The command line as a process: loads and connects to only what the given command needs. */
 const program = switchyardProgram({
   openDatabase,
-  async openBus() {
-    const [{ openNatsBus }, account, log] = await Promise.all([import('#bus/nats/nats-bus.ts'), brokerAccount(), openLog()]);
-    const bus = await openNatsBus({ ...account, log });
-    releases.push({ name: 'bus', release: () => bus.close() });
-    return bus;
-  },
+  openBus: () => withFix(FIXES.broker, openBus),
   async openTags() {
     const [{ CommandTags }, { HOUSE_SECRET }] = await Promise.all([import('#bus/command-tags.ts'), settings('HOUSE_SECRET')]);
     return new CommandTags(HOUSE_SECRET);
   },
-  async upgradeStreams() {
-    const { upgradeStreams } = await import('#bus/nats/upgrade-streams.ts');
-    return upgradeStreams(await brokerAccount());
-  },
+  upgradeStreams: () => withFix(FIXES.broker, async () => (await import('#bus/nats/upgrade-streams.ts')).upgradeStreams(await brokerAccount())),
   async inspectStreams() {
     const { inspectStreams } = await import('#bus/nats/inspect-streams.ts');
     return inspectStreams(await brokerAccount());
@@ -49,12 +48,24 @@ const program = switchyardProgram({
   write: (text) => process.stdout.write(text),
   writeError: (text) => isJson || process.stderr.write(text),
   readLines,
+  columns: process.stdout.isTTY ? process.stdout.columns : null,
   clock: systemClock,
 });
+
+async function openBus() {
+  const [{ openNatsBus }, account, log] = await Promise.all([import('#bus/nats/nats-bus.ts'), brokerAccount(), openLog()]);
+  const bus = await openNatsBus({ ...account, log });
+  releases.push({ name: 'bus', release: () => bus.close() });
+  return bus;
+}
 
 async function openDatabase() {
   const dataFolder = process.env['DATA_DIR'];
   if (dataFolder && !process.env['DATABASE_URL']) return openEmbedded(resolve(dataFolder));
+  return withFix(FIXES.database, openServer);
+}
+
+async function openServer() {
   const [{ openPostgres }, { DATABASE_URL: url }, log] = await Promise.all([
     import('#shared/storage/postgres/open-postgres.ts'),
     settings('DATABASE_URL'),
@@ -73,7 +84,11 @@ async function openEmbedded(dataFolder: string) {
     import('#shared/errors/switchyard-error.ts'),
   ]);
   const folder = join(dataFolder, 'database');
-  if (!existsSync(folder)) throw new SwitchyardError('config.invalid', `DATA_DIR: there is no database in ${dataFolder}`);
+  if (!existsSync(folder))
+    throw new SwitchyardError(
+      'config.invalid',
+      `DATA_DIR: there is no database in ${dataFolder}; name the folder of \`switchyard start\`, or set DATABASE_URL`,
+    );
   const lock = await lockDataFolder(dataFolder);
   releases.push({ name: 'data folder', release: async () => lock.release() });
   const database = await openPglite({ folder });
@@ -133,13 +148,13 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) {
     // Help is no failure, unless it is printed because nothing was asked for.
     if (error.exitCode === 0) return exitCodes.done;
-    if (isJson) console.error(failureJson({ code: 'request.invalid', message: error.message.replace(/^error: /, '') }));
+    if (isJson) console.error(failureJson({ code: 'request.invalid', message: error.message.replace(/^error: /, ''), fix: SEE_HELP }));
     return exitCodes.usage;
   }
   const failure = failureToPrint(error);
   // A known error's message is for people; any other error is a bug and shows its stack.
-  if (isJson) console.error(failureJson(failure ?? { code: 'internal', message: String(error) }));
-  else console.error(failure === null ? error : failure.message);
+  if (isJson) console.error(failureJson(failure ?? { code: 'internal', message: String(error), fix: null }));
+  else console.error(failure === null ? error : failureText(failure));
   return failure?.exitCode ?? exitCodes.failed;
 }
 

@@ -36,7 +36,8 @@ const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: 
 export async function replayDeadLetter(id: string, source: Source | null, deps: ReplayDeps): Promise<Replayed> {
   const found = (await findDeadLetters(deps.database, id)).filter((letter) => source === null || letter.source === source);
   const [letter, another] = found.length > 1 ? found.filter((candidate) => isReplayable(candidate.source)) : found;
-  if (letter === undefined) throw new SwitchyardError('request.not_found', `there is no dead letter ${id}`);
+  if (letter === undefined)
+    throw new SwitchyardError('request.not_found', `there is no dead letter ${id}: \`switchyard dead-letters list\` names those that there are`);
   if (another !== undefined) throw new SwitchyardError('request.invalid', `several dead letters have the id ${id}: choose one with --source`);
   switch (letter.source) {
     case 'delivery':

@@ -34,12 +34,14 @@ export async function routerRequest(
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
   } catch (cause) {
-    throw new SwitchyardError('service.unreachable', `there is no answer from ${url}`, { cause });
+    throw new SwitchyardError('service.unreachable', `${method} ${path.split('?', 1)[0]}: no answer from ${url}`, { cause });
   }
   const text = await response.text().catch(() => '');
   const answer = jsonOf(text);
   if (response.ok && answer !== undefined) return { status: response.status, body: answer };
-  const { message } = Object(Object(answer).error);
+  const { error } = Object(answer);
+  // The agent server's errors are texts.
+  const message = typeof error === 'string' ? error : Object(error).message;
   const said = typeof message === 'string' ? message : `${method} ${path}: ${response.status} ${text.slice(0, MAX_QUOTED)}`.trim();
   throw new SwitchyardError(codes[response.status] ?? 'service.not_ready', said);
 }

@@ -67,6 +67,7 @@ async function run(...args: string[]): Promise<string> {
     write: (text) => lines.push(text),
     writeError: () => {},
     readLines: notUsed,
+    columns: null,
     inspectStreams: notUsed,
     pingCache: notUsed,
     clock: systemClock,

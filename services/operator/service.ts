@@ -5,10 +5,12 @@ import type { CommandDeps } from './commands/dependencies.ts';
 import { addDoctorCommand } from './commands/doctor-command.ts';
 import { addDocumentCommands } from './commands/document-commands.ts';
 import { addKeyCommands } from './commands/key-commands.ts';
+import { narrowHelp } from './commands/narrow-help.ts';
 import { addPlatformCommands } from './commands/platform-commands.ts';
 import { addRunCommands } from './commands/run-commands.ts';
 import { addSessionCommands } from './commands/session-commands.ts';
 import { addStreamCommands } from './commands/stream-commands.ts';
+import { SEE_HELP } from './failures.ts';
 
 /** In the root of the package, seen from the built file. */
 const SCRIPTS = '../../../scripts';
@@ -18,6 +20,8 @@ export function switchyardProgram(deps: CommandDeps): Command {
   const program = new Command('switchyard')
     .description('Runs Switchyard, talks to it, and operates it.')
     .exitOverride()
+    .configureHelp(narrowHelp)
+    .showHelpAfterError(`  fix: ${SEE_HELP}`)
     .configureOutput({ writeErr: deps.writeError });
   program.command('start', 'runs the model router and the agent server in one process', { executableFile: `${SCRIPTS}/start.mjs` });
   program.command('cluster', 'runs each service as processes of its own on this machine', { executableFile: `${SCRIPTS}/cluster.mjs` });

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { findPlatform, findTarget } from './targets.ts';
+import { addressProblem, findPlatform, findTarget } from './targets.ts';
 
 async function folderWith(files: Record<string, unknown>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-targets-'));
@@ -17,16 +17,28 @@ const keys = { agent_key: 'agent-key-of-the-file', router_management_key: 'manag
 it('is the server that runs on the data folder, with the keys beside it', async () => {
   const DATA_DIR = await folderWith({ 'running.json': running(), 'keys.json': keys });
 
-  expect(await findTarget('agent', {}, { DATA_DIR })).toEqual({ url: 'http://a', key: 'agent-key-of-the-file' });
-  expect(await findTarget('router', {}, { DATA_DIR })).toEqual({ url: 'http://r', key: 'management-key-of-the-file' });
+  const from = { addressFrom: join(DATA_DIR, 'running.json'), keyFrom: join(DATA_DIR, 'keys.json') };
+  expect(await findTarget('agent', {}, { DATA_DIR })).toMatchObject({ url: 'http://a', key: 'agent-key-of-the-file', ...from });
+  expect(await findTarget('router', {}, { DATA_DIR })).toMatchObject({ url: 'http://r', key: 'management-key-of-the-file', ...from });
 });
 
 it('is what options name, then the environment, then the folder', async () => {
   const DATA_DIR = await folderWith({ 'running.json': running(), 'keys.json': keys, key: 'key-of-a-line\n' });
   const environment = { DATA_DIR, SWITCHYARD_AGENT_URL: 'http://b', AGENT_API_KEY: 'of-the-environment' };
 
-  expect(await findTarget('agent', {}, environment)).toEqual({ url: 'http://b', key: 'of-the-environment' });
-  expect(await findTarget('agent', { url: 'http://c//', keyFile: join(DATA_DIR, 'key') }, environment)).toEqual({ url: 'http://c', key: 'key-of-a-line' });
+  expect(await findTarget('agent', {}, environment)).toMatchObject({
+    url: 'http://b',
+    addressFrom: 'SWITCHYARD_AGENT_URL',
+    key: 'of-the-environment',
+    keyFrom: 'AGENT_API_KEY',
+  });
+  const keyFile = join(DATA_DIR, 'key');
+  expect(await findTarget('agent', { url: 'http://c//', keyFile }, environment)).toMatchObject({
+    url: 'http://c',
+    addressFrom: '--url',
+    key: 'key-of-a-line',
+    keyFrom: keyFile,
+  });
   expect(await findTarget('agent', { keyFile: join(DATA_DIR, 'keys.json') }, environment)).toMatchObject({ key: 'agent-key-of-the-file' });
 });
 
@@ -45,8 +57,25 @@ it('is a platform with both of its keys, of the environment or of a file', async
   const DATA_DIR = await folderWith({ 'running.json': running(), both: 'public:secret\n' });
   const header = { url: 'http://r', scheme: 'Basic', key: Buffer.from('public:secret').toString('base64') };
 
-  expect(await findPlatform({}, { DATA_DIR, PLATFORM_PUBLIC_KEY: 'public', PLATFORM_SECRET_KEY: 'secret' })).toEqual(header);
-  expect(await findPlatform({ keyFile: join(DATA_DIR, 'both') }, { DATA_DIR })).toEqual(header);
+  expect(await findPlatform({}, { DATA_DIR, PLATFORM_PUBLIC_KEY: 'public', PLATFORM_SECRET_KEY: 'secret' })).toMatchObject(header);
+  expect(await findPlatform({ keyFile: join(DATA_DIR, 'both') }, { DATA_DIR })).toMatchObject(header);
   await expect(findPlatform({}, { DATA_DIR, PLATFORM_PUBLIC_KEY: 'public' })).rejects.toMatchObject({ code: 'request.unauthorized' });
   await expect(findPlatform({}, {})).rejects.toMatchObject({ code: 'service.unreachable' });
+});
+
+it.each([
+  ['http://127.0.0.1:8080', null],
+  ['https://agent.example/prefix', null],
+  ['nonsense', 'it must be an address such as'],
+  ['127.0.0.1:8080', 'it must be an address such as'],
+  ['ftp://agent.example', 'it must be an address such as'],
+  ['http://user:word@agent.example', 'it must have no user'],
+  ['http://agent.example/?key=word', 'it must have neither a query'],
+])('says what is wrong with the address %s: %s', async (url, problem) => {
+  const found = addressProblem(url);
+
+  if (problem === null) return expect(found).toBeNull();
+  expect(found).toContain(problem);
+  const environment = { SWITCHYARD_ROUTER_URL: url, ROUTER_MANAGEMENT_KEY: 'k' };
+  await expect(findTarget('router', {}, environment)).rejects.toMatchObject({ code: 'config.invalid', message: `SWITCHYARD_ROUTER_URL: ${found}` });
 });

@@ -12,6 +12,17 @@ export interface Target {
   scheme?: 'Bearer' | 'Basic';
 }
 
+/** A target, and what messages say of it. */
+export interface FoundTarget extends Target {
+  server: ServerName;
+  /** Where the address is from, such as `--url`. */
+  addressFrom: string;
+  /** Where the key is from: an environment variable, or a file. */
+  keyFrom: string;
+  /** The settings of a valid key, for people. */
+  keyVariables: string;
+}
+
 export interface TargetOptions {
   url?: string | undefined;
   keyFile?: string | undefined;
@@ -24,22 +35,27 @@ const servers = {
 export type ServerName = keyof typeof servers;
 
 /**
- * The server that a command talks to: of its options, else of the environment, else the one that `npm start` runs on `DATA_DIR`. Keys come from a file or the
+ * The server that a command talks to: of its options, else of the environment, else the one that `start` runs on `DATA_DIR`. Keys come from a file or the
  * environment alone: an argument is seen by every user of the machine.
  *
- * @throws `service.unreachable` when no server is named or runs; `request.unauthorized` without a key
+ * @throws `service.unreachable` when no server is named or runs; `config.invalid` for an address that is none; `request.unauthorized` without a key
  */
-export async function findTarget(name: ServerName, { url, keyFile }: TargetOptions, environment: Environment): Promise<Target> {
-  const { keyVariable, field } = servers[name];
-  const address = await addressOf(name, url, environment);
-  const folder = dataFolder(environment);
-  const key = keyFile === undefined ? environment[keyVariable] || (await storedKey(join(folder, 'keys.json'), field)) : await keyIn(keyFile, field);
-  if (key === null) throw new SwitchyardError('request.unauthorized', `there is no key: set ${keyVariable}, or name a file that has it by --key-file`);
-  return { url: address, key };
+export async function findTarget(server: ServerName, { url, keyFile }: TargetOptions, environment: Environment): Promise<FoundTarget> {
+  const { keyVariable, field } = servers[server];
+  const address = await addressOf(server, url, environment);
+  const stored = join(dataFolder(environment), 'keys.json');
+  const given = environment[keyVariable] || null;
+  const key = keyFile === undefined ? (given ?? (await storedKey(stored, field))) : await keyIn(keyFile, field);
+  if (key === null)
+    throw new SwitchyardError(
+      'request.unauthorized',
+      `there is no key for ${address.url}: set ${keyVariable}, name a file that has the key by --key-file, or set DATA_DIR to the folder of \`switchyard start\`, which has it in keys.json`,
+    );
+  return { server, ...address, key, keyFrom: keyFile ?? (given === null ? stored : keyVariable), keyVariables: `${keyVariable} to a key of this server` };
 }
 
 /** The router as a platform, with both of its keys. @throws as `findTarget` */
-export async function findPlatform({ url, keyFile }: TargetOptions, environment: Environment): Promise<Target> {
+export async function findPlatform({ url, keyFile }: TargetOptions, environment: Environment): Promise<FoundTarget> {
   const address = await addressOf('router', url, environment);
   const { PLATFORM_PUBLIC_KEY: publicKey, PLATFORM_SECRET_KEY: secretKey } = environment;
   const both = keyFile === undefined ? (publicKey && secretKey ? `${publicKey}:${secretKey}` : null) : await keyIn(keyFile, 'platform_keys');
@@ -48,20 +64,41 @@ export async function findPlatform({ url, keyFile }: TargetOptions, environment:
       'request.unauthorized',
       'there are no keys of the platform: set PLATFORM_PUBLIC_KEY and PLATFORM_SECRET_KEY to those of the router, or name a file that has both by --key-file',
     );
-  return { url: address, key: Buffer.from(both, 'utf8').toString('base64'), scheme: 'Basic' };
+  return {
+    server: 'router',
+    ...address,
+    key: Buffer.from(both, 'utf8').toString('base64'),
+    scheme: 'Basic',
+    keyFrom: keyFile ?? 'PLATFORM_PUBLIC_KEY and PLATFORM_SECRET_KEY',
+    keyVariables: 'PLATFORM_PUBLIC_KEY and PLATFORM_SECRET_KEY to those of the router',
+  };
 }
 
-/** Without a slash at the end. @throws `service.unreachable` when no server is named or runs */
-async function addressOf(name: ServerName, url: string | undefined, environment: Environment): Promise<string> {
+/** Without a slash at the end. @throws `service.unreachable` when no server is named or runs, `config.invalid` */
+async function addressOf(name: ServerName, url: string | undefined, environment: Environment): Promise<{ url: string; addressFrom: string }> {
   const { urlVariable } = servers[name];
+  if (url !== undefined) return { url: url.replace(/\/+$/, ''), addressFrom: '--url' };
+  const named = environment[urlVariable];
+  if (named) {
+    const problem = addressProblem(named);
+    if (problem !== null) throw new SwitchyardError('config.invalid', `${urlVariable}: ${problem}`);
+    return { url: named.replace(/\/+$/, ''), addressFrom: urlVariable };
+  }
   const folder = dataFolder(environment);
-  const address = url ?? (environment[urlVariable] || null) ?? (await runningServer(folder))?.[name] ?? null;
-  if (address === null)
-    throw new SwitchyardError(
-      'service.unreachable',
-      `no server is named by --url or ${urlVariable}, and none runs on the data folder ${folder}: start one, or name it`,
-    );
-  return address.replace(/\/+$/, '');
+  const running = await runningServer(folder);
+  if (running !== null) return { url: running[name].replace(/\/+$/, ''), addressFrom: join(folder, 'running.json') };
+  throw new SwitchyardError(
+    'service.unreachable',
+    `no server is named by --url or ${urlVariable}, and none runs on the data folder ${folder}: run \`switchyard start\`, set DATA_DIR to its folder, or name a server`,
+  );
+}
+
+/** What is wrong with the address of a server; null: nothing. */
+export function addressProblem(text: string): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'it must be an address such as http://127.0.0.1:8080';
+  if (url.username !== '' || url.password !== '') return 'it must have no user and no password: keys are read from the environment or a file';
+  return url.search === '' && url.hash === '' ? null : 'it must have neither a query nor a fragment';
 }
 
 export function dataFolder(environment: Environment): string {
@@ -85,11 +122,13 @@ export async function runningServer(folder: string): Promise<{ pid: number; agen
 /** A file of one key, or one like keys.json. @throws `request.unauthorized` */
 async function keyIn(path: string, field: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new SwitchyardError('request.unauthorized', `the key file ${path} can not be read`, { cause });
+    throw new SwitchyardError('request.unauthorized', `the key file ${path} can not be read (${Object(cause).code}): name one that this user may read`, {
+      cause,
+    });
   });
   const key = text.trimStart().startsWith('{') ? await storedKey(path, field) : text.trim();
   if (key === null || !/^[\x21-\x7e]+$/.test(key))
-    throw new SwitchyardError('request.unauthorized', `${path} holds no key: it has neither a ${field} nor one line of text`);
+    throw new SwitchyardError('request.unauthorized', `${path} holds no key: it must have a field ${field}, or the key as its only line`);
   return key;
 }
 

@@ -81,7 +81,10 @@ describe('switchyard chat', () => {
     const missing = await switchyard(['chat', '--message', 'Hello', '--key-file', `${file}.gone`]);
 
     expect([byFile.code, byVariable.code, missing.code]).toEqual([4, 4, 4]);
-    expect(JSON.parse(byFile.err)).toEqual({ error: { code: 'unauthorized', message: expect.any(String) } });
+    expect(JSON.parse(byFile.err)).toEqual({
+      error: { code: 'unauthorized', message: expect.stringContaining(server.agentUrl), fix: expect.stringContaining(file) },
+    });
+    expect(byVariable.err).toMatch(/^http:.*\n {2}fix: set AGENT_API_KEY .*, or name a file that has the key by --key-file/);
     expect(byFile.err + byVariable.err + byFile.out + byVariable.out).not.toContain('a-wrong-key');
   });
 
@@ -91,7 +94,23 @@ describe('switchyard chat', () => {
 
     expect([away.code, unknown.code]).toEqual([3, 1]);
     expect(JSON.parse(away.err).error.code).toBe('client.no_answer');
-    expect(JSON.parse(unknown.err).error.code).toBe('not_found');
+    expect(JSON.parse(unknown.err).error).toMatchObject({ code: 'not_found', fix: expect.stringContaining(`${server.agentUrl}/console`) });
+  });
+});
+
+describe('a server that is another, or none', () => {
+  it('is told apart: the other port, an address that is none', async () => {
+    const [runs, keys, nonsense, variable] = await Promise.all([
+      switchyard(['runs', 'list', '--url', server.routerUrl, '--json']),
+      switchyard(['keys', 'list', '--url', server.agentUrl, '--json']),
+      switchyard(['chat', '--url', 'nonsense', '--json']),
+      switchyard(['chat', '--json'], { env: { SWITCHYARD_AGENT_URL: 'nonsense' } }),
+    ]);
+
+    expect(JSON.parse(runs.err).error.message).toBe(`${server.routerUrl} is the model router, not the agent server`);
+    expect(JSON.parse(keys.err).error.message).toBe(`${server.agentUrl} is the agent server, not the model router`);
+    expect([nonsense.code, JSON.parse(nonsense.err).error.message]).toEqual([2, expect.stringContaining('It must be an address such as')]);
+    expect([variable.code, JSON.parse(variable.err).error.message]).toEqual([1, expect.stringContaining('SWITCHYARD_AGENT_URL: it must be an address')]);
   });
 });
 
@@ -293,7 +312,9 @@ describe('the command line', () => {
   it('prints a wrong command line as JSON where JSON is wanted', async () => {
     const { err, out } = await switchyard(['events', 'tail', '--json']);
 
-    expect(JSON.parse(err)).toEqual({ error: { code: 'request.invalid', message: expect.stringContaining('session') } });
+    expect(JSON.parse(err)).toEqual({
+      error: { code: 'request.invalid', message: expect.stringContaining('session'), fix: expect.stringContaining('--help') },
+    });
     expect(out).toBe('');
   });
 });

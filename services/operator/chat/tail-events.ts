@@ -16,11 +16,16 @@ interface TailOptions {
 /** Prints a line for each event. @throws AgentError */
 export async function tailEvents(
   { sessionId, after, once, json }: TailOptions,
-  { client, print }: { client: AgentClient; print(line: string): void },
+  { client, print, note }: { client: AgentClient; print(line: string): void; note(text: string): void },
 ): Promise<void> {
   const printEvent = (event: AgentEvent) => print(json ? JSON.stringify(event) : eventLine(event));
   if (!once) {
-    for await (const item of client.events.follow(sessionId, { after })) if (item.type === 'event') printEvent(item.event);
+    // Following goes on without end while there is no answer: an address without a server is reported at once.
+    await client.sessions.get(sessionId);
+    for await (const item of client.events.follow(sessionId, { after })) {
+      if (item.type === 'event') printEvent(item.event);
+      else if (item.type === 'connection' && item.error !== null) note(`(connection lost: ${printable(item.error.message)}; trying again)\n`);
+    }
     return;
   }
   for (let last = after; ; ) {

@@ -1,13 +1,14 @@
 import { type Command, Option } from 'commander';
 import { type DeadLetter, listDeadLetters, type Source, sources } from '../dead-letters.ts';
 import type { Replayed } from '../replay-dead-letter.ts';
-import { type CommandDeps, printable, tableLines, wholeNumber } from './dependencies.ts';
+import { type CommandDeps, printable, wholeNumber } from './dependencies.ts';
+import { tableLines } from './table-lines.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
 const MAX_REASON_CHARACTERS = 120;
 
-export function addDeadLetterCommands(program: Command, { openDatabase, openBus, openTags, print, clock }: CommandDeps): void {
+export function addDeadLetterCommands(program: Command, { openDatabase, openBus, openTags, print, columns, clock }: CommandDeps): void {
   const deadLetters = program.command('dead-letters').description('commands, deliveries, events, calls and usage records that were given up');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
 
@@ -20,7 +21,7 @@ export function addDeadLetterCommands(program: Command, { openDatabase, openBus,
     .action(async ({ json = false, source = null, limit }: { json?: boolean; source?: Source | null; limit: number }) => {
       const letters = await listDeadLetters(await openDatabase(), { source, limit });
       if (json) return print(JSON.stringify(letters.map(toJson), null, 2));
-      for (const line of tableOf(letters)) print(line);
+      for (const line of tableOf(letters, columns)) print(line);
     });
 
   deadLetters
@@ -54,9 +55,10 @@ function toJson({ id, source, partition, createdAt, reason, body }: DeadLetter) 
   return { id, source, partition, created_at: createdAt, reason, body };
 }
 
-function tableOf(letters: readonly DeadLetter[]): string[] {
+function tableOf(letters: readonly DeadLetter[], columns: number | null): string[] {
   if (letters.length === 0) return ['There are no dead letters.'];
-  return tableLines([['ID', 'SOURCE', 'DIED AT', 'REASON'], ...letters.map(({ id, source, createdAt, reason }) => [id, source, createdAt, oneLine(reason)])]);
+  const rows = letters.map(({ id, source, createdAt, reason }) => [id, source, createdAt, oneLine(reason)]);
+  return tableLines(['ID', 'SOURCE', 'DIED AT', 'REASON'], rows, columns);
 }
 
 function oneLine(reason: string): string {

@@ -25,10 +25,12 @@ export interface CommandDeps {
   print(line: string): void;
   /** A piece of a text that is not complete yet. */
   write(text: string): void;
-  /** What commander says of a wrong command line. */
+  /** What commander says of a wrong command line, and what happens to a connection. Nothing with `--json`. */
   writeError(text: string): void;
   /** Lines that are typed or piped in. `prompt` is shown on a terminal before each. */
   readLines(prompt: string): AsyncIterable<string>;
+  /** Of the terminal that gets the result; null: it is none. */
+  columns: number | null;
   clock: Clock;
 }
 
@@ -44,15 +46,4 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 /** Texts of a server or a store may hold control characters, which a terminal must not get. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
-}
-
-/** Columns as wide as their widest cell. */
-export function tableLines(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { TargetOptions } from '../targets.ts';
-import { type CommandDeps, printable, tableLines } from './dependencies.ts';
+import { type CommandDeps, printable } from './dependencies.ts';
+import { tableLines } from './table-lines.ts';
 import { withTarget } from './target-options.ts';
 
 interface KeyRecord {
@@ -17,12 +18,17 @@ type KeyOptions = TargetOptions & { json?: boolean };
 type CreateOptions = KeyOptions & { limit?: number; limitReset?: string; expiresAt?: string; ownerEmail?: string };
 
 /** Keys of callers of the model router, over its management API. */
-export function addKeyCommands(program: Command, { environment, print }: CommandDeps): void {
+export function addKeyCommands(program: Command, { environment, print, columns }: CommandDeps): void {
   const keys = program.command('keys').description("keys of the model router's callers; needs its management key, of ROUTER_MANAGEMENT_KEY or a file");
   const router = async (options: TargetOptions) => {
-    const [{ findTarget }, { routerRequest }] = await Promise.all([import('../targets.ts'), import('../router-api.ts')]);
+    const [{ findTarget }, { routerRequest }, { askTarget }] = await Promise.all([
+      import('../targets.ts'),
+      import('../router-api.ts'),
+      import('../ask-target.ts'),
+    ]);
     const target = await findTarget('router', options, environment);
-    return async (...request: [method: 'GET' | 'POST' | 'DELETE', path: string, body?: object]) => (await routerRequest(target, ...request)).body;
+    return async (...request: [method: 'GET' | 'POST' | 'DELETE', path: string, body?: object]) =>
+      (await askTarget(target, KNOWN_HASHES, () => routerRequest(target, ...request))).body;
   };
   const pathOf = (hash: string) => `/keys/${encodeURIComponent(hash)}`;
 
@@ -39,7 +45,7 @@ export function addKeyCommands(program: Command, { environment, print }: Command
         if (data.length === 0) break;
       }
       if (json) return print(JSON.stringify(found, null, 2));
-      for (const line of found.length === 0 ? ['There are no keys.'] : tableLines([HEAD, ...found.map(rowOf)])) print(line);
+      for (const line of found.length === 0 ? ['There are no keys.'] : tableLines(HEAD, found.map(rowOf), columns)) print(line);
     });
 
   withTarget(keys.command('create'))
@@ -83,6 +89,7 @@ export function addKeyCommands(program: Command, { environment, print }: Command
     });
 }
 
+const KNOWN_HASHES = '`switchyard keys list --all` has the hashes of those that exist';
 const HEAD = ['HASH', 'NAME', 'LABEL', 'STATE', 'USED', 'LIMIT', 'EXPIRES'];
 
 function rowOf({ hash, name, label, disabled, limit, usage, expires_at }: KeyRecord): string[] {

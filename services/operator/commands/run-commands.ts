@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Run } from '#client/api.ts';
 import type { TargetOptions } from '../targets.ts';
-import { agentOf } from './agent-of.ts';
-import { type CommandDeps, printable, tableLines, wholeNumber } from './dependencies.ts';
+import { inTheConsole, withAgent } from './agent-of.ts';
+import { type CommandDeps, printable, wholeNumber } from './dependencies.ts';
+import { tableLines } from './table-lines.ts';
 import { withTarget } from './target-options.ts';
 
 type Json = TargetOptions & { json?: boolean };
@@ -13,10 +14,11 @@ type ListOptions = Json & { routine?: string; status?: Run['status']; limit: num
 const STATUSES = ['accepted', 'running', 'succeeded', 'failed'] as const satisfies readonly Run['status'][];
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
+const knownRuns = () => '`switchyard runs list` has the ids of those that exist';
 const HEAD = ['RUN', 'ROUTINE', 'STATUS', 'CREATED AT'];
 
 /** Runs of autonomous routines, over the agent server's API. */
-export function addRunCommands(program: Command, { environment, print }: CommandDeps): void {
+export function addRunCommands(program: Command, { environment, print, columns }: CommandDeps): void {
   withTarget(program.command('trigger'))
     .description('starts a run of an autonomous routine, once, however often the network fails')
     .argument('<routine>', 'its id')
@@ -28,7 +30,7 @@ export function addRunCommands(program: Command, { environment, print }: Command
     .action(async (routineId: string, { callbackUrl, input, session, wait = false, json = false, ...options }: TriggerOptions) => {
       const { triggerRun } = await import('../runs/trigger-run.ts');
       const trigger = { routineId, callbackUrl, input, sessionId: session ?? null };
-      await triggerRun(trigger, { wait, json }, { client: await agentOf(options, environment), print });
+      await withAgent(options, environment, inTheConsole, (client) => triggerRun(trigger, { wait, json }, { client, print }));
     });
 
   const runs = program.command('runs').description('runs of autonomous routines');
@@ -39,10 +41,11 @@ export function addRunCommands(program: Command, { environment, print }: Command
     .option('--limit <count>', `most runs to list, up to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), DEFAULT_LIMIT)
     .option('--json', 'as a JSON array')
     .action(async ({ routine, status, limit, json = false, ...options }: ListOptions) => {
-      const [{ listRuns }, client] = await Promise.all([import('../runs/list-runs.ts'), agentOf(options, environment)]);
-      const found = await listRuns(client, { ...(routine !== undefined && { routine_id: routine }), ...(status !== undefined && { status }) }, limit);
+      const { listRuns } = await import('../runs/list-runs.ts');
+      const filter = { ...(routine !== undefined && { routine_id: routine }), ...(status !== undefined && { status }) };
+      const found = await withAgent(options, environment, null, (client) => listRuns(client, filter, limit));
       if (json) return print(JSON.stringify(found, null, 2));
-      for (const line of found.length === 0 ? ['There are no runs.'] : tableLines([HEAD, ...found.map(rowOf)])) print(line);
+      for (const line of found.length === 0 ? ['There are no runs.'] : tableLines(HEAD, found.map(rowOf), columns)) print(line);
     });
 
   withTarget(runs.command('show'))
@@ -51,7 +54,7 @@ export function addRunCommands(program: Command, { environment, print }: Command
     .option('--json', 'as JSON')
     .action(async (runId: string, { json = false, ...options }: Json) => {
       const { showRun } = await import('../runs/show-run.ts');
-      await showRun(runId, { json }, { client: await agentOf(options, environment), print });
+      await withAgent(options, environment, knownRuns, (client) => showRun(runId, { json }, { client, print }));
     });
 
   withTarget(runs.command('cancel'))
@@ -59,7 +62,8 @@ export function addRunCommands(program: Command, { environment, print }: Command
     .argument('<run>', 'its id')
     .option('--json', 'the run as JSON')
     .action(async (runId: string, { json = false, ...options }: Json) => {
-      const run = await (await agentOf(options, environment)).request('POST', '/runs/{run_id}/cancel', { path: { run_id: runId } });
+      const request = { path: { run_id: runId } };
+      const run = await withAgent(options, environment, knownRuns, (client) => client.request('POST', '/runs/{run_id}/cancel', request));
       print(json ? JSON.stringify(run, null, 2) : `${run.run_id} is ${run.status}.`);
     });
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { TargetOptions } from '../targets.ts';
-import { agentOf } from './agent-of.ts';
+import { inTheConsole, withAgent } from './agent-of.ts';
 import { type CommandDeps, wholeNumber } from './dependencies.ts';
 import { withTarget } from './target-options.ts';
 
@@ -8,7 +8,7 @@ type ChatOptions = TargetOptions & { session?: string; message?: string; json?: 
 type TailOptions = TargetOptions & { after: number; once?: boolean; json?: boolean };
 
 /** Conversations with a running agent server, through its client. */
-export function addSessionCommands(program: Command, { environment, print, write, readLines }: CommandDeps): void {
+export function addSessionCommands(program: Command, { environment, print, write, writeError, readLines }: CommandDeps): void {
   withTarget(program.command('chat'))
     .description('talks to the agent: a message per line, the replies as they are written')
     .option('--session <id>', 'takes a session up again; default: a new one')
@@ -17,7 +17,8 @@ export function addSessionCommands(program: Command, { environment, print, write
     .action(async ({ session = '', message, json = false, ...options }: ChatOptions) => {
       const { chat } = await import('../chat/chat.ts');
       const lines = message === undefined ? readLines(json ? '' : '> ') : [message];
-      await chat({ sessionId: session === '' ? null : session, lines, json }, { client: await agentOf(options, environment), print, write });
+      const chatOptions = { sessionId: session === '' ? null : session, lines, json };
+      await withAgent(options, environment, inTheConsole, (client) => chat(chatOptions, { client, print, write }));
     });
 
   const events = program.command('events').description("a session's log");
@@ -29,6 +30,6 @@ export function addSessionCommands(program: Command, { environment, print, write
     .option('--json', 'each event as a line of JSON')
     .action(async (sessionId: string, { after, once = false, json = false, ...options }: TailOptions) => {
       const { tailEvents } = await import('../chat/tail-events.ts');
-      await tailEvents({ sessionId, after, once, json }, { client: await agentOf(options, environment), print });
+      await withAgent(options, environment, inTheConsole, (client) => tailEvents({ sessionId, after, once, json }, { client, print, note: writeError }));
     });
 }

@@ -53,7 +53,11 @@ export interface RecordedSession {
 export async function readSession(database: Queryable, sessionId: string): Promise<RecordedSession> {
   const { rows: sessions } = await database.query<{ record: unknown }>(SESSION, [sessionId]);
   const { data: record } = z.looseObject({ customer_id: z.string() }).safeParse(sessions[0]?.record);
-  if (record === undefined) throw new SwitchyardError('session.not_found', `there is no session ${JSON.stringify(sessionId)}, or it was deleted`);
+  if (record === undefined)
+    throw new SwitchyardError(
+      'session.not_found',
+      `there is no session ${JSON.stringify(sessionId)} in this database, or it was deleted: the console lists those that there are, at /console of the agent server`,
+    );
   const events = (await database.query<{ body: ConversationEvent }>(EVENTS, [sessionId])).rows.map(({ body }) => body);
   const steps = (await database.query<StepRow>(STEPS, [sessionId])).rows.map((row) => ({ ...row, off: Number(row.off) }));
   const states = (await database.query<{ off: number; state: unknown }>(STATES, [sessionId])).rows;
