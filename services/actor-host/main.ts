@@ -3,21 +3,17 @@ import { readTagsRequiredFrom } from '#actors/store/sql/command-tags.ts';
 import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
-import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
-import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
-import { tracesOf } from '#shared/config/traces-backend.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { openAgentStores } from '#shared/lifecycle/agent-stores.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
-import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { startEvaluation } from './boot/start-evaluation.ts';
 import { startStaleStoreSweep } from './boot/sweep-stale-store.ts';
 import { parseConfig } from './config.ts';
@@ -42,18 +38,8 @@ await runProcess({
     const modelKey = modelKeyOf(bundle, environment);
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
 
-    const tracing = await openTracing({
-      config: config.tracing,
-      service: 'actor-host',
-      ...tracesOf(bundle.body, environment),
-      log,
-      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
-    });
-    releasers.add('tracing', () => tracing.stop());
-    const { database, postgres } = await openDatabase();
-    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
-    releasers.add('database clock', () => databaseClock.stop());
-    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const starting = { config, environment, log, metrics, step, releasers };
+    const { tracing, database, databaseClock } = await openAgentStores(starting, { service: 'actor-host', bundle, openDatabase });
     const tags = new CommandTags(config.houseSecret);
     const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
     const untagged = await openedBus();

@@ -4,20 +4,17 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
-import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
-import { tracesOf } from '#shared/config/traces-backend.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { openAgentStores } from '#shared/lifecycle/agent-stores.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
-import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { bundleDeps } from './bundle-deps.ts';
 import { parseConfig } from './config.ts';
 import { openAgentPort } from './open-agent-port.ts';
@@ -52,19 +49,8 @@ await runProcess({
     const entry = agentEntryOf(manifest, config.agentPublicUrl);
     const ofBundle = bundleDeps(bundle, config, environment);
 
-    const tracing = await openTracing({
-      config: config.tracing,
-      keepsTraces: config.keepsTraces,
-      service: 'agent-gateway',
-      ...tracesOf(bundle.body, environment),
-      log,
-      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
-    });
-    releasers.add('tracing', () => tracing.stop());
-    const { database, postgres } = await openDatabase();
-    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
-    releasers.add('database clock', () => databaseClock.stop());
-    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const starting = { config, environment, log, metrics, step, releasers };
+    const { tracing, database } = await openAgentStores(starting, { service: 'agent-gateway', bundle, openDatabase });
     const untagged = await openedBus();
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));

@@ -12,21 +12,18 @@ import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-ga
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
-import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
-import { tracesOf } from '#shared/config/traces-backend.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { openAgentStores } from '#shared/lifecycle/agent-stores.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { countdown } from '#shared/lifecycle/countdown.ts';
 import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
-import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 
 /** The process `agent`: an agent gateway and an actor host on one bus, which passes replies, notices and deltas between them in memory (ADR 125). */
@@ -53,19 +50,8 @@ await runProcess({
     const entry = agentEntryOf(manifest, config.agentPublicUrl);
     const ofBundle = bundleDeps(bundle, config, environment);
 
-    const tracing = await openTracing({
-      config: config.tracing,
-      keepsTraces: config.keepsTraces,
-      service: 'agent',
-      ...tracesOf(bundle.body, environment),
-      log,
-      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
-    });
-    releasers.add('tracing', () => tracing.stop());
-    const { database, postgres } = await openDatabase();
-    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
-    releasers.add('database clock', () => databaseClock.stop());
-    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const starting = { config, environment, log, metrics, step, releasers };
+    const { tracing, database, databaseClock } = await openAgentStores(starting, { service: 'agent', bundle, openDatabase });
     const tags = new CommandTags(config.houseSecret);
     const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
     const untagged = await openedBus();

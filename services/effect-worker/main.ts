@@ -1,21 +1,17 @@
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { hostRows } from '#actors/store/sql/host-rows.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
-import { systemClock } from '#shared/clock.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
-import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
 import { readSecrets } from '#shared/config/secret-bundles.ts';
-import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { agentDatabase } from '#shared/lifecycle/agent-database.ts';
+import { openAgentStores } from '#shared/lifecycle/agent-stores.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
-import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
-import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import type { OpenKnowledgeBase } from './search/knowledge-bases.ts';
 import { startEffectWorker } from './service.ts';
@@ -39,18 +35,8 @@ await runProcess({
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     for (const warning of bundle.warnings) log.warn({}, warning);
 
-    const tracing = await openTracing({
-      config: config.tracing,
-      service: 'effect-worker',
-      ...tracesOf(bundle.body, environment),
-      log,
-      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
-    });
-    releasers.add('tracing', () => tracing.stop());
-    const { database, postgres } = await openDatabase();
-    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
-    releasers.add('database clock', () => databaseClock.stop());
-    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const starting = { config, environment, log, metrics, step, releasers };
+    const { tracing, database, databaseClock } = await openAgentStores(starting, { service: 'effect-worker', bundle, openDatabase });
     const bus = await openedBus();
     releasers.add('bus', () => bus.close());
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
