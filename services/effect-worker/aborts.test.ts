@@ -94,7 +94,7 @@ it('DESIGN 5: an aborted call that has begun and has side effects settles first,
   for (const answer of answers) answer();
 
   expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
-  expect(server.messages('notifications/cancelled')).toHaveLength(1);
+  await vi.waitFor(() => expect(server.messages('notifications/cancelled')).toHaveLength(1), WAIT);
 });
 
 it.each([true, false])('does not begin a call whose abort came before it, be it repeatable (%s) or not', async (repeatable) => {

@@ -141,7 +141,7 @@ describe('the rules of work', () => {
     const [open, nobodys] = [await call({ republished: true }), await call({ republished: true })];
     await deployment.effect(open.effectId, 'open');
     await start();
-    await deployment.publish('tool', nobodys);
+    await deployment.publish('tool', nobodys, { hasRow: false });
     await deployment.publish('tool', open);
 
     expect((await deployment.reportOf('tool.completed', open.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
@@ -185,6 +185,23 @@ describe('the rules of work', () => {
     expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
     expect((await database.query('select 1 as one from claims where effect_id = $1', [item.effectId])).rows).toEqual([]);
   });
+
+  it.each(['done', 'superseded', 'deleted'] as const)(
+    'DESIGN 6 rule 3: a repeatable call is not made when its effect is closed (%s), though no abort has arrived',
+    async (state) => {
+      const [closed, open] = [await call({}, { repeatable: true }), await call({}, { repeatable: true })];
+      if (state !== 'deleted') await deployment.effect(closed.effectId, state);
+      await start();
+      await deployment.publish('tool', closed, { hasRow: false });
+      await deployment.gone(closed.effectId);
+      await deployment.publish('tool', open);
+
+      await deployment.reportOf('tool.completed', open.effectId);
+      expect(deployment.commands.map(({ commandId }) => commandId)).toEqual([open.effectId]);
+      expect(callsMade()).toBe(1);
+      expect(deployment.lines.join()).not.toContain('has failed');
+    },
+  );
 
   it('DESIGN 6 rule 4: an item whose lease can not be extended is aborted before another worker may have it', async () => {
     const lease = { ackWaitMs: 2_000, extendEveryMs: 400 };

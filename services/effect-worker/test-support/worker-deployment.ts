@@ -120,10 +120,11 @@ export class WorkerDeployment {
     return new BundleCache(bundleStore(this.database)).read(hash);
   }
 
-  /** Stores the effect's row as its owner would. */
+  /** Stores the effect's row as its owner would, unless it has one. */
   async effect(id: string, state: 'open' | 'done' | 'superseded'): Promise<void> {
     await this.database.query(
-      `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, $2, $3, 'run_1', 'tool-call', $4, '{}', now())`,
+      `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) select $1, $2, $3, 'run_1', 'tool-call', $4, '{}', now()
+        where not exists (select 1 from effects where id = $1)`,
       [id, partitionOf(SESSION), SESSION, state],
     );
   }
@@ -153,7 +154,9 @@ export class WorkerDeployment {
     return rows[0]?.attempts;
   }
 
-  async publish(kind: 'tool' | 'delivery', work: Work): Promise<void> {
+  /** With the row of an open effect, where a call has none yet: its owner stores it before it publishes. */
+  async publish(kind: 'tool' | 'delivery', work: Work, { hasRow = work['type'] === 'call' } = {}): Promise<void> {
+    if (hasRow) await this.effect(work.effectId, 'open');
     await this.bus.work.publish(kind, work.effectId, JSON.stringify(work));
   }
 

@@ -45,8 +45,11 @@ export interface CallToolDeps {
 /** Another worker has claimed the call. */
 class Claimed extends Error {}
 
-/** Calls a tool, at most once unless it is repeatable. Every result is an outcome; it throws only for a lost lease or a cancelled item. */
-export async function callTool(work: ToolCall, running: RunningItem, deps: CallToolDeps): Promise<ToolOutcome> {
+/**
+ * Calls a tool, at most once unless it is repeatable. Every result is an outcome; it throws only for a lost lease, or when the call was cancelled.
+ * @param isAwaited asked right before a call that is not claimed: a worker that was not connected when its run or turn ended has missed the abort
+ */
+export async function callTool(work: ToolCall, running: RunningItem, deps: CallToolDeps, isAwaited: () => Promise<boolean>): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
   const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), running.signal); // no fail point: reads (2)
@@ -55,19 +58,22 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal);
   const repeatable = tool?.repeatable ?? false;
   running.span?.set({ [genAi.toolDescription]: tool?.description ?? undefined });
-  // Claimed by this delivery: its further tries pass.
-  let isClaimed = repeatable;
   const claim = async () => {
-    if (isClaimed) return;
-    if (running.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
     // A claimed call must settle: aborts are ignored from here on.
     running.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId), running.signal))) throw new Claimed();
-    isClaimed = true;
     failPoint('tool.claimed');
   };
+  // By this delivery: its further tries pass.
+  let hasBegun = false;
+  const begin = async () => {
+    if (hasBegun) return;
+    if (running.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
+    await (repeatable ? endUnless(isAwaited, running) : claim()); // no fail point: inside
+    hasBegun = true;
+  };
   try {
-    return await request(work, { name: toolName, tool, server }, claim, running, deps); // no fail point: inside
+    return await request(work, { name: toolName, tool, server }, begin, running, deps); // no fail point: inside
   } catch (error) {
     running.leaseLost.throwIfAborted();
     if (running.isCancelled()) throw error;
@@ -83,10 +89,16 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   }
 }
 
+async function endUnless(isAwaited: () => Promise<boolean>, running: RunningItem): Promise<void> {
+  if (await retryWhileTransient(isAwaited, running.signal)) return; // no fail point: reads
+  running.end('cancelled');
+  throw new ToolFailure('stopped', 'the call is not awaited any more');
+}
+
 async function request(
   work: ToolCall,
   { name, tool, server }: { name: string; tool: ListedTool | null; server: ToolServer },
-  claim: () => Promise<void>,
+  begin: () => Promise<void>,
   running: RunningItem,
   { timeoutMs, longestMs, clock }: CallToolDeps,
 ): Promise<ToolOutcome> {
@@ -99,7 +111,7 @@ async function request(
   const attempt = () =>
     server.connected(async (connection) => {
       running.span?.set({ 'mcp.protocol.version': connection.version ?? undefined });
-      await claim(); // no fail point: inside
+      await begin(); // no fail point: inside
       const headers = tool !== null && connection.era.kind === 'modern' ? paramHeadersOf(tool.inputSchema, work.arguments) : {};
       const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs, headers, onId });
       failPoint('tool.answered');

@@ -4,6 +4,7 @@ import type { ReceivedAborts } from '#bus/received-aborts.ts';
 import type { LeaseTimes } from '#bus/renew-lease.ts';
 import type { ItemKind, Refusal } from '#services/work/item-kind.ts';
 import { itemEndReasons, type RunningItem } from '#services/work/running-items.ts';
+import { isEffectOpen } from '#shared/effects/effect-state.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
@@ -49,16 +50,20 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
     async execute(work, running) {
       if (work.type === 'list') return listTools(work, running, deps);
       if (work.type === 'variable') {
-        await fetchVariable(work, (call) => measured(deps.metrics, () => callTool(call, running, deps)), running, deps); // no fail point: inside
+        await fetchVariable(work, (call) => measured(deps.metrics, () => callTool(call, running, deps, always)), running, deps); // no fail point: inside
         return null;
       }
       if (work.type === 'search') return completed(work, await runSearch(work, running, deps)); // no fail point: reads
-      return completed(work, await measured(deps.metrics, () => callTool(work, running, deps))); // no fail point: inside
+      const isAwaited = async () => (await isEffectOpen(deps.database, work.effectId)) === true; // no fail point: reads
+      return completed(work, await measured(deps.metrics, () => callTool(work, running, deps, isAwaited))); // no fail point: inside
     },
     refuse: (work, refusal, running) => refuse(work, refusal, running, deps),
     commandOf: (_, report) => report,
   };
 }
+
+/** Values of variables are fetched for no actor: they have no effect's row. */
+const always = async () => true;
 
 async function refuse(work: ToolWork, { why }: Refusal, running: RunningItem, { database }: ToolItemsDeps): Promise<ToolReport | null> {
   if (why === 'cancelled' || work.type === 'variable') return null;
