@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { recordTasks } from './record-tasks.mjs';
 
 /** @typedef {import('./open-chromium.mjs').Page} Page */
 
@@ -51,11 +52,13 @@ const SCROLL = `
  * The console's list of sessions from its first row to its last, through all pages of the server.
  *
  * @param {Page} page that has logged in @param {string} origin of the agent server
- * @returns {Promise<{ rows: number, taskMs: number[] }>} `taskMs`: of the tasks of 50 ms and more
+ * @returns {Promise<{ rows: number, taskMs: number[], cpuMs: number[] }>} of the tasks of 50 ms and more; and what tasks used of the CPU, most first
  */
 export async function scrollSessions(page, origin) {
   page.setDefaultTimeout(SCROLL_TIMEOUT_MS);
   await page.goto(`${origin}/console`);
   await page.locator('.list li').first().waitFor();
-  return /** @type {{ rows: number, taskMs: number[] }} */ (await page.evaluate(SCROLL));
+  const recorded = await recordTasks(page);
+  const { rows, taskMs } = /** @type {{ rows: number, taskMs: number[] }} */ (await page.evaluate(SCROLL));
+  return { rows, taskMs, cpuMs: await recorded.end() };
 }
