@@ -1,5 +1,6 @@
 import { Changes } from '../changes.ts';
 import { errorOf } from './error-of.ts';
+import { mergeFirstPage } from './merge-first-page.ts';
 
 export interface Page<Item> {
   items: Item[];
@@ -60,15 +61,7 @@ export class PagedList<Item> {
     if (this.#next === undefined) return this.more();
     if (this.isLoading) return;
     await this.#request(undefined, (page) => {
-      const fresh = new Map(page.items.map((item) => [this.#keyOf(item), item]));
-      const kept = this.items.map((item) => {
-        const key = this.#keyOf(item);
-        const changed = fresh.get(key);
-        fresh.delete(key);
-        return changed ?? item;
-      });
-      for (const key of fresh.keys()) this.#keys.add(key);
-      this.items = [...fresh.values(), ...kept];
+      for (const item of mergeFirstPage(this.items, page.items, this.#keyOf, (key) => this.#keys.has(key))) this.#keys.add(this.#keyOf(item));
     });
     this.changes.emit();
   }
