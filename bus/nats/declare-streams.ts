@@ -4,6 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
 import { compareStream } from './compare-stream.ts';
 import { isStreamMissing, lacksCluster, lacksResources } from './connection/broker-errors.ts';
+import type { DeclaringWith } from './connection/declared-streams.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 /** Processes that start together race to create streams; the loser looks again. In all under two seconds. */
@@ -23,17 +24,16 @@ const UPGRADE_COMMAND = 'npm run operator -- streams';
  * @throws `bus.stream_refused` for a stream that copies messages, or replicas on a single server; the broker's errors: no JetStream, no disk
  */
 export async function declareStreams(
-  manager: JetStreamManager,
+  { manager, lookUp }: DeclaringWith,
   declarations: readonly StreamDeclaration[],
   log: Pick<Log, 'warn'>,
   beforeCreating: () => Promise<void> = async () => {},
 ): Promise<Map<string, string>> {
-  const deps = { manager, log, beforeCreating };
+  const deps = { manager, lookUp, log, beforeCreating };
   return new Map(await Promise.all(declarations.map(async (declaration) => [declaration.name, await declareInPasses(deps, declaration)] as const)));
 }
 
-interface DeclareDeps {
-  manager: JetStreamManager;
+interface DeclareDeps extends DeclaringWith {
   log: Pick<Log, 'warn'>;
   beforeCreating: () => Promise<void>;
 }
@@ -53,9 +53,9 @@ async function declareInPasses(deps: DeclareDeps, declaration: StreamDeclaration
   }
 }
 
-async function declareStream({ manager, log, beforeCreating }: DeclareDeps, declaration: StreamDeclaration): Promise<string> {
+async function declareStream({ manager, lookUp, log, beforeCreating }: DeclareDeps, declaration: StreamDeclaration): Promise<string> {
   const { name } = declaration;
-  const found = await streamInfoOf(manager, name);
+  const found = await lookUp((one) => streamInfoOf(one, name));
   if (found === null) {
     await beforeCreating();
     return (await manager.streams.add({ ...declaration })).created;

@@ -1,4 +1,3 @@
-import type { JetStreamManager } from '@nats-io/jetstream';
 import { type Clock, systemClock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Bus } from '../bus.ts';
@@ -8,6 +7,7 @@ import type { BusUser } from '../subjects.ts';
 import { natsBlobStore } from './blob-store.ts';
 import { CapacityGauge } from './capacity-gauge.ts';
 import { NatsCommandLog } from './commands/command-log.ts';
+import type { Declare } from './connection/declared-streams.ts';
 import { NatsLink } from './connection/link.ts';
 import { storedPublisher } from './connection/stored-publish.ts';
 import { declareStreams } from './declare-streams.ts';
@@ -55,7 +55,7 @@ export async function openNatsBus({
   const limits: NatsSettings = { ...defaultSettings, replicas, ...settings };
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
-  const declare = (manager: JetStreamManager, beforeCreating?: () => Promise<void>) => declareStreams(manager, declarations, log, beforeCreating);
+  const declare: Declare = (declaring, beforeCreating) => declareStreams(declaring, declarations, log, beforeCreating);
   const link = await NatsLink.open({ servers, user, password, isLocal, connectBudgetMs, log, declare });
   const capacity = new CapacityGauge(link, admissionStreamsOf(user));
   await capacity.sample();

@@ -1,7 +1,6 @@
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StoredCommand } from '../../bus.ts';
 import { type DeliveryInfo, parseDelivery } from '../connection/delivery-subject.ts';
@@ -57,9 +56,8 @@ export class CommandFeed {
   /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
     const { link, subject, after, session, until, budgetMs } = options;
-    /** What may have been created. */
-    const names = new Set<string>();
     const config = {
+      prefix: 'r-',
       filter_subject: subject,
       ...(after === 0 ? { deliver_policy: DeliverPolicy.All } : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }),
       ack_policy: AckPolicy.None,
@@ -68,23 +66,8 @@ export class CommandFeed {
       num_replicas: 1,
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
-    const first = `r-${ulid()}`;
-    const create = async () => {
-      // A cluster may place it at a server that is lost, and leaves it there: another name may get another server.
-      const name = names.size > 0 && link.isCluster ? `r-${ulid()}` : first;
-      names.add(name);
-      await link.changes.consumers.add(streams.commands.name, { ...config, name });
-      return name;
-    };
-    let name: string;
-    try {
-      name = await link.retries.run('begin to read a partition', budgetMs, create, until);
-    } catch (error) {
-      await Promise.all([...names].map((one) => removeConsumer(link, one, session)));
-      throw error;
-    }
-    names.delete(name);
-    for (const one of names) void removeConsumer(link, one, session);
+    const create = (leftMs: number) => link.consumers.open(streams.commands.name, config, leftMs, until);
+    const { name } = await link.retries.runWithin('begin to read a partition', budgetMs, create, until);
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }

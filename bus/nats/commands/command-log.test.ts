@@ -21,19 +21,16 @@ async function readAt({ isCluster, foundAfterMs }: { isCluster: boolean; foundAf
   const seen = { restarts: 0, reads: false };
   const beganAtMs = performance.now();
   const { signal: session } = new AbortController();
-  const consumers = {
-    add: async () => {
-      seen.reads = true;
-      return {};
-    },
-    delete: async () => true,
+  const open = async () => {
+    seen.reads = true;
+    return { name: 'r-1' };
   };
   const streams = { getMessage: async () => (performance.now() - beganAtMs >= foundAfterMs ? STORED : null) };
   const main = { subscribe: () => ({ isClosed: () => false, drain: async () => {}, unsubscribe: () => {} }), publish: () => {} };
   const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: async () => session, redeclare: async () => {} });
   const link = {
     ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up: async () => session },
-    ...{ streams: { onRedeclare: () => () => {} }, manager: { streams }, changes: { consumers } },
+    ...{ streams: { onRedeclare: () => () => {} }, manager: { streams }, consumers: { open }, changes: { consumers: { delete: async () => true } } },
   };
   const publish = async () => ({ sequence: 8, duplicate: false });
   const log = new NatsCommandLog({ link: link as unknown as NatsLink, publish, budgetMs: 8_000, log: silentLog });

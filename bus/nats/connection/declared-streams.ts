@@ -1,6 +1,8 @@
 import type { JetStreamManager } from '@nats-io/jetstream';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../../pause.ts';
+import { overlapping } from './overlapping.ts';
+import { API_AGAIN_MS, API_TIMEOUT_MS } from './retries.ts';
 
 /**
  * Wait between finding a stream missing and creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's
@@ -11,11 +13,20 @@ const DELETION_SETTLES_MS = 1_500;
 /** When each stream was created, by name: another time is another stream. */
 export type StreamIdentities = ReadonlyMap<string, string>;
 
+export interface DeclaringWith {
+  manager: JetStreamManager;
+  /** For requests that change nothing. */
+  lookUp: <Result>(call: (manager: JetStreamManager) => Promise<Result>) => Promise<Result>;
+}
+
 /** @param beforeCreating awaited before a missing stream is created @returns identities of the streams */
-export type Declare = (manager: JetStreamManager, beforeCreating?: () => Promise<void>) => Promise<StreamIdentities>;
+export type Declare = (declaring: DeclaringWith, beforeCreating?: () => Promise<void>) => Promise<StreamIdentities>;
 
 export interface DeclaredStreamsOptions {
   manager: JetStreamManager;
+  /** In a cluster it gives requests up sooner than `manager`. */
+  changes: JetStreamManager;
+  isCluster: boolean;
   declare: Declare;
   address: string;
   log: Log;
@@ -34,9 +45,11 @@ export class DeclaredStreams {
 
   /** @throws `bus.stream_refused`, and the broker's errors */
   async declare(beforeCreating?: () => Promise<void>): Promise<void> {
-    const { manager, declare } = this.#options;
-    // Never twice at a time: a cluster answers the second creation at once, before the stream has a leader that stores what is published.
-    this.#identities = await declare(manager, beforeCreating);
+    const { manager, changes, isCluster, declare } = this.#options;
+    // Creations never overlap: a cluster answers the second one at once, before the stream has a leader that stores what is published.
+    const lookUp = <Result>(call: (one: JetStreamManager) => Promise<Result>) =>
+      isCluster ? overlapping(() => call(manager), API_AGAIN_MS, API_TIMEOUT_MS).answer : call(manager);
+    this.#identities = await declare({ manager: changes, lookUp }, beforeCreating);
   }
 
   /**

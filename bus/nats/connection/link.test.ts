@@ -20,7 +20,7 @@ const missing = () => new JetStreamApiError({ code: 404, err_code: 10059, descri
 it('consumers count as lost when a stream was created anew, and not when it only had no leader for a moment', async () => {
   const link = await NatsLink.open({
     ...{ servers: server.url, user: null, password: null, connectBudgetMs: 8_000, log: silentLog },
-    declare: (manager, beforeCreating) => declareStreams(manager, declarationsFor(null, defaultSettings), silentLog, beforeCreating),
+    declare: (declaring, beforeCreating) => declareStreams(declaring, declarationsFor(null, defaultSettings), silentLog, beforeCreating),
   });
   try {
     let redeclared = 0;

@@ -6,6 +6,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../../bus.ts';
 import { pauseFor } from '../../pause.ts';
 import { verdictOn } from './broker-errors.ts';
+import { Consumers } from './consumers.ts';
 import { type Declare, DeclaredStreams } from './declared-streams.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
@@ -37,6 +38,7 @@ export class NatsLink {
   readonly changes: JetStreamManager;
   readonly requests: Requests;
   readonly retries: Retries;
+  readonly consumers: Consumers;
   readonly streams: DeclaredStreams;
   /** On the connection of tokens: a request leaves before the frames that are published after it. */
   readonly tokenRequests: Requests;
@@ -92,9 +94,10 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
     this.tokenRequests = new Requests(tokens, this.inboxPrefix);
     const { address, isCluster } = this;
-    this.streams = new DeclaredStreams({ manager: changes, declare: options.declare, address, log: options.log });
+    this.streams = new DeclaredStreams({ manager, changes, isCluster, declare: options.declare, address, log: options.log });
     const isUp = () => this.isUp;
     this.retries = new Retries({ address, isCluster, isUp, up: (until) => this.up(until), redeclare: () => this.streams.redeclare() });
+    this.consumers = new Consumers({ isCluster, manager, requests: this.requests });
   }
 
   /** Both connections are usable. */

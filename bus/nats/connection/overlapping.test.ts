@@ -49,6 +49,16 @@ it.each([0, 1, 2])('takes the answer of request %i, though the others are never 
   expect(sent).toHaveLength(3);
 });
 
+it('sends no more than so many, and waits for their answers', async () => {
+  const { sent, send } = requests();
+  const { answer } = overlapping(send, 400, 5_000, 2);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(sent).toHaveLength(2);
+  sent[1]?.resolve('late');
+
+  expect(await answer).toBe('late');
+});
+
 it('sends nothing more once it is ended', async () => {
   const { sent, send } = requests();
   overlapping(send, 400, 5_000).end();

@@ -10,11 +10,15 @@ export interface Overlapping<Result> {
 /**
  * Sends an idempotent request again every `everyMs` while none has been answered: a lost server never answers, a slow one does in the end.
  * @param forMs in all
+ * @param most requests
  */
-export function overlapping<Result>(request: () => Promise<Result>, everyMs: number, forMs: number): Overlapping<Result> {
+export function overlapping<Result>(request: () => Promise<Result>, everyMs: number, forMs: number, most = Number.POSITIVE_INFINITY): Overlapping<Result> {
   let end = () => {};
   const answer = new Promise<Result>((resolve, reject) => {
+    let sent = 0;
     const send = () => {
+      sent += 1;
+      if (sent > most) return clearInterval(again);
       request().then(
         (result) => {
           end();

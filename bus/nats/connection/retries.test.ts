@@ -1,6 +1,8 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
+import { TimeoutError } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { clusterPings } from '../pings.ts';
 import { Retries } from './retries.ts';
 
 beforeEach(() => {
@@ -75,6 +77,38 @@ it('a publish does not wait for the election of streams that it does not need', 
 
   expect(await stored).toBe(3);
   expect(link.declared).toBe(2);
+});
+
+it('a message is sent again in a cluster only after the time in which a lost leader is given up: a slow one has it', async () => {
+  const { retries } = open();
+  const timeouts: number[] = [];
+  const store = (timeoutMs: number) =>
+    new Promise<never>((_, reject) => {
+      timeouts.push(timeoutMs);
+      setTimeout(() => reject(new TimeoutError()), timeoutMs);
+    });
+  const failed = expect(retries.run('store a message', BUDGET_MS, store)).rejects.toMatchObject({ code: 'service.unreachable' });
+  await vi.advanceTimersByTimeAsync(BUDGET_MS + 1_000);
+  await failed;
+
+  expect(timeouts[0]).toBe((clusterPings.max + 1) * clusterPings.everyMs);
+  expect(timeouts).toHaveLength(2);
+});
+
+it('an action that bounds its attempts gets what is left of its budget', async () => {
+  const { retries } = open();
+  const left: number[] = [];
+  const done = retries.runWithin('begin to read', BUDGET_MS, async (leftMs) => {
+    left.push(leftMs);
+    if (left.length === 2) return 'done';
+    throw new TimeoutError();
+  });
+  await vi.advanceTimersByTimeAsync(1_000);
+
+  expect(await done).toBe('done');
+  expect(left).toEqual([BUDGET_MS, BUDGET_MS - 50]);
+  await retries.close();
+  await expect(retries.runWithin('begin to read', BUDGET_MS, async () => 1)).rejects.toMatchObject({ code: 'bus.closed' });
 });
 
 it('an attempt ends when the connection is lost, and what waits for another connection ends with its budget', async () => {

@@ -1,22 +1,27 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { SlotMap } from '#shared/slot-map.ts';
 import { pauseFor } from '../../pause.ts';
+import { clusterPings } from '../pings.ts';
 import { verdictOn } from './broker-errors.ts';
 import { type Overlapping, overlapping } from './overlapping.ts';
 
 /** The broker handles API requests one by one, and recovering a stream takes a while. */
 export const API_TIMEOUT_MS = 5_000;
 /** In a cluster, whose lost server replies no more while another has taken its place: an API request that is not answered is sent again. */
-const API_AGAIN_MS = 400;
+export const API_AGAIN_MS = 400;
 /**
  * One attempt there of an API request that changes something. A server that comes back from a pause as the leader that it was takes all that was sent to it
  * meanwhile.
  */
 export const CLUSTER_CHANGE_TIMEOUT_MS = 1_500;
-/** One attempt of another request there. */
-const CLUSTER_ATTEMPT_MS = 1_000;
-/** The last attempt of a budget there: for a cluster that is slow rather than without a leader. */
-const LAST_ATTEMPT_MS = 2_500;
+/**
+ * One attempt there to store a message: in this time a server that is lost without a word is given up, and the others say that there is no leader. A leader
+ * that is slow has the message already. Each repetition would be one more entry of its log, and servers of nats-server 2.9 that are started again count
+ * entries with one message id otherwise than the others.
+ */
+const CLUSTER_ATTEMPT_MS = (clusterPings.max + 1) * clusterPings.everyMs;
+/** All requests of one attempt there to create a consumer. */
+export const CLUSTER_CREATE_MS = 2_500;
 /** Back-off, doubled up to the longest. */
 export const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
@@ -58,6 +63,12 @@ export class Retries {
     return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs)), until);
   }
 
+  /** The same for an action that bounds its attempts by itself: it gets what is left of the budget. */
+  async runWithin<Result>(what: string, budgetMs: number, action: (leftMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
+    this.assertOpen();
+    return this.#tryCounted(what, budgetMs, action, until);
+  }
+
   /** The same for a request to JetStream's API that changes nothing, which in a cluster is sent again while it is not answered. */
   async callApi<Result>(what: string, budgetMs: number, call: () => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
     if (!this.#options.isCluster) return this.run(what, budgetMs, call, until);
@@ -96,7 +107,7 @@ export class Retries {
   }
 
   #attemptMs(leftMs: number): number {
-    const longestMs = this.#options.isCluster ? (leftMs > CLUSTER_ATTEMPT_MS + LAST_ATTEMPT_MS ? CLUSTER_ATTEMPT_MS : LAST_ATTEMPT_MS) : API_TIMEOUT_MS;
+    const longestMs = this.#options.isCluster ? CLUSTER_ATTEMPT_MS : API_TIMEOUT_MS;
     return Math.max(1, Math.min(longestMs, Math.ceil(leftMs)));
   }
 

@@ -1,5 +1,4 @@
 import { createInbox, type Msg } from '@nats-io/transport-node';
-import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { TokenStream } from '../../bus.ts';
 import { RETAINED_WITHIN_MS, treatmentOf } from '../../messages/retention.ts';
@@ -9,6 +8,7 @@ import { isStreamMissing } from '../connection/broker-errors.ts';
 import { CoreSubscriptions } from '../connection/core-subscriptions.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
 import type { NatsLink } from '../connection/link.ts';
+import { API_TIMEOUT_MS } from '../connection/retries.ts';
 import { leaveNow } from '../connection/tick-end.ts';
 import { both } from '../local/both.ts';
 import type { LocalFrames } from '../local/local-frames.ts';
@@ -74,22 +74,25 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
       local?.release();
     });
 
-  async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
-    const consumer = `t-${ulid()}`;
-    const { num_pending: retained } = await link.changes.consumers.add(streams.tokens.name, {
-      name: consumer,
-      filter_subject: subject,
-      deliver_policy: 'all',
-      ack_policy: 'none',
-      max_deliver: 1,
-      mem_storage: true,
-      num_replicas: 1,
-      inactive_threshold: nanosOf(INACTIVE_MS),
-    });
+  async function replay(subject: string, leftMs: number): Promise<Uint8Array[]> {
+    const { name, num_pending: retained } = await link.consumers.open(
+      streams.tokens.name,
+      {
+        prefix: 't-',
+        filter_subject: subject,
+        deliver_policy: 'all',
+        ack_policy: 'none',
+        max_deliver: 1,
+        mem_storage: true,
+        num_replicas: 1,
+        inactive_threshold: nanosOf(INACTIVE_MS),
+      },
+      leftMs,
+    );
     try {
-      return retained === 0 ? [] : await readAll(consumer, timeoutMs);
+      return retained === 0 ? [] : await readAll(name, Math.min(leftMs, API_TIMEOUT_MS));
     } finally {
-      link.changes.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it expires
+      link.changes.consumers.delete(streams.tokens.name, name).catch(() => {}); // else it expires
     }
   }
 
@@ -158,9 +161,9 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
     },
     async replay(subject, upTo = 'kept') {
       if (upTo === 'now') await pauseFor(RETAINED_WITHIN_MS);
-      return link.retries.run('read a call back', budgetMs, async (timeoutMs) => {
+      return link.retries.runWithin('read a call back', budgetMs, async (leftMs) => {
         try {
-          return await replay(subject, timeoutMs);
+          return await replay(subject, leftMs);
         } catch (error) {
           if (isStreamMissing(error)) return [];
           throw error;

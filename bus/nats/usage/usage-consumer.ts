@@ -221,7 +221,8 @@ export class UsageConsumer implements Subscription {
       max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.retries.run('declare the consumer of usage', budgetMs, () => link.changes.consumers.add(streams.usage.name, config), this.#stop.signal);
+    const create = (leftMs: number) => link.consumers.declare(streams.usage.name, config, leftMs);
+    await link.retries.runWithin('declare the consumer of usage', budgetMs, create, this.#stop.signal);
   }
 
   #onMessage(message: Msg): void {

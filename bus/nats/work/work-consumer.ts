@@ -160,7 +160,8 @@ export class WorkConsumer implements Subscription {
       max_ack_pending: MAX_UNACKNOWLEDGED,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.retries.run('declare a consumer of work', budgetMs, () => link.changes.consumers.add(streams.work.name, config), this.#stop.signal);
+    const create = (leftMs: number) => link.consumers.declare(streams.work.name, config, leftMs);
+    await link.retries.runWithin('declare a consumer of work', budgetMs, create, this.#stop.signal);
   }
 
   #ask(): void {
