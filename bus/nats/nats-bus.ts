@@ -6,6 +6,7 @@ import { PubSub } from '../pub-sub.ts';
 import type { BusUser } from '../subjects.ts';
 import { natsBlobStore } from './blob-store.ts';
 import { CapacityGauge } from './capacity-gauge.ts';
+import { isTooOldForReplicas } from './cluster-version.ts';
 import { NatsCommandLog } from './commands/command-log.ts';
 import type { Declare } from './connection/declared-streams.ts';
 import { NatsLink } from './connection/link.ts';
@@ -57,6 +58,10 @@ export async function openNatsBus({
   const declarations = declarationsFor(user, limits);
   const declare: Declare = (declaring, beforeCreating) => declareStreams(declaring, declarations, log, beforeCreating);
   const link = await NatsLink.open({ servers, user, password, isLocal, connectBudgetMs, log, declare });
+  const { version } = link.main.info ?? {};
+  if (replicas > 1 && isTooOldForReplicas(version)) {
+    log.warn({ version }, 'this nats-server may lose messages of streams with replicas when a server is killed and started again: use 2.10.14 or newer');
+  }
   const capacity = new CapacityGauge(link, admissionStreamsOf(user));
   await capacity.sample();
   const onFull = () => capacity.markFull();

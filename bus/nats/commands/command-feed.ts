@@ -66,8 +66,19 @@ export class CommandFeed {
       num_replicas: 1,
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
-    const create = (leftMs: number) => link.consumers.open(streams.commands.name, config, leftMs, until);
-    const { name } = await link.retries.runWithin('begin to read a partition', budgetMs, create, until);
+    /** What may have been created. */
+    const names = new Set<string>();
+    const create = (leftMs: number) => link.consumers.open(streams.commands.name, config, leftMs, names);
+    let name: string;
+    try {
+      ({ name } = await link.retries.runWithin('begin to read a partition', budgetMs, create, until));
+    } catch (error) {
+      const removed = Promise.all([...names].map((one) => removeConsumer(link, one, session)));
+      // A reader that goes on does not wait for a server that may be lost.
+      if (until.aborted) await removed;
+      throw error;
+    }
+    for (const one of names) void removeConsumer(link, one, session);
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }

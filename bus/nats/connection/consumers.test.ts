@@ -17,7 +17,7 @@ const never = new Promise<never>(() => {});
 
 /** @param answers whether the request so far is answered: that of the leader, and the creation of a consumer */
 function open({ isCluster = true, leaderFrom = 1, createdFrom = 1 } = {}) {
-  const sent = { asked: [] as string[], created: [] as string[], deleted: [] as string[] };
+  const sent = { asked: [] as string[], created: [] as string[] };
   const refused = { error: { code: 400, err_code: 10056, description: 'stream name in subject does not match request' } };
   const requests = {
     ask: (subject: string) => {
@@ -30,19 +30,17 @@ function open({ isCluster = true, leaderFrom = 1, createdFrom = 1 } = {}) {
       sent.created.push(name);
       return sent.created.length < createdFrom ? never : Promise.resolve({ name });
     },
-    delete: async (_: string, name: string) => {
-      sent.deleted.push(name);
-      return true;
-    },
   };
+  const requested = new Set<string>();
   const options = { isCluster, requests, manager: { consumers } } as unknown as ConsumersOptions;
-  return { sent, requests, consumers, opened: new Consumers(options) };
+  const opened = new Consumers(options);
+  return { sent, requests, requested, opened, begin: () => opened.open('CMD', CONFIG, BUDGET_MS, requested) };
 }
 
 describe('a consumer in a cluster', () => {
   it('is requested of no leader that does not answer: it would create it when it goes on, and the others would not have it', async () => {
-    const { sent, opened } = open({ leaderFrom: 4 });
-    const created = opened.open('CMD', CONFIG, BUDGET_MS);
+    const { sent, begin } = open({ leaderFrom: 4 });
+    const created = begin();
     await vi.advanceTimersByTimeAsync(800);
     expect(sent.created).toEqual([]);
     await vi.advanceTimersByTimeAsync(400);
@@ -52,26 +50,26 @@ describe('a consumer in a cluster', () => {
     expect(sent.asked).toHaveLength(4);
   });
 
-  it('that is placed at a lost server is requested under other names, and the others are removed', async () => {
-    const { sent, opened } = open({ createdFrom: 3 });
-    const created = opened.open('CMD', CONFIG, BUDGET_MS);
+  it('that is placed at a lost server is requested under other names, and its reader knows the others', async () => {
+    const { sent, requested, begin } = open({ createdFrom: 3 });
+    const created = begin();
     await vi.advanceTimersByTimeAsync(800);
     const { name } = await created;
 
     expect(sent.created).toHaveLength(3);
     expect(new Set(sent.created).size).toBe(3);
     expect(name).toBe(sent.created[2]);
-    expect(sent.deleted).toEqual(sent.created.slice(0, 2));
+    expect([...requested]).toEqual(sent.created.slice(0, 2));
   });
 
   it('is requested four times in an attempt, however long it is not answered', async () => {
-    const { sent, opened } = open({ createdFrom: 100 });
-    const failed = expect(opened.open('CMD', CONFIG, BUDGET_MS)).rejects.toBeInstanceOf(TimeoutError);
+    const { sent, requested, begin } = open({ createdFrom: 100 });
+    const failed = expect(begin()).rejects.toBeInstanceOf(TimeoutError);
     await vi.advanceTimersByTimeAsync(BUDGET_MS);
     await failed;
 
     expect(sent.created).toHaveLength(4);
-    expect(sent.deleted).toEqual(sent.created);
+    expect([...requested]).toEqual(sent.created);
   });
 
   it('of several readers keeps its name', async () => {
@@ -82,19 +80,18 @@ describe('a consumer in a cluster', () => {
 
     expect(sent.created).toEqual(['tool', 'tool']);
     expect(sent.asked).toEqual(['$JS.API.CONSUMER.CREATE.WORK.tool.work.tool']);
-    expect(sent.deleted).toEqual([]);
   });
 
   it('is refused with what the leader refuses', async () => {
-    const { opened, requests } = open();
+    const { begin, requests } = open();
     requests.ask = () => Promise.resolve({ json: () => ({ error: { code: 503, err_code: 10008, description: 'no leader' } }) as never });
 
-    await expect(opened.open('CMD', CONFIG, BUDGET_MS)).rejects.toBeInstanceOf(JetStreamApiError);
+    await expect(begin()).rejects.toBeInstanceOf(JetStreamApiError);
   });
 
   it('asks the leader once for all that begin together', async () => {
-    const { sent, opened } = open();
-    await Promise.all(Array.from({ length: 8 }, () => opened.open('CMD', CONFIG, BUDGET_MS)));
+    const { sent, begin } = open();
+    await Promise.all(Array.from({ length: 8 }, begin));
 
     expect(sent.asked).toHaveLength(1);
     expect(sent.created).toHaveLength(8);
@@ -102,17 +99,10 @@ describe('a consumer in a cluster', () => {
 });
 
 it('a consumer at a single server is requested at once, and once', async () => {
-  const { sent, opened } = open({ isCluster: false });
-  await opened.open('CMD', CONFIG, BUDGET_MS);
+  const { sent, requested, begin } = open({ isCluster: false });
+  await begin();
 
-  expect(sent).toMatchObject({ asked: [], deleted: [] });
+  expect(sent.asked).toEqual([]);
+  expect(requested.size).toBe(0);
   expect(sent.created).toHaveLength(1);
-});
-
-it('a consumer whose reader has stopped meanwhile is removed', async () => {
-  const { sent, opened } = open();
-  const stopped = AbortSignal.abort(new Error('stopped'));
-
-  await expect(opened.open('CMD', CONFIG, BUDGET_MS, stopped)).rejects.toThrow('stopped');
-  expect(sent.deleted).toEqual(sent.created);
 });

@@ -42,27 +42,19 @@ export class Consumers {
   }
 
   /**
-   * For one reader. A cluster may place a consumer at a lost server, and leaves it there: each request has a name of its own behind `prefix`, and what the
-   * others have created is removed.
-   * @param until the reader is no longer needed
-   * @throws the broker's errors, or the reason of `until`
+   * For one reader. A cluster may place a consumer at a lost server, and leaves it there: each request has a name of its own behind `prefix`.
+   * @param requested gets the names that may have been created, and loses that of the answer: the caller removes them
+   * @throws the broker's errors
    */
-  async open(stream: string, { prefix, ...config }: PrefixedConfig, leftMs: number, until: AbortSignal | null = null): Promise<ConsumerInfo> {
-    const requested = new Set<string>();
+  async open(stream: string, { prefix, ...config }: PrefixedConfig, leftMs: number, requested: Set<string>): Promise<ConsumerInfo> {
     const named = () => {
       const name = `${prefix}${ulid()}`;
       requested.add(name);
       return { ...config, name };
     };
-    try {
-      const info = await this.#create(stream, { ...config, name: `${prefix}${ulid()}` }, named, leftMs);
-      until?.throwIfAborted();
-      requested.delete(info.name);
-      return info;
-    } finally {
-      // The broker removes by itself what is not read for long.
-      for (const name of requested) this.#options.manager.consumers.delete(stream, name).catch(() => {});
-    }
+    const info = await this.#create(stream, { ...config, name: `${prefix}${ulid()}` }, named, leftMs);
+    requested.delete(info.name);
+    return info;
   }
 
   async #create(stream: string, first: NamedConfig, next: () => NamedConfig, leftMs: number): Promise<ConsumerInfo> {

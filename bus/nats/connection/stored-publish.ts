@@ -19,11 +19,16 @@ export interface StoredPublishDeps {
   requests?: () => Requests;
 }
 
-/** Retries keep the message id, so that a message with a lost ack is stored once. Order is not kept across retries. */
+/**
+ * Retries keep the message id, so that a message with a lost ack is stored once. Order is not kept across retries. In a cluster a message that is being stored
+ * is not sent a second time: its leader would log it twice (docs/adr/0124).
+ */
 export function storedPublisher({ link, budgetMs, onFull, requests = () => link.requests }: StoredPublishDeps): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;
-  return async (subject, messageId, body, extraHeaders) => {
+  /** By subject and message id. */
+  const inFlight = new Map<string, ReturnType<StoredPublish>>();
+  const publish: StoredPublish = async (subject, messageId, body, extraHeaders) => {
     link.retries.assertOpen();
     const bytes = Buffer.from(body);
     if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
@@ -41,6 +46,19 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
     } finally {
       waiting -= 1;
       waitingBytes -= bytes.byteLength;
+    }
+  };
+  if (!link.isCluster) return publish;
+  return async (subject, messageId, body, extraHeaders) => {
+    const key = `${subject} ${messageId}`;
+    const former = inFlight.get(key);
+    if (former !== undefined) return { ...(await former), duplicate: true };
+    const storing = publish(subject, messageId, body, extraHeaders);
+    inFlight.set(key, storing);
+    try {
+      return await storing;
+    } finally {
+      inFlight.delete(key);
     }
   };
 }

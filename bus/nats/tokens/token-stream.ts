@@ -1,3 +1,4 @@
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import { createInbox, type Msg } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { TokenStream } from '../../bus.ts';
@@ -75,24 +76,23 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
     });
 
   async function replay(subject: string, leftMs: number): Promise<Uint8Array[]> {
-    const { name, num_pending: retained } = await link.consumers.open(
-      streams.tokens.name,
-      {
-        prefix: 't-',
-        filter_subject: subject,
-        deliver_policy: 'all',
-        ack_policy: 'none',
-        max_deliver: 1,
-        mem_storage: true,
-        num_replicas: 1,
-        inactive_threshold: nanosOf(INACTIVE_MS),
-      },
-      leftMs,
-    );
+    const config = {
+      prefix: 't-',
+      filter_subject: subject,
+      deliver_policy: DeliverPolicy.All,
+      ack_policy: AckPolicy.None,
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanosOf(INACTIVE_MS),
+    };
+    const names = new Set<string>();
     try {
+      const { name, num_pending: retained } = await link.consumers.open(streams.tokens.name, config, leftMs, names);
+      names.add(name);
       return retained === 0 ? [] : await readAll(name, Math.min(leftMs, API_TIMEOUT_MS));
     } finally {
-      link.changes.consumers.delete(streams.tokens.name, name).catch(() => {}); // else it expires
+      for (const name of names) link.changes.consumers.delete(streams.tokens.name, name).catch(() => {}); // else it expires
     }
   }
 
