@@ -4,10 +4,11 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '../../bus/bus.ts';
 import { Collector, START } from '../../bus/conformance/under-test.ts';
+import { isTooOldForReplicas } from '../../bus/nats/cluster-version.ts';
 import { openNatsBus } from '../../bus/nats/nats-bus.ts';
 import { upgradeStreams } from '../../bus/nats/upgrade-streams.ts';
 import { type NatsServer, startNatsCluster, startNatsServer } from '../../scripts/servers/test-services.mjs';
-import { silentLog } from '../../shared/telemetry/log.ts';
+import { type Log, silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 
@@ -94,6 +95,16 @@ describe('three brokers', () => {
     expect((await upgradeStreams({ servers: url, user: null, password: null, replicas: 1 })).map(({ outcome }) => outcome)).toEqual(
       STREAMS.map(() => 'unchanged'),
     );
+  });
+
+  it('DESIGN 3: a process warns of servers that may lose messages, by their version', async () => {
+    const warnings: { version?: unknown }[] = [];
+    const log = { ...silentLog, warn: (fields: object, text: string) => void (text.includes('2.10.14') && warnings.push(fields)) } as Log;
+    opened.push(await openNatsBus({ servers: url, user: null, password: null, replicas: 3, log }));
+
+    const version = connection.info?.version;
+    expect(warnings).toEqual(isTooOldForReplicas(version) ? [{ version }] : []);
+    expect(version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
   it('are asked of a single server in vain: the start is refused, and names the setting', async () => {
