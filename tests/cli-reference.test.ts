@@ -21,6 +21,7 @@ const program = switchyardProgram({
   print: notUsed,
   write: notUsed,
   writeError: notUsed,
+  progress: notUsed,
   readLines: notUsed,
   columns: null,
   clock: { nowMs: notUsed },
@@ -45,6 +46,8 @@ const HEAD = `# Command line
 | 3 | a server or a store can not be reached, or is not ready: repeating may help |
 | 4 | a key is missing, wrong, or may not do this |
 | 130, 143 | ended by Ctrl-C, by SIGTERM |
+
+**Progress** of slow commands is one line on a terminal, which the result replaces; a pipe and \`--json\` get none.
 
 **Tables** on a terminal that is too narrow for them are printed as a line per cell, \`HASH: …\`, with an empty line between rows; a pipe always gets a line per row.
 

@@ -5,6 +5,7 @@ import { CommanderError } from 'commander';
 import { systemClock } from '#shared/clock.ts';
 import { withFix } from './failure-with-fix.ts';
 import { exitCodes, failureJson, failureText, failureToPrint, SEE_HELP } from './failures.ts';
+import { ProgressLine } from './progress-line.ts';
 import { switchyardProgram } from './service.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -21,6 +22,10 @@ type Release = () => Promise<void>;
 const releases: { name: string; release: Release }[] = [];
 
 const isJson = process.argv.includes('--json');
+
+/** Of both streams, since results are printed to the other one. */
+const isOnTerminal = process.stderr.isTTY === true && process.stdout.isTTY === true && !isJson;
+const goingOn = new ProgressLine(isOnTerminal ? { columns: process.stderr.columns, write: (text) => process.stderr.write(text) } : null);
 
 /** The command line as a process: loads and connects to only what the given command needs. */
 const program = switchyardProgram({
@@ -44,15 +49,26 @@ const program = switchyardProgram({
   },
   openLog,
   environment: process.env,
-  print: (line) => console.log(line),
-  write: (text) => process.stdout.write(text),
-  writeError: (text) => isJson || process.stderr.write(text),
+  print(line) {
+    goingOn.clear();
+    console.log(line);
+  },
+  write(text) {
+    goingOn.clear();
+    process.stdout.write(text);
+  },
+  writeError(text) {
+    goingOn.clear();
+    if (!isJson) process.stderr.write(text);
+  },
+  progress: (text) => goingOn.show(text),
   readLines,
   columns: process.stdout.isTTY ? process.stdout.columns : null,
   clock: systemClock,
 });
 
 async function openBus() {
+  goingOn.show('connecting to NATS');
   const [{ openNatsBus }, account, log] = await Promise.all([import('#bus/nats/nats-bus.ts'), brokerAccount(), openLog()]);
   const bus = await openNatsBus({ ...account, log });
   releases.push({ name: 'bus', release: () => bus.close() });
@@ -66,6 +82,7 @@ async function openDatabase() {
 }
 
 async function openServer() {
+  goingOn.show('connecting to PostgreSQL');
   const [{ openPostgres }, { DATABASE_URL: url }, log] = await Promise.all([
     import('#shared/storage/postgres/open-postgres.ts'),
     settings('DATABASE_URL'),
@@ -145,6 +162,7 @@ process.exit(exitCode);
 
 /** Prints a failure to stderr. @returns the exit code */
 function report(error: unknown): number {
+  goingOn.clear();
   if (error instanceof CommanderError) {
     // Help is no failure, unless it is printed because nothing was asked for.
     if (error.exitCode === 0) return exitCodes.done;

@@ -11,12 +11,13 @@ const EXAMPLES = fileURLToPath(new URL('../../examples/acme-support/scenarios', 
 
 async function test(folder: string, { json = false } = {}) {
   const lines: string[] = [];
-  const deps = { environment: {}, print: (line: string) => lines.push(line), clock: systemClock, log: silentLog };
+  const shown: string[] = [];
+  const deps = { environment: {}, print: (line: string) => lines.push(line), progress: (text: string) => shown.push(text), clock: systemClock, log: silentLog };
   const failure = await playFolder({ folder, manifest: null, documents: null, json }, deps).then(
     () => null,
     (error: unknown) => error as Error,
   );
-  return { lines, text: lines.join('\n'), failure };
+  return { lines, shown, text: lines.join('\n'), failure };
 }
 
 /** Plays one scenario of the shop's agent. */
@@ -33,10 +34,11 @@ const customer = 'Where is the order 4711?';
 
 describe('the scenarios of the sample agent', () => {
   it('pass with the scripted model, without any setting', async () => {
-    const { lines, failure } = await test(EXAMPLES);
+    const { lines, shown, failure } = await test(EXAMPLES);
 
     expect(lines.filter((line) => line.startsWith('FAILED') || line.startsWith('  '))).toEqual([]);
     expect(lines.at(-1)).toMatch(/^10 scenarios: 10 passed, 0 failed\. Answered by the scripted model/);
+    expect([shown.length, shown[0]]).toEqual([10, 'playing scenario 1 of 10']);
     expect(failure).toBeNull();
   });
 });

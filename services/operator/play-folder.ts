@@ -21,6 +21,7 @@ interface PlayOptions {
 interface PlayDeps {
   environment: Environment;
   print(line: string): void;
+  progress(text: string): void;
   clock: Clock;
   log: Log;
 }
@@ -29,14 +30,18 @@ interface PlayDeps {
  * Plays the scenarios of a folder, one after the other, and prints what differs from their expectations.
  * @throws `config.invalid` for files that can't be used; `scenario.failed` with the number of scenarios that have failed
  */
-export async function playFolder({ folder, manifest: given, documents, json }: PlayOptions, { environment, print, clock, log }: PlayDeps): Promise<void> {
+export async function playFolder({ folder, manifest: given, documents, json }: PlayOptions, deps: PlayDeps): Promise<void> {
+  const { environment, print, progress, clock, log } = deps;
   const manifest = given ?? join(dirname(resolve(folder)), 'manifest.yaml');
   const { bundle, ofAgent } = await loadAgent({ manifest, documents }, environment);
   const scenarios = await readScenarios(folder, bundle.body);
   const { calls, answeredBy } = await openModels(bundle.body.manifest, manifest, { environment: ofAgent, log });
   const reports: ScenarioReport[] = [];
   try {
-    for (const scenario of scenarios) reports.push(await runScenario(scenario, { bundle, models: calls, nowMs: clock.nowMs() }));
+    for (const scenario of scenarios) {
+      progress(`playing scenario ${reports.length + 1} of ${scenarios.length}`);
+      reports.push(await runScenario(scenario, { bundle, models: calls, nowMs: clock.nowMs() }));
+    }
   } finally {
     await calls.close();
   }

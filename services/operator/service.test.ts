@@ -66,6 +66,7 @@ async function run(...args: string[]): Promise<string> {
     print: (line) => lines.push(line),
     write: (text) => lines.push(text),
     writeError: () => {},
+    progress: () => {},
     readLines: notUsed,
     columns: null,
     inspectStreams: notUsed,

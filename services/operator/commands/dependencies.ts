@@ -27,6 +27,8 @@ export interface CommandDeps {
   write(text: string): void;
   /** What commander says of a wrong command line, and what happens to a connection. Nothing with `--json`. */
   writeError(text: string): void;
+  /** What a slow command is about: on a terminal, until something is printed. */
+  progress(text: string): void;
   /** Lines that are typed or piped in. `prompt` is shown on a terminal before each. */
   readLines(prompt: string): AsyncIterable<string>;
   /** Of the terminal that gets the result; null: it is none. */

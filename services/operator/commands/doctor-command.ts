@@ -4,7 +4,7 @@ import type { CommandDeps } from './dependencies.ts';
 
 const MARKS = { ok: 'ok     ', warning: 'warning', failed: 'failed ' } as const;
 
-export function addDoctorCommand(program: Command, { environment, openDatabase, inspectStreams, pingCache, print, clock }: CommandDeps): void {
+export function addDoctorCommand(program: Command, { environment, openDatabase, inspectStreams, pingCache, print, progress, clock }: CommandDeps): void {
   program
     .command('doctor')
     .description('looks at Node, ports, disk, stores, streams, clocks, servers, providers and certificates, and says the fix of each finding')
@@ -18,7 +18,7 @@ export function addDoctorCommand(program: Command, { environment, openDatabase, 
       ]);
       const checks = [...machineChecks(environment), ...storeChecks({ environment, openDatabase, inspectStreams, pingCache, clock })];
       if (!offline) checks.push(...(await import('../doctor/network-checks.ts')).networkChecks(environment, clock));
-      const findings = await examine(checks);
+      const findings = await examine(checks, progress);
       if (json) print(JSON.stringify(findings, null, 2));
       else {
         for (const { check, status, detail, fix } of findings) {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type CommandDeps, wholeNumber } from './dependencies.ts';
+import { type CommandDeps, printable, wholeNumber } from './dependencies.ts';
 
 const DOCUMENTS = ['--documents <folder>', 'default: `documents` beside the manifest'] as const;
 
@@ -17,7 +17,7 @@ interface TestArguments {
 }
 
 /** What is done with an agent's manifest and documents. */
-export function addDocumentCommands(program: Command, { openDatabase, openLog, environment, print, clock }: CommandDeps): void {
+export function addDocumentCommands(program: Command, { openDatabase, openLog, environment, print, progress, clock }: CommandDeps): void {
   program
     .command('validate')
     .description("checks an agent's manifest and documents as a start does, and starts nothing; lists every problem")
@@ -39,7 +39,7 @@ export function addDocumentCommands(program: Command, { openDatabase, openLog, e
     .option('--json', 'as JSON, with all decisions')
     .action(async (folder: string, { manifest = null, documents = null, json = false }: Partial<TestArguments>) => {
       const { playFolder } = await import('../play-folder.ts');
-      await playFolder({ folder, manifest, documents, json }, { environment, print, clock, log: await openLog() });
+      await playFolder({ folder, manifest, documents, json }, { environment, print, progress, clock, log: await openLog() });
     });
 
   program
@@ -52,6 +52,7 @@ export function addDocumentCommands(program: Command, { openDatabase, openLog, e
     .option('--json', 'as JSON, with all decisions')
     .action(async (sessionId: string, { manifest, documents = null, from: fromOffset, json = false }: ReplayArguments) => {
       const { replayCommand } = await import('../replay-command.ts');
+      progress(`playing the messages of ${printable(sessionId)}`);
       await replayCommand({ sessionId, manifest, documents, fromOffset, json }, { openDatabase, environment, print, clock, log: await openLog() });
     });
 }

@@ -12,7 +12,7 @@ const KINDS = ['prompts', 'routines', 'policies', 'glossaries', 'macros', 'varia
 const HEAD = ['ID', 'VERSIONS', 'NEWEST', 'PUBLISHED AT'];
 
 /** Documents of agents that are published to a router, which is their platform. */
-export function addPlatformCommands(program: Command, { environment, print, columns }: CommandDeps): void {
+export function addPlatformCommands(program: Command, { environment, print, progress, columns }: CommandDeps): void {
   const documents = program
     .command('documents')
     .description(
@@ -25,7 +25,7 @@ export function addPlatformCommands(program: Command, { environment, print, colu
     .option('--json', 'the outcome of each document as JSON')
     .action(async (folder: string, { json = false, ...options }: Json) => {
       const { publishFolder } = await import('../documents/publish-folder.ts');
-      const published = await atPlatform(options, environment, (platform) => publishFolder(folder, platform));
+      const published = await atPlatform(options, environment, (platform) => publishFolder(folder, platform, progress));
       if (json) return print(JSON.stringify(published, null, 2));
       for (const { kind, id, version, outcome } of published) print(`${kind}/${id} version ${version}: ${outcome}`);
     });

@@ -18,7 +18,7 @@ const knownRuns = () => '`switchyard runs list` has the ids of those that exist'
 const HEAD = ['RUN', 'ROUTINE', 'STATUS', 'CREATED AT'];
 
 /** Runs of autonomous routines, over the agent server's API. */
-export function addRunCommands(program: Command, { environment, print, columns }: CommandDeps): void {
+export function addRunCommands(program: Command, { environment, print, progress, columns }: CommandDeps): void {
   withTarget(program.command('trigger'))
     .description('starts a run of an autonomous routine, once, however often the network fails')
     .argument('<routine>', 'its id')
@@ -30,7 +30,7 @@ export function addRunCommands(program: Command, { environment, print, columns }
     .action(async (routineId: string, { callbackUrl, input, session, wait = false, json = false, ...options }: TriggerOptions) => {
       const { triggerRun } = await import('../runs/trigger-run.ts');
       const trigger = { routineId, callbackUrl, input, sessionId: session ?? null };
-      await withAgent(options, environment, inTheConsole, (client) => triggerRun(trigger, { wait, json }, { client, print }));
+      await withAgent(options, environment, inTheConsole, (client) => triggerRun(trigger, { wait, json }, { client, print, progress }));
     });
 
   const runs = program.command('runs').description('runs of autonomous routines');

@@ -8,7 +8,10 @@ describe('doctor', () => {
   it('turns a check that throws into a finding with the fix of the check, without credentials', async () => {
     const broken = { name: 'database', fix: 'start it', run: () => Promise.reject(new Error('no answer from postgres://user:word@host/db')) };
 
-    expect(await examine([broken, { name: 'node', fix: '', run: async () => [ok('fine')] }])).toEqual([
+    const shown: string[] = [];
+    const found = await examine([broken, { name: 'node', fix: '', run: async () => [ok('fine')] }], (text) => shown.push(text));
+    expect(shown).toEqual([expect.stringMatching(/^looking at (node|database)$/)]);
+    expect(found).toEqual([
       { check: 'database', status: 'failed', detail: 'no answer from postgres://[redacted]@host/db', fix: 'start it' },
       { check: 'node', status: 'ok', detail: 'fine', fix: null },
     ]);

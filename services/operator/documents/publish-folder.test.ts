@@ -35,10 +35,12 @@ it('publishes each document at its address, and says which were there', async ()
   const { asked, target } = await platform();
   const folder = await folderOf({ 'prompts/a.yaml': 'id: old\nversion: 1\n', 'variable-sets/b.json': '{"id":"new","version":3}' });
 
-  expect(await publishFolder(folder, target)).toEqual([
+  const shown: string[] = [];
+  expect(await publishFolder(folder, target, (text) => shown.push(text))).toEqual([
     { kind: 'prompts', id: 'old', version: 1, outcome: 'unchanged' },
     { kind: 'variable-sets', id: 'new', version: 3, outcome: 'published' },
   ]);
+  expect(shown).toEqual([expect.stringMatching(/^publishing 1 of 2: .*a\.yaml$/), expect.stringMatching(/^publishing 2 of 2: /)]);
   expect(asked).toEqual(['PUT /api/v1/platform/prompts/old/versions/1 Basic YTpi', 'PUT /api/v1/platform/variable-sets/new/versions/3 Basic YTpi']);
 });
 

@@ -27,7 +27,7 @@ interface Publishable {
  *
  * @throws `config.invalid` listing what can't be read, before anything is sent; the platform's refusal, naming the file
  */
-export async function publishFolder(folder: string, target: Target): Promise<Published[]> {
+export async function publishFolder(folder: string, target: Target, progress: (text: string) => void = () => {}): Promise<Published[]> {
   const { documents, problems } = await folderSource(folder).read(null);
   const read = (Object.keys(documentFolders) as DocumentKind[]).flatMap((kind) =>
     documents[kind].map((document) => publishable(documentFolders[kind], document)),
@@ -35,7 +35,11 @@ export async function publishFolder(folder: string, target: Target): Promise<Pub
   const all = [...problems, ...read.flatMap((one) => ('problems' in one ? one.problems : []))];
   if (all.length > 0) throw new SwitchyardError('config.invalid', all.join('\n'));
   const published: Published[] = [];
-  for (const one of read) if (!('problems' in one)) published.push(await publish(one, target));
+  for (const one of read) {
+    if ('problems' in one) continue;
+    progress(`publishing ${published.length + 1} of ${read.length}: ${one.file}`);
+    published.push(await publish(one, target));
+  }
   if (published.length === 0) throw new SwitchyardError('config.invalid', `${folder} has no documents`);
   return published;
 }

@@ -17,8 +17,9 @@ function answeredBy(...answers: readonly ([status: number, body: object] | null)
     return Response.json(answer[1], { status: answer[0] });
   };
   const lines: string[] = [];
+  const shown: string[] = [];
   const client = createAgentClient({ baseUrl: 'http://agent.test', apiKey: 'k', fetch, timings: { retryMs: 1 } });
-  return { deps: { client, print: (line: string) => void lines.push(line) }, lines, bodies };
+  return { deps: { client, print: (line: string) => void lines.push(line), progress: (text: string) => void shown.push(text) }, lines, shown, bodies };
 }
 
 it('starts one run though the answer is lost: a repetition has the same key, and gets the first run', async () => {
@@ -33,11 +34,12 @@ it('starts one run though the answer is lost: a repetition has the same key, and
 });
 
 it('waits until the run has ended, and prints its output', async () => {
-  const { deps, lines } = answeredBy([202, RUN], [200, { ...RUN, status: 'running' }], [200, SETTLED]);
+  const { deps, lines, shown } = answeredBy([202, RUN], [200, { ...RUN, status: 'running' }], [200, SETTLED]);
 
   await triggerRun(TRIGGER, { wait: true, json: false }, deps);
 
   expect(JSON.parse(lines.join(''))).toEqual({ decision: 'covered' });
+  expect(shown).toEqual(['run_1 is running']);
 });
 
 it('fails with the error of a run that has failed, which no repetition mends', async () => {

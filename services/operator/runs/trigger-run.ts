@@ -23,14 +23,14 @@ const MAX_POLL_MS = 5_000;
 export async function triggerRun(
   { routineId, callbackUrl, input, sessionId }: Trigger,
   { wait, json }: { wait: boolean; json: boolean },
-  { client, print }: { client: AgentClient; print(line: string): void },
+  { client, print, progress }: { client: AgentClient; print(line: string): void; progress(text: string): void },
 ): Promise<void> {
   const key = newKey();
   const body = { input, callback_url: callbackUrl, session_id: sessionId, idempotency_key: key };
   const { run_id: runId } = await client
     .request('POST', '/routines/{routine_id}/trigger', { path: { routine_id: routineId }, body, idempotencyKey: key })
     .catch(earlierRun);
-  const run = wait ? await settledRun(client, runId) : await readRun(client, runId);
+  const run = wait ? await settledRun(client, runId, progress) : await readRun(client, runId);
   if (json) print(JSON.stringify(run, null, 2));
   else if (!wait) print(`${runId} is ${run.status}, in session ${run.session_id}.`);
   else if (run.error == null) print(JSON.stringify(run.output, null, 2));
@@ -44,10 +44,11 @@ function earlierRun(error: unknown): { run_id: string } {
   return { run_id: runId };
 }
 
-async function settledRun(client: AgentClient, runId: string): Promise<Run> {
+async function settledRun(client: AgentClient, runId: string, progress: (text: string) => void): Promise<Run> {
   for (let pauseMs = POLL_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_POLL_MS)) {
     const run = await readRun(client, runId);
     if (run.completed_at !== null) return run;
+    progress(`${runId} is ${run.status}`);
     await delay(pauseMs);
   }
 }
