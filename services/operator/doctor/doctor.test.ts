@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { examine, ok } from './finding.ts';
 import { machineChecks, satisfies } from './machine-checks.ts';
 import { certificateFinding, networkChecks, providerFinding } from './network-checks.ts';
-import { clockFinding, streamFindings } from './store-checks.ts';
+import { clockFinding, schemaFinding, streamFindings } from './store-checks.ts';
 
 describe('doctor', () => {
   it('turns a check that throws into a finding with the fix of the check, without credentials', async () => {
@@ -83,5 +83,13 @@ describe('doctor', () => {
     [{ reason: 'self-signed', days: 60 }, 'failed'],
   ])('a certificate with %o is %s', (found, status) => {
     expect(certificateFinding('agent.example', found)).toMatchObject({ status });
+  });
+
+  it.each([
+    [9, 'ok', null],
+    [10, 'failed', 'run that release, or a newer one'],
+    [7, 'warning', 'start a process of this release: it applies the others'],
+  ])('tells a database of another release by its %i migrations of 9: %s', (applied, status, fix) => {
+    expect(schemaFinding({ applied, known: 9 })).toMatchObject({ status, fix });
   });
 });

@@ -45,7 +45,7 @@ async function checkDatabase(database: Database, clock: Clock): Promise<Omit<Fin
   const [row] = rows;
   if (row === undefined) throw new Error('the database gives no row');
   const middleMs = (beforeMs + clock.nowMs()) / 2;
-  return [ok(`PostgreSQL ${row.version} answers`), clockFinding(Number(row.at_ms) - middleMs), await schemaFinding(database, row.has_schema)];
+  return [ok(`PostgreSQL ${row.version} answers`), clockFinding(Number(row.at_ms) - middleMs), await checkSchema(database, row.has_schema)];
 }
 
 export function clockFinding(differenceMs: number): Omit<Finding, 'check'> {
@@ -55,11 +55,15 @@ export function clockFinding(differenceMs: number): Omit<Finding, 'check'> {
   return problem(Math.abs(differenceMs) < CLOCK_FAILURE_MS ? 'warning' : 'failed', detail, 'run a time service, such as chrony, on both machines');
 }
 
-async function schemaFinding(database: Database, hasSchema: boolean): Promise<Omit<Finding, 'check'>> {
+async function checkSchema(database: Database, hasSchema: boolean): Promise<Omit<Finding, 'check'>> {
   const files = await readdir(new URL('../../../shared/storage/migrations/', import.meta.url));
   const known = files.filter((name) => name.endsWith('.sql')).length;
   const { rows } = hasSchema ? await database.query<{ count: number }>('select count(*)::int as count from schema_migrations') : { rows: [] };
-  const applied = rows[0]?.count ?? 0;
+  return schemaFinding({ applied: rows[0]?.count ?? 0, known });
+}
+
+/** Migrations of the database, and of this release. */
+export function schemaFinding({ applied, known }: { applied: number; known: number }): Omit<Finding, 'check'> {
   if (applied === known) return ok(`its schema is that of this release (${applied} migrations)`);
   if (applied > known)
     return problem('failed', `its schema has ${applied} migrations, this release ${known}: a newer release has run`, 'run that release, or a newer one');
