@@ -3,8 +3,10 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
-import { root } from '../helpers/run-program.ts';
+import { CTRL_C, inTerminal } from '../helpers/in-terminal.ts';
+import { root, runProgram } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 
 interface Ended {
@@ -111,6 +113,28 @@ describe('a server that is another, or none', () => {
     expect(JSON.parse(keys.err).error.message).toBe(`${server.agentUrl} is the agent server, not the model router`);
     expect([nonsense.code, JSON.parse(nonsense.err).error.message]).toEqual([2, expect.stringContaining('It must be an address such as')]);
     expect([variable.code, JSON.parse(variable.err).error.message]).toEqual([1, expect.stringContaining('SWITCHYARD_AGENT_URL: it must be an address')]);
+  });
+});
+
+describe('on a terminal', () => {
+  const onTerminal = (command: string) => runProgram(inTerminal(command), { cwd: root, env: { DATA_DIR: server.dataDir } });
+
+  it('ends chat at Ctrl-C, with 130', async () => {
+    const chat = onTerminal(`${process.execPath} scripts/switchyard.mjs chat`);
+    await eventually(() => chat.output().includes('Session ses_') || chat.hasExited(), { timeoutMs: 60_000 });
+    chat.type(CTRL_C);
+
+    expect((await chat.exited).code).toBe(130);
+  });
+
+  it('has a line per cell on 20 columns, and a line that says what goes on, which the result replaces', async () => {
+    const [table, doctor] = ['keys list', 'doctor'].map((command) =>
+      onTerminal(`sh -c 'stty cols 20; exec ${process.execPath} scripts/switchyard.mjs ${command}'`),
+    );
+    await Promise.all([table?.exited, doctor?.exited]);
+
+    expect(table?.output()).toMatch(/^HASH: [0-9a-f]{64}\r?\nNAME: /m);
+    expect(doctor?.output().replaceAll('\u001b[K', '<erased>')).toMatch(/looking at [^\n]*\r<erased>ok +node: /);
   });
 });
 

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { CommandDeps } from './dependencies.ts';
 
-export function addCompletionCommand(program: Command, { print }: CommandDeps): void {
+export function addCompletionCommand(program: Command, { print }: Pick<CommandDeps, 'print'>): void {
   program
     .command('completion')
     .description('prints a script that completes commands and options: source <(switchyard completion bash)')
