@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { openTestDatabase } from './open-test-database.ts';
+import { loadEmptyEngine, openTestDatabase } from './open-test-database.ts';
+import { schemaOf } from './template-state.ts';
 
 /** Loading the template, more than once, on a busy machine. */
 const TIMEOUT_MS = 60_000;
@@ -49,6 +50,38 @@ it(
     expect((await second.query(STARTED)).rows).not.toEqual(started);
     await expect(second.query('select more from sessions')).rejects.toThrow();
     await second.close();
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'every change of a schema is noticed, and a table that was emptied is none',
+  async () => {
+    const engine = await loadEmptyEngine();
+    await engine.exec('create table one (id int default 1, note text); create function two() returns int language sql as $$ select 2 $$');
+    const before = await schemaOf(engine);
+    for (const change of [
+      ...['alter table one add column more int', 'alter table one drop column note', 'alter table one rename column note to text'],
+      ...['alter table one alter column id set default 2', 'alter table one alter column id type bigint', 'alter table one alter column id set not null'],
+      ...[
+        'alter table one add check (id > 0)',
+        'create index on one (id)',
+        'alter table one rename to another',
+        'drop table one',
+        'create view three as select 1',
+      ],
+      ...['create or replace function two() returns int language sql as $$ select 3 $$', 'drop function two()', 'create schema four', 'create sequence five'],
+      ...['create role six', "alter role current_user set work_mem = '1MB'", 'alter table one enable row level security; create policy seven on one'],
+      'create trigger eight before update on one for each row execute function suppress_redundant_updates_trigger()',
+    ]) {
+      await engine.exec(`begin; ${change}`);
+      expect(await schemaOf(engine), change).not.toBe(before);
+      await engine.exec('rollback');
+    }
+    await engine.exec('insert into one default values; truncate one restart identity');
+
+    expect(await schemaOf(engine)).toBe(before);
+    await engine.close();
   },
   TIMEOUT_MS,
 );
