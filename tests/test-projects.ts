@@ -72,7 +72,6 @@ export const longest = [
   'tests/simulation/schedules-first.test.ts',
   'tests/e2e/packed.test.ts',
   'tests/e2e/chat-page.test.ts',
-  'tests/simulation/schedules-second.test.ts',
   'tests/e2e/two-commands.test.ts',
   'services/actor-host/service.servers.test.ts',
   'tests/e2e/platform.test.ts',
@@ -105,7 +104,6 @@ export const longest = [
   'tests/chaos/redis.test.ts',
   'tests/security/planted-secrets.test.ts',
   'tests/simulation/router/router-schedules-first.test.ts',
-  'tests/simulation/router/router-schedules-second.test.ts',
   'tests/simulation/router/planted-router-faults.test.ts',
   // Of files that share processes.
   'tests/faults/provider-faults.test.ts',
@@ -127,6 +125,7 @@ export const deepOnly: string[] = [
   'tests/chaos/{brokers,brokers-restarted,outage,upgrade}.test.ts',
   'tests/e2e/many-runs.test.ts',
   'tests/e2e/sixty-turns/sixty-turns.test.ts',
+  'tests/simulation/{schedules-second,router/router-schedules-second}.test.ts',
 ];
 
 /** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */

@@ -9,7 +9,7 @@ import { readAll } from './model-rows.ts';
 import { StoreShadow } from './store-shadow.ts';
 
 /** Each takes the database a second. Other seeds than those of the long run, for more coverage. */
-const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? (tier === 'deep' ? 25 : 10));
+const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? (tier === 'deep' ? 25 : 6));
 const FIRST_SEED = 900_000;
 
 let database: Database;

@@ -5,7 +5,7 @@ import { runRouterSchedules } from './run-router-schedules.ts';
 const WITHIN_MS = 3_600_000;
 
 it(
-  'whatever happens to gateways, workers, ledgers and stores, each call is billed once, within its limit: the schedules between',
+  'whatever happens to gateways, workers, ledgers and stores, each call is billed once, within its limit: the other half of the deep tier',
   () => runRouterSchedules(1),
   WITHIN_MS,
 );
