@@ -10,7 +10,7 @@ const sharedProcesses = { isolate: false };
 /** Units begin when files that assert times do, which leave them most of the CPU (docs/adr/0121). The fast tier has only units. */
 const besideTimed = tier === 'fast' ? 0 : 1;
 /** None of them takes long by itself; on a machine that is busy all of them may. */
-const limitsOfUnits = { testTimeout: 60_000, hookTimeout: 120_000 };
+const limitsOfUnits = { testTimeout: 120_000, hookTimeout: 120_000 };
 /** An act takes half a minute; each await inside has a bound of its own, and the machine may be busy. */
 const wholeDeployments = {
   globalSetup: ['./tests/database-template.ts', './tests/postgres-template.ts', './tests/chaos/setup.ts'],
@@ -30,7 +30,7 @@ export default defineConfig({
     execArgv: ['--wasm-tiering-budget=90000000'],
     reporters: ['default', './scripts/closing-line.mjs'],
     // vitest's own bound is one second, which a busy machine may take for a turn of the event loop.
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       {
         extends: true,

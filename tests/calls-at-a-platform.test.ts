@@ -112,7 +112,7 @@ async function callAt({ bus }: Place, request: Partial<RouterCall['request']>, s
     for (const { messageId, body } of all) if (messageId === call.callId) commands.push(body);
   });
   await bus.work.publish('router.turn', call.callId, JSON.stringify(call));
-  await eventually(() => commands.length > 0, { timeoutMs: 30_000 });
+  await eventually(() => commands.length > 0, { timeoutMs: 60_000 });
   await reading.stop();
   await partition.stop();
   const { toolCalls = [], ...command } = JSON.parse(commands[0] ?? '');
@@ -189,7 +189,7 @@ describe("an agent's model call", () => {
   it('is billed there and leaves no record here', async () => {
     const before = (await platform.database.query('select 1 from usage_ledger')).rowCount;
     await callAt(there, {});
-    await eventually(async () => (await platform.database.query('select 1 from usage_ledger')).rowCount > before, { timeoutMs: 30_000 });
+    await eventually(async () => (await platform.database.query('select 1 from usage_ledger')).rowCount > before, { timeoutMs: 60_000 });
 
     const { rows } = await platform.database.query<{ key_id: string }>('select distinct key_id from usage_ledger');
     expect(rows).toEqual([{ key_id: 'agent' }]);
@@ -201,7 +201,7 @@ describe("an agent's model call", () => {
     for (const place of [here, there]) {
       place.lines.length = 0;
       const { done } = await callAt(place, {});
-      await eventually(() => place.lines.some(({ message }) => message === CALL_ENDED), { timeoutMs: 30_000 });
+      await eventually(() => place.lines.some(({ message }) => message === CALL_ENDED), { timeoutMs: 60_000 });
       costs.push([place.lines.find(({ message }) => message === CALL_ENDED)?.fields.cost_usd, done?.usage?.cost]);
     }
 

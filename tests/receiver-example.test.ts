@@ -9,7 +9,7 @@ let url: string;
 
 beforeAll(async () => {
   receiver = runProgram([process.execPath, 'examples/receiver/receiver.mjs'], { env: { AGENT_API_KEY: KEY, PORT: '0' } });
-  url = await eventually(() => /listening on (\S+)/.exec(receiver.output())?.[1], { timeoutMs: 30_000 });
+  url = await eventually(() => /listening on (\S+)/.exec(receiver.output())?.[1], { timeoutMs: 60_000 });
 }, 60_000);
 
 async function post(body: string, headers: Record<string, string>): Promise<number> {
@@ -37,7 +37,7 @@ describe('examples/receiver', () => {
   it('acts once on a callback that comes twice, and accepts both', async () => {
     const body = JSON.stringify({ run_id: 'run_twice', status: 'succeeded', output: {} });
     expect([await post(body, BEARER), await post(body, BEARER)]).toEqual([204, 204]);
-    await eventually(() => linesWith('run_twice') === 1, { timeoutMs: 30_000 });
+    await eventually(() => linesWith('run_twice') === 1, { timeoutMs: 60_000 });
   });
 
   it('acts once on each event of a session, which its offset names', async () => {
@@ -45,7 +45,7 @@ describe('examples/receiver', () => {
     const event = (offset: number) => JSON.stringify({ kind: 'status', status: 'event-of-the-receiver', offset });
     const posts = [post(event(0), of('ses_1')), post(event(0), of('ses_1')), post(event(1), of('ses_1')), post(event(0), of('ses_2'))];
     expect(await Promise.all(posts)).toEqual([204, 204, 204, 204]);
-    await eventually(() => linesWith('event-of-the-receiver') === 3, { timeoutMs: 30_000 });
+    await eventually(() => linesWith('event-of-the-receiver') === 3, { timeoutMs: 60_000 });
   });
 
   it('refuses what is no JSON and what is too long, and goes on', async () => {

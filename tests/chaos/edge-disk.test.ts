@@ -13,7 +13,7 @@ import { copyOf, damages, forbidWriting } from './edge-disk-damage.ts';
 import { type Disk, diskThatFills } from './edge-disk-disk.ts';
 import { makeReadOnly, smallVolume } from './edge-disk-volume.ts';
 
-const TIMEOUT = { timeoutMs: 40_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const QUESTION = 'How long is the warranty?';
 /** Size of a message of random bytes: compressible text would take little of the disk. */
 const LARGE_BYTES = 60_000;

@@ -18,7 +18,7 @@ const isLong = process.env.SWITCHYARD_TEST_LONG === '1';
 const AWAY_MS: Record<StoreName, number> = isLong ? { postgres: 20_000, nats: 20_000, redis: 60_000 } : { postgres: 16_000, nats: 16_000, redis: 6_000 };
 /** Until every process has noticed. */
 const NOTICED_MS = 1_500;
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const MAX_RSS_GROWTH_BYTES = 200 * 1024 * 1024;
 
 let cluster: Cluster;

@@ -11,7 +11,7 @@ const pass = (name, word) => { failPoint(name); writeSync(1, word + '\\n'); };
 pass('commit.sending', 'first');
 pass('commit.stored', 'second');
 pass('commit.sending', 'third');`;
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
 describe('a process with a fail point', () => {
   it('dies by SIGKILL at the point, prints that it does, and runs nothing behind it', async () => {

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { eventually } from '../helpers/eventually.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { WEBHOOK, WEBHOOK_SECRET, writeAgentFiles } from './agent-files.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
@@ -78,7 +79,7 @@ async function armed(failPoint: string) {
   return { first, gateway, second: cluster.agentUrls.find((url) => !before.has(url)) ?? '' };
 }
 
-describe.each(webhookPoints)('a gateway at %s of a delivery', (point) => {
+describe.each(casesOfToday(webhookPoints))('a gateway at %s of a delivery', (point) => {
   it('that is killed there starts its runs once, when the delivery is repeated', async () => {
     const { first, gateway, second } = await armed(`${point}:kill`);
     const key = keyOf('killed', point);

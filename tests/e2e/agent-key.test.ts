@@ -5,7 +5,7 @@ import { agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const SECRET = 'sk-made-over-http-for-the-agent';
 const HASH = createHash('sha256').update(SECRET).digest('hex');
 

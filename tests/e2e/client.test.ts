@@ -4,6 +4,7 @@ import type { AgentEvent } from '../../client/api.ts';
 import type { FollowItem } from '../../client/follow-item.ts';
 import { asCluster, type DeploymentUnderTest, type Shape, shapes } from '../helpers/deployment-under-test.ts';
 import { tcpProxy } from '../helpers/tcp-proxy.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 const TWO_GATEWAYS = { 'router-gateway': 0, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 };
 const SOON = { retryMs: 10, maxRetryMs: 200 };
@@ -37,7 +38,7 @@ function shownText(items: readonly FollowItem[]): Map<string, string> {
   return texts;
 }
 
-describe.each(shapes)('the client, with Switchyard $name', ({ start }: Shape) => {
+describe.each(casesOfToday(shapes))('the client, with Switchyard $name', ({ start }: Shape) => {
   let deployment: DeploymentUnderTest;
   beforeAll(async () => {
     deployment = await start({ STREAMING: 'true', COALESCE_MS: '50' }, TWO_GATEWAYS);

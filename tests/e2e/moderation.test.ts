@@ -6,6 +6,7 @@ import { type HttpDouble, openHttpDouble } from '../../services/effect-worker/te
 import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
 import { nthReady, wordsOf } from '../helpers/events-of-a-session.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from '../upstreams/openai-upstream.ts';
 
 const REPLY = 'Two years, from the day of delivery.';
@@ -45,7 +46,7 @@ async function routerFile(): Promise<string> {
   return path;
 }
 
-describe.each(shapes)('moderation of messages, $name', (shape) => {
+describe.each(casesOfToday(shapes))('moderation of messages, $name', (shape) => {
   let deployment: DeploymentUnderTest;
 
   beforeAll(async () => {

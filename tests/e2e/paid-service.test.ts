@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DeploymentUnderTest, ROUTERS, shapes } from '../helpers/deployment-under-test.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 const MANAGEMENT_KEY = 'sk-management-0123456789';
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 /** Of dollars, when sums of prices are compared. */
 const DIGITS = 9;
 const LIMIT_USD = 0.1;
@@ -34,7 +35,7 @@ async function routerFile(): Promise<string> {
   return path;
 }
 
-describe.each(shapes)('the router as a paid service, $name', (shape) => {
+describe.each(casesOfToday(shapes))('the router as a paid service, $name', (shape) => {
   let deployment: DeploymentUnderTest;
   beforeAll(async () => {
     deployment = await shape.start({ ROUTER_CONFIG: await routerFile(), ROUTER_MANAGEMENT_KEY: MANAGEMENT_KEY }, ROUTERS);

@@ -116,7 +116,7 @@ it('DESIGN 10: an agent has its documents and its model calls at another Switchy
   const agent = await startStandalone({ env });
 
   expect(await answerOf(agent)).toMatch(/24 months|two years|2 years|warranty/i);
-  await eventually(async () => (await usedAtPlatform()) > 0, { timeoutMs: 30_000 });
+  await eventually(async () => (await usedAtPlatform()) > 0, { timeoutMs: 60_000 });
   expect(agent.output()).not.toContain(platform.keys.routerKey);
   expect((await agent.stop()).code).toBe(0);
   await platform.stop();

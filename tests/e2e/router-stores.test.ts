@@ -5,7 +5,7 @@ import { type FreshDatabase, freshDatabase } from '../../shared/storage/conforma
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const NONE = 0;
 
 let cluster: Cluster;

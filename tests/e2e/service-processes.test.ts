@@ -17,6 +17,7 @@ import { openStream } from '../helpers/open-stream.ts';
 import { type RunningProgram, root, runProgram } from '../helpers/run-program.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 
 /** For a failing start, from the command to the exit code: a multiple of the contract's ten seconds, for a busy machine. */
 const FAILED_START = { timeoutMs: 90_000 };
@@ -84,7 +85,7 @@ describe('a service whose store is not there', { concurrent: true }, () => {
 
   it('is found out beside the others: a start that waits for its database has begun to connect to the broker, and to the cache', async ({ onTestFinished }) => {
     const silent = await listen(onTestFinished);
-    const roles = ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const;
+    const roles = casesOfToday(['agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const);
     await Promise.all(
       roles.map(async (role) => {
         const asked = new Set<string>();
@@ -186,13 +187,15 @@ describe('a service that is not set up', () => {
     expect(output).not.toContain('hunter2');
   });
 
-  it.each<[Role, string]>([
-    ['agent-gateway', 'AGENT_API_KEY'],
-    ['effect-worker', 'AGENT_API_KEY'],
-    ['router-gateway', 'ROUTER_API_KEY'],
-    ['router-worker', 'ROUTER_API_KEY'],
-    ['actor-host', 'ROUTER_API_KEY'],
-  ])('DESIGN 10: %s ends within 10 s with the name of the variable that its configuration refers to: %s', async (role, variable) => {
+  it.each(
+    casesOfToday<[Role, string]>([
+      ['agent-gateway', 'AGENT_API_KEY'],
+      ['effect-worker', 'AGENT_API_KEY'],
+      ['router-gateway', 'ROUTER_API_KEY'],
+      ['router-worker', 'ROUTER_API_KEY'],
+      ['actor-host', 'ROUTER_API_KEY'],
+    ]),
+  )('DESIGN 10: %s ends within 10 s with the name of the variable that its configuration refers to: %s', async (role, variable) => {
     expect(await whyItEnds(role, { [variable]: undefined })).toContain(`the environment variable ${variable} is not set`);
   });
 
@@ -367,6 +370,6 @@ async function listen(onTestFinished: OnTestFinished, onConnection: () => void =
 }
 
 async function becomesReady(program: RunningProgram): Promise<void> {
-  await eventually(() => program.output().includes('"msg":"ready"') || program.hasExited(), { timeoutMs: 30_000 });
+  await eventually(() => program.output().includes('"msg":"ready"') || program.hasExited(), { timeoutMs: 60_000 });
   expect(program.output()).toContain('"msg":"ready"');
 }

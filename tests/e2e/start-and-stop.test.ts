@@ -113,7 +113,7 @@ describe('stopping while a callback waits for its retry', () => {
     const body = JSON.stringify({ input, callback_url: callback.url });
     const { status } = await fetch(`${standalone.agentUrl}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
     expect(status).toBe(202);
-    await eventually(() => callback.received.length > 0, { timeoutMs: 30_000 });
+    await eventually(() => callback.received.length > 0, { timeoutMs: 60_000 });
     return callback;
   }
 
@@ -133,7 +133,7 @@ describe('stopping while a callback waits for its retry', () => {
     const posted = callback.received.length;
     callback.answer(204);
     next = await startStandalone({ dataDir: standalone.dataDir, env });
-    await eventually(() => callback.received.length > posted, { timeoutMs: 30_000 });
+    await eventually(() => callback.received.length > posted, { timeoutMs: 60_000 });
   });
 
   it('retries it before npm start ends, and exits with 0', async () => {

@@ -85,7 +85,7 @@ describe('npm start in a clone that was never built', () => {
     ] as const),
   )('ends what it was doing and itself at %s, so that the next start begins that again', async (signal, code) => {
     const start = runProgram(['npm', 'start'], { cwd: clone });
-    await eventually(() => start.output().includes('Building …'), { timeoutMs: 30_000 });
+    await eventually(() => start.output().includes('Building …'), { timeoutMs: 60_000 });
     start.signal(signal);
 
     expect(await start.exited).toEqual({ code, signal: null });

@@ -5,6 +5,7 @@ import type { RunEnvelope, RunRecord } from '../../shared/contracts/agent/run.ts
 import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { deliver, documentedWebhook, quickStartAgent, webhookAgent } from '../helpers/webhook-agent.ts';
 
 const run = promisify(execFile);
@@ -53,7 +54,7 @@ it('the lines of docs/webhooks.md sign a delivery that starts a run of an agent 
   await stop();
 }, 240_000);
 
-describe.each(shapes)('webhooks of a deployment $name', ({ start, isCluster }) => {
+describe.each(casesOfToday(shapes))('webhooks of a deployment $name', ({ start, isCluster }) => {
   let deployment: DeploymentUnderTest;
   beforeAll(async () => {
     deployment = await start(await webhookAgent(), isCluster ? { 'router-gateway': 0, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 } : {});

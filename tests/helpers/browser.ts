@@ -77,13 +77,19 @@ export async function keepScreenshot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }
 
-/** What axe-core finds wrong: rule and elements. */
-export async function axeFindings(page: Page): Promise<string[]> {
-  // Not as a script of the page, which its policy refuses.
-  await page.evaluate(axeSource);
-  return page.evaluate(async () => {
-    const axe = Reflect.get(globalThis, 'axe');
-    const { violations } = await axe.run();
-    return violations.map(({ id, nodes }: { id: string; nodes: { html: string }[] }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
+/** The rules of axe-core whose verdict depends on colours: a page in other colours, and the same otherwise, is checked by these alone. */
+const RULES_OF_COLOURS = ['color-contrast', 'link-in-text-block'];
+
+/** What axe-core finds wrong: rule and elements. @param coloursAlone the same page was checked in other colours */
+export async function axeFindings(page: Page, { coloursAlone = false } = {}): Promise<string[]> {
+  // Not as a script of the page, which its policy refuses. One document takes it once.
+  if (!(await page.evaluate(() => Reflect.has(globalThis, 'axe')))) await page.evaluate(axeSource);
+  return page.evaluate(
+    async (rules) => {
+      const axe = Reflect.get(globalThis, 'axe');
+      const { violations } = await axe.run(rules === null ? {} : { runOnly: { type: 'rule', values: rules } });
+      return violations.map(({ id, nodes }: { id: string; nodes: { html: string }[] }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+    },
+    coloursAlone ? RULES_OF_COLOURS : null,
+  );
 }

@@ -6,7 +6,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import type { SharedDeployment } from './shared-deployment.ts';
 
 const ROUTINE = 'triage-warranty-claim';
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 /** Words of a customer that occur nowhere else. */
 const WORDS = { call: 'quillwort', turn: 'saxifrage', run: 'toadflax' };
 

@@ -7,7 +7,7 @@ import type { Cluster } from '../../helpers/start-cluster.ts';
 import { CALLBACK_ATTEMPTS, type SharedDeployment } from './shared-deployment.ts';
 
 const ROUTINE = 'triage-warranty-claim';
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
 interface Answered {
   status: number;

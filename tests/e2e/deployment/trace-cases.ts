@@ -5,7 +5,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import type { OtlpSink, ReceivedSpan } from '../../helpers/otlp-sink.ts';
 import { COLLECTOR_KEY, type SharedDeployment } from './shared-deployment.ts';
 
-const TIMEOUT = { timeoutMs: 20_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const CALLER_SPAN = '00f067aa0ba902b7';
 /** Words that occur only in messages and inputs. */
 const SPOKEN = /xylophone|rhubarb|kazoo/i;

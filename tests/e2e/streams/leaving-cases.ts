@@ -155,11 +155,11 @@ async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment)
     const wave = Array.from({ length: WAVE }, () => post(requestFor(plan, 'first', false)));
     for (const client of wave) expectToBeLeft(client);
     clients.push(...wave);
-    await eventually(() => upstream.calls(plan.name).length === clients.length, { timeoutMs: 30_000 });
+    await eventually(() => upstream.calls(plan.name).length === clients.length, { timeoutMs: 60_000 });
   }
   return async () => {
     for (const client of clients) client.leave();
-    await eventually(() => upstream.calls(plan.name).every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: 30_000 });
+    await eventually(() => upstream.calls(plan.name).every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: 60_000 });
   };
 }
 
