@@ -127,10 +127,12 @@ async function compile({ root, signal }) {
     mkdirSync(dirname(join(dist, path)), { recursive: true });
     copyFileSync(join(root, path), join(dist, path));
   }
+  const programs = await runTool(process.execPath, [join(root, 'scripts', 'build-programs.mjs')], { root, cwd: root, signal });
+  if (programs.code !== 0) throw new ScriptError(`Building failed: scripts/build-programs.mjs ${outcomeOf(programs.code)}:\n${programs.output.trim()}`);
 }
 
 /**
- * Runs npm or tsc and records its pid: it survives a `kill -9` of this process, and the next start must not work beside it.
+ * Runs npm, tsc or the bundler and records its pid: it survives a `kill -9` of this process, and the next start must not work beside it.
  *
  * @param {string} command
  * @param {string[]} args

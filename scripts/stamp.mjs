@@ -24,14 +24,14 @@ export function installStamp(folder) {
 }
 
 /**
- * Hash of all inputs of dist/: the compiler with its settings, and every source file but tests.
+ * Hash of all inputs of dist/: the compiler and the bundler with their settings, and every source file but tests.
  *
  * @param {string} root
  * @returns {string} hexadecimal
  */
 export function buildStamp(root) {
   const hash = createHash('sha256').update(installStamp(root));
-  for (const name of ['tsconfig.json', 'tsconfig.build.json']) addFile(hash, name, join(root, name));
+  for (const name of ['tsconfig.json', 'tsconfig.build.json', 'scripts/build-programs.mjs']) addFile(hash, name, join(root, name));
   for (const folder of [...rooms, ...dataFolders]) {
     for (const path of builtFiles(root, folder)) addFile(hash, path, join(root, path));
   }

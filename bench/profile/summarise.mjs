@@ -1,7 +1,10 @@
-/** @typedef {{ functionName: string, url: string, lineNumber: number }} Frame `lineNumber` from 0 */
+import { sourcePlace } from './source-place.mjs';
+
+/** @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber?: number }} Frame lines and columns from 0 */
 /** @typedef {{ nodes: { id: number, callFrame: Frame, children?: number[] }[], samples: number[], timeDeltas: number[] }} CpuProfile as V8 writes it; times are microseconds */
 /** @typedef {{ name: string, place: string, selfUs: number }} FunctionTime `place` is the code, or for Node's own functions the code that they work for */
 
+const root = new URL('../../', import.meta.url).href;
 const IDLE = '(idle)';
 /** The profiler's own work at its begin and its end. */
 const PROFILER = 'dispatch';
@@ -48,8 +51,9 @@ function callerOf(id, { frames, callers }) {
 }
 
 /** The part of a URL that names the package or file. @param {Frame} frame */
-function placeOf({ url, lineNumber }) {
-  const path = url.replace(/^file:\/\//, '');
+function placeOf(frame) {
+  const { url, lineNumber } = sourcePlace(frame);
+  const path = url.replace(root, '').replace(/^file:\/\//, '');
   const [, ours] = /(?:.*\/)?(?:node_modules|dist)\/(.+)$/.exec(path) ?? [];
   return `${ours ?? path}:${lineNumber + 1}`;
 }

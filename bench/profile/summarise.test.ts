@@ -1,4 +1,8 @@
-import { expect, it } from 'vitest';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
 import { summarise } from './summarise.mjs';
 
 const frame = (functionName: string, url = '', lineNumber = -1) => ({ functionName, url, lineNumber });
@@ -21,4 +25,19 @@ it('has the self time of each function, attributes Node’s functions to their c
     { name: 'send', place: 'bus/nats/nats-bus.js:10', selfUs: 10 },
     { name: 'parse', place: 'zod/core.js:5', selfUs: 5 },
   ]);
+});
+
+it('names the source of a function of a program, whose file holds many', () => {
+  const clone = mkdtempSync(join(tmpdir(), 'switchyard-profile-'));
+  onTestFinished(() => rmSync(clone, { recursive: true }));
+  const programs = join(clone, 'dist/programs');
+  mkdirSync(programs, { recursive: true });
+  // Its first position is line 5 of the one source.
+  const map = { version: 3, sources: ['../../node_modules/zod/core.ts'], names: [], mappings: 'AAIA' };
+  writeFileSync(join(programs, 'router.js.map'), JSON.stringify(map));
+  const url = pathToFileURL(join(programs, 'router.js')).href;
+
+  const { functions } = summarise({ nodes: [{ id: 1, callFrame: frame('parse', url, 0) }], samples: [1, 1], timeDeltas: [0, 10] });
+
+  expect(functions).toEqual([{ name: 'parse', place: 'zod/core.ts:5', selfUs: 10 }]);
 });

@@ -1,26 +1,32 @@
-import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { root } from '../helpers/run-program.ts';
 
 interface Patch {
-  /** Relative to `dist/`. */
-  file: string;
+  /** As it stands in `dist/programs/`, where strings have double quotes. */
   from: string;
   to: string;
 }
 
-/** A copy of the built program with texts replaced. @returns its folder @throws when a text to replace does not occur exactly once */
+/** A copy of the built programs with texts replaced. @returns its folder @throws when a text to replace does not occur exactly once in all of them */
 async function patchedCopy(...patches: readonly Patch[]): Promise<string> {
   const folder = await freeFolder('patched');
   await cp(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
   await cp(join(root, 'package.json'), join(folder, 'package.json'));
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-  for (const { file, from, to } of patches) {
-    const path = join(folder, 'dist', file);
-    const pieces = (await readFile(path, 'utf8')).split(from);
-    if (pieces.length !== 2) throw new Error(`${file} has ${pieces.length - 1} times what is to be replaced: ${from}`);
-    await writeFile(path, pieces.join(to));
+  const programs = join(folder, 'dist/programs');
+  const texts = new Map<string, string>();
+  for (const name of (await readdir(programs)).filter((name) => name.endsWith('.js'))) texts.set(name, await readFile(join(programs, name), 'utf8'));
+  for (const { from, to } of patches) {
+    const found = [...texts].flatMap(([name, text]) => Array.from({ length: text.split(from).length - 1 }, () => name));
+    const [name = ''] = found;
+    if (found.length !== 1) throw new Error(`the programs have ${found.length} times what is to be replaced: ${from}`);
+    texts.set(
+      name,
+      (texts.get(name) ?? '').replace(from, () => to),
+    );
+    await writeFile(join(programs, name), texts.get(name) ?? '');
   }
   return folder;
 }
@@ -32,22 +38,20 @@ const [event, seen] = ['i.body::json, i.created_at from ${from}', 'i.command_id,
  */
 const noFence: readonly Patch[] = [
   {
-    file: 'actors/store/sql/commit-statement.js',
     from: 'where parts.epoch = i.epoch and parts.commit_no = i.commit_no and parts.owner = i.owner',
     to: 'where true',
   },
-  { file: 'actors/store/sql/row-sets.js', from: event, to: `${event} on conflict do nothing` },
-  { file: 'actors/store/sql/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
+  { from: event, to: `${event} on conflict do nothing` },
+  { from: seen, to: `${seen} on conflict do nothing` },
 ];
 /**
  * `commit.sending` is reached only by commits that append to a session's log, and the host is killed when the first of them is answered. A new
  * owner also commits redelivered commands, which only move the cursor: a customer can't read whether such a commit was fenced.
  */
 const onlyEventCommit: readonly Patch[] = [
-  { file: 'actors/runtime/apply/commit-sender.js', from: "failPoint('commit.sending');", to: "if (plan.events.length > 0) failPoint('commit.sending');" },
+  { from: 'failPoint("commit.sending");', to: 'if (plan.events.length > 0) failPoint("commit.sending");' },
   {
-    file: 'actors/runtime/apply/commit-sender.js',
-    from: "failPoint('commit.stored');",
+    from: 'failPoint("commit.stored");',
     to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');",
   },
 ];
@@ -67,5 +71,5 @@ export function killedAfterEventsWithoutFence(): Promise<string> {
 
 /** A host whose machine version is one lower. */
 export function olderVersion(): Promise<string> {
-  return patchedCopy({ file: 'actors/kinds/snapshots.js', from: 'export const MACHINE_VERSION = ', to: 'export const MACHINE_VERSION = -1 + ' });
+  return patchedCopy({ from: 'const MACHINE_VERSION = ', to: 'const MACHINE_VERSION = -1 + ' });
 }
