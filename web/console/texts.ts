@@ -16,3 +16,7 @@ export function ms(duration: number | null): string {
   if (duration === null) return '–';
   return duration < 10_000 ? `${Math.round(duration)} ms` : `${(duration / 1_000).toFixed(1)} s`;
 }
+
+export function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

@@ -21,7 +21,7 @@ export async function showRun(
     const parts = [kind, toolId, outcome ?? 'in flight', reason, ms === null ? null : `${Math.round(ms)} ms`];
     print(`  ${printable(parts.filter((part) => part !== null && part !== undefined).join(' '))}`);
   }
-  for (const { url, state, attempts } of deliveries) print(`Callback to ${printable(url)}: ${state} after ${attempts} tries`);
+  for (const { url, state, attempts } of deliveries) print(`Callback to ${printable(url)}: ${state} after ${attempts} ${attempts === 1 ? 'try' : 'tries'}`);
   if (run.error != null) print(`Error: ${printable(`${run.error.message} (${run.error.code})`)}`);
   else if (run.output != null) print(JSON.stringify(run.output, null, 2));
 }

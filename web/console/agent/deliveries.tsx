@@ -1,6 +1,6 @@
 import type { ResultOf } from '#client/api.ts';
 import { Choice } from '../choice.tsx';
-import { timeText } from '../texts.ts';
+import { counted, timeText } from '../texts.ts';
 import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
@@ -32,7 +32,7 @@ export function Deliveries({ client }: WithClient) {
             <a class="row" href={addressOf('runs', run_id)}>
               <span class="wide">{url}</span>
               <span class="badge">{state}</span>
-              <span>{attempts} tries</span>
+              <span>{counted(attempts, 'try', 'tries')}</span>
               <time dateTime={created_at}>{timeText(created_at)}</time>
             </a>
           )}

@@ -2,7 +2,7 @@ import type { Run } from '#client/api.ts';
 import { Choice } from '../choice.tsx';
 import { DangerousButton } from '../dangerous-button.tsx';
 import { Problem } from '../problem.tsx';
-import { json, ms, timeText } from '../texts.ts';
+import { counted, json, ms, timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
@@ -21,7 +21,7 @@ export function Runs({ client, runId }: WithClient & { runId: string | null }) {
   return (
     <div class="columns">
       <section class="card" aria-label="Runs">
-        <div class="filters">
+        <div class="head">
           <Choice label="Status of the runs" any="Any status" values={STATUSES} onChoice={(status) => list.reset(loading(status))} />
         </div>
         <VirtualList
@@ -76,7 +76,7 @@ function RunView({ client, runId }: WithClient & { runId: string }) {
       </ol>
       {deliveries.map(({ id, url, state, attempts }) => (
         <p key={id}>
-          Callback to {url}: <span class="badge">{state}</span> after {attempts} tries
+          Callback to {url}: <span class="badge">{state}</span> after {counted(attempts, 'try', 'tries')}
         </p>
       ))}
       <h3>Outcome</h3>

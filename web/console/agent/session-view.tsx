@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { Problem } from '../problem.tsx';
-import { timeText } from '../texts.ts';
+import { counted, timeText } from '../texts.ts';
 import { useLoaded } from '../use-loaded.ts';
 import { addressOf } from '../use-route.ts';
 import { EventLog } from './event-log.tsx';
@@ -33,8 +33,8 @@ export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
       <section class="card" aria-label="Session">
         <h2>{session.title ?? session.id}</h2>
         <p class="faint">
-          Customer {session.customer_id} · {session.status} · {session.mode} · {session.last_offset + 1} events · since {timeText(session.created_at)} ·{' '}
-          <a href={`/chat?session=${encodeURIComponent(sessionId)}`}>chat</a>
+          Customer {session.customer_id} · {session.status} · {session.mode} · {counted(session.last_offset + 1, 'event', 'events')} · since{' '}
+          {timeText(session.created_at)} · <a href={`/chat?session=${encodeURIComponent(sessionId)}`}>chat</a>
         </p>
         <EventWebhook client={client} sessionId={sessionId} />
         <Takeover client={client} session={session} onChange={reload} />

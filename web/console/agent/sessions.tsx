@@ -1,5 +1,5 @@
 import type { Session } from '#client/api.ts';
-import { timeText } from '../texts.ts';
+import { counted, timeText } from '../texts.ts';
 import { pageQuery, usePagedList } from '../use-paged-list.ts';
 import { addressOf } from '../use-route.ts';
 import { VirtualList } from '../virtual-list.tsx';
@@ -37,7 +37,7 @@ export function Sessions({ client }: WithClient) {
             <span class="wide">{title ?? id}</span>
             <span>{customer_id}</span>
             <span class="badge">{mode === 'manual' ? 'manual' : status}</span>
-            <span>{last_offset + 1} events</span>
+            <span>{counted(last_offset + 1, 'event', 'events')}</span>
             <time dateTime={created_at}>{timeText(created_at)}</time>
           </a>
         )}
