@@ -11,6 +11,14 @@ import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
 const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 const ROWS = 100_000;
 const NARROW = { width: 360, height: 740 };
+/** Text, since the tests know no types of browsers: lines of the first word of a table. */
+const LINES_OF_WORD = `
+  (() => {
+    const range = document.createRange();
+    range.selectNodeContents(document.querySelector('thead th'));
+    return range.getClientRects().length;
+  })()
+`;
 
 let receiver: CallbackReceiver;
 let standalone: Standalone;
@@ -453,6 +461,7 @@ describe('on a screen of 360 px', () => {
     await page.getByLabel('List of models').getByRole('link').first().click();
     await page.getByRole('table').waitFor();
     await expectFits('models');
+    expect(await page.evaluate(LINES_OF_WORD)).toBe(1);
     await page.getByRole('link', { name: 'Keys' }).click();
     await page.getByRole('button', { name: 'Report as exposed' }).first().waitFor();
     await expectFits('keys');
