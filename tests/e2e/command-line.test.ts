@@ -226,7 +226,7 @@ describe('switchyard trigger, switchyard runs', () => {
   });
 
   it('cancels a run, of which a caller that waits ends with 1 and its error', async () => {
-    const slow = { ...claim, description: '!slow 5000 It leaks.' };
+    const slow = { ...claim, description: '!slow 60000 It leaks.' };
     const started = await trigger(receiver.address(204).url, '--input', JSON.stringify(slow), '--json');
     const { run_id: runId } = JSON.parse(started.out);
     const cancelled = await switchyard(['runs', 'cancel', runId]);
