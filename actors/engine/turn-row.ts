@@ -95,9 +95,20 @@ const turnRow = z.discriminatedUnion('kind', [
 export type TurnRow = z.infer<typeof turnRow>;
 export type RowOf<Kind extends TurnRow['kind']> = Extract<TurnRow, { kind: Kind }>;
 
+/** By body, null for one that is not known: rows never change, and the cached ones of a turn are read for each of its calls. */
+const known = new WeakMap<object, TurnRow | null>();
+
 /** Those of other releases that this one does not know are left out. */
 export function readTurnRows(bodies: readonly unknown[]): TurnRow[] {
-  return bodies.flatMap((body) => turnRow.safeParse(body).data ?? []);
+  return bodies.flatMap((body) => (typeof body === 'object' && body !== null ? (readTurnRow(body) ?? []) : []));
+}
+
+function readTurnRow(body: object): TurnRow | null {
+  const found = known.get(body);
+  if (found !== undefined) return found;
+  const read = turnRow.safeParse(body).data ?? null;
+  known.set(body, read);
+  return read;
 }
 
 /** The rows that count: from the newest beginning on. */

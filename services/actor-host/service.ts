@@ -24,6 +24,7 @@ import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';
 import { Histories } from '#actors/runtime/publish/histories.ts';
 import { Outbox } from '#actors/runtime/publish/outbox.ts';
 import { watchQueue } from '#actors/runtime/publish/queue-watch.ts';
+import { TurnRowCache } from '#actors/runtime/publish/turn-row-cache.ts';
 import { Unrenderable } from '#actors/runtime/publish/unrenderable.ts';
 import type { RuntimeStore } from '#actors/store/runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
@@ -98,6 +99,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const evaluations = new EvaluationsReader({ store: store.evaluations, clock });
   const evaluationsOf: EvaluationsReader['read'] = (bundle, set) => evaluations.read(bundle, set);
   const histories = new Histories(store.sessions);
+  const turnRows = new TurnRowCache(store.turns);
   const fetched = new FetchedValues({ fetch: (request) => requestValue({ bus, clock }, request), clock, log });
   const customers = new CustomerReader({ store: store.customers, fetched, clock, log });
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
@@ -111,7 +113,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     log,
     workOf: (kind) => effects.kind(kind).work,
     render: (effect, republished) =>
-      effects.render(effect, republished, { runs: store.runs, turns: store.turns, histories, customers, bundleOf, evaluationsOf, epochOf, settings: config }),
+      effects.render(effect, republished, { runs: store.runs, turns: turnRows, histories, customers, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline, or not be rendered');
@@ -127,12 +129,13 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     outbox,
     check,
     histories,
+    turnRows,
     snapshots: new Snapshots(store.sessions, decodeSnapshot),
     kinds: actorKinds,
     readInputs: inputsReader({
       runFacts: new RunFactsReader({ store, bundleOf, log }),
       sessions: store.sessions,
-      turnFacts: { turns: store.turns, bundleOf, evaluations },
+      turnFacts: { turns: { ...store.turns, staged: (turnIds) => turnRows.staged(turnIds) }, bundleOf, evaluations },
       settings: config,
       greetingOf: greetingReader({ bundleOf, customers }),
       log,

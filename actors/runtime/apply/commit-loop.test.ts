@@ -14,6 +14,7 @@ import type { RuntimeStore } from '../../store/runtime-store.ts';
 import { Timers } from '../partitions/timers.ts';
 import { Histories } from '../publish/histories.ts';
 import { Outbox } from '../publish/outbox.ts';
+import { TurnRowCache } from '../publish/turn-row-cache.ts';
 import { commandCheck } from './command-check.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { Mailbox } from './mailbox.ts';
@@ -75,6 +76,7 @@ function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics
       check: commandCheck({ isTagged: () => false }, 0),
       snapshots: new Snapshots(sessions, decodeSnapshot),
       histories: new Histories(sessions),
+      turnRows: new TurnRowCache({ staged: async () => new Map() }),
       timers: new Timers(systemClock, () => {}, '-due'),
     },
     kinds: actorKinds,

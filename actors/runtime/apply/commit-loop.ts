@@ -12,6 +12,7 @@ import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { Timers } from '../partitions/timers.ts';
 import type { Histories } from '../publish/histories.ts';
 import type { Outbox } from '../publish/outbox.ts';
+import type { TurnRowCache } from '../publish/turn-row-cache.ts';
 import type { CommandCheck } from './command-check.ts';
 import type { CommandPlan } from './command-plan.ts';
 import type { CommitPlan } from './commit-plan.ts';
@@ -35,6 +36,7 @@ export interface CommitLoopDeps {
   metrics: Metrics;
   snapshots: Snapshots;
   histories: Histories;
+  turnRows: TurnRowCache;
   timers: Timers;
   outbox: Outbox;
   check: CommandCheck;
@@ -299,6 +301,7 @@ export class CommitLoop {
     }
     // Before the effects, which are rendered from them.
     this.#deps.histories.release(plan, stillOwned);
+    this.#deps.turnRows.release(plan, stillOwned);
     this.#deps.outbox.release(plan, stillOwned);
     reportCommit(plan, stillOwned, this.#deps);
     if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
@@ -324,6 +327,7 @@ export class CommitLoop {
     this.#mailboxes.delete(partition);
     this.#deps.snapshots.forget(partition);
     this.#deps.histories.forget(partition);
+    this.#deps.turnRows.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);
   }

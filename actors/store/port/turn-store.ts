@@ -14,7 +14,7 @@ interface StoredAgentState {
 
 export interface TurnStore {
   /** By turn, in order. Omits turns without rows. */
-  staged(turnIds: readonly string[]): Promise<Map<string, StagedRow[]>>;
+  staged(turnIds: readonly string[]): Promise<Map<string, readonly StagedRow[]>>;
   /** By bundle and server: hash of the newest stored tool list. Omits servers that were never listed. */
   toolLists(bundleHashes: readonly string[]): Promise<Map<string, Record<string, string>>>;
   /** By session: its newest agent state. Omits sessions without one. */

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { answerFormat, readAnswer } from '../../read-answer.ts';
 import type { EngineStep } from '../../step.ts';
@@ -7,6 +8,8 @@ import type { RoutineItem } from '../routine-items.ts';
 
 const STAY = '0';
 const LEAVE = 'none';
+/** Few steps have more follow-ups than this. */
+const MAX_ANSWERS = 32;
 
 const INSTRUCTIONS = `# Your task
 An agent talks with a customer and follows a routine, step by step. You get the routine, its current step, and the steps that may follow, each with a number and a condition. Decide whether the current step is completed, and which of the conditions holds now.
@@ -36,12 +39,12 @@ export const nextStep: EngineStep<RoutineItem, NextStepAnswer> = {
     const items = [line, ...followUps.map(({ condition, does }, index) => ({ id: String(index + 1), condition, step: does }))];
     return {
       messages: stepMessages(view, { instructions: INSTRUCTIONS, about: 'The routine with its current step, and the steps that may follow', items }),
-      response_format: answerFormat('next_step', schemaOf(item)),
+      response_format: answerOf(item).format,
     };
   },
 
   read(reply, item) {
-    const read = readAnswer(reply, schemaOf(item));
+    const read = readAnswer(reply, answerOf(item).schema);
     if (read.type === 'malformed') return read;
     const { rationale, step_completed: isCompleted, choice } = read.answer;
     const followUp = item.followUps[Number(choice) - 1];
@@ -50,7 +53,19 @@ export const nextStep: EngineStep<RoutineItem, NextStepAnswer> = {
   },
 };
 
-function schemaOf({ followUps }: RoutineItem) {
-  const choices = [STAY, LEAVE, ...followUps.map((_, index) => String(index + 1))];
+/** By the number of follow-ups: to make a schema takes longer than to read an answer by it. */
+const answers = new LRUCache<number, { schema: ReturnType<typeof schemaFor>; format: ReturnType<typeof answerFormat> }>({ max: MAX_ANSWERS });
+
+function answerOf({ followUps: { length } }: RoutineItem) {
+  const found = answers.get(length);
+  if (found !== undefined) return found;
+  const schema = schemaFor(length);
+  const made = { schema, format: answerFormat('next_step', schema) };
+  answers.set(length, made);
+  return made;
+}
+
+function schemaFor(followUps: number) {
+  const choices = [STAY, LEAVE, ...Array.from({ length: followUps }, (_, index) => String(index + 1))];
   return z.object({ rationale: z.string(), step_completed: z.boolean(), choice: z.enum(choices) });
 }
