@@ -21,7 +21,7 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no check of owner and epoch', caughtAt: 9, options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no check of owner and epoch', caughtAt: 24, options: { fence: { owner: false, epoch: false, commitNo: true } } },
   { name: 'no commit_no check', caughtAt: 42, options: { fence: { owner: true, epoch: true, commitNo: false } } },
   { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
@@ -36,12 +36,12 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    caughtAt: 4,
+    caughtAt: 7,
     patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',
-    caughtAt: 251,
+    caughtAt: 519,
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 10,
+    caughtAt: 5,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -59,14 +59,14 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'an outbox row deleted before its publish',
-    caughtAt: 4,
+    caughtAt: 5,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'await bus.work.publish(workOf(effect.kind), id, body);',
       replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', caughtAt: 32, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
     caughtAt: 2,
@@ -96,7 +96,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a webhook that runs twice',
-    caughtAt: 8,
+    caughtAt: 22,
     patch: {
       file: 'services/agent-gateway/webhooks/fan-out.ts',
       find: 'async #start({ webhook, key, body, parent }: Delivery, routines: readonly TriggerableRoutine[]): Promise<FannedOut> {',
@@ -107,7 +107,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a prompt from the memory of a host, with what was deleted',
-    caughtAt: 4,
+    caughtAt: 16,
     patch: {
       file: 'actors/runtime/publish/histories.ts',
       find: 'for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);',
@@ -134,7 +134,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 106,
+    caughtAt: 128,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -157,7 +157,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
-    caughtAt: 5,
+    caughtAt: 1,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
@@ -166,7 +166,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 61,
+    caughtAt: 172,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -175,7 +175,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
-    caughtAt: 33,
+    caughtAt: 13,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -189,7 +189,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply to a message that could not be checked',
-    caughtAt: 25,
+    caughtAt: 50,
     patch: { file: 'actors/kinds/session/message-checks.ts', find: "return verdict === 'unavailable' && marked !== null;", replace: 'return marked === null;' },
   },
   {
@@ -198,8 +198,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     // The delivery count does not show every redelivery: a broker's new leader may not have heard of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
-  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 6, options: { withdrawal: 'read only' } },
-  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 6, options: { withdrawal: 'overridden' } },
+  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 15, options: { withdrawal: 'read only' } },
+  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 15, options: { withdrawal: 'overridden' } },
   {
     name: 'a cancelled run that does not wait for a call that has begun',
     caughtAt: 5,
