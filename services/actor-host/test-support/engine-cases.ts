@@ -25,7 +25,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
 
   describe('a turn of an agent with policies', () => {
     it('asks which apply, composes with those, and writes what it found and what it remembers', async () => {
-      const { cluster } = await begun();
+      const { cluster, host } = await begun();
       const calls = await nextCalls(cluster, 2);
       expect(calls.map(({ want, request }) => [want, request.response_format?.type])).toEqual([
         ['none', 'json_schema'],
@@ -54,6 +54,8 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       await eventually(async () => (await cluster.count('agent_states')) === 2);
       expect(await cluster.rows('select state from agent_states order by seq desc limit 1')).toMatchObject([{ state: { appliedPolicyIds: ['leak'] } }]);
       expect(await cluster.count('effects', `state = 'open'`)).toBe(0);
+      // All of these rows are its own.
+      expect(host.turnReads()).toBe(0);
 
       await cluster.send(remove('ses_a'));
       await eventually(async () => (await cluster.count('turn_steps')) === 0);
@@ -66,9 +68,10 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       await judge(cluster, first, [true, true]);
       await eventually(async () => (await cluster.count('turn_steps')) === 2);
       host.crash();
-      await cluster.host();
+      const next = await cluster.host();
       await judge(cluster, second, [false]);
       const [reply] = await nextCalls(cluster, 1);
+      expect(next.turnReads()).toBeGreaterThan(0);
       expect(textOf(reply)).toContain('ask for a photo');
       expect(textOf(reply)).toContain('ask for the order number');
       await cluster.send(completed('ses_a', reply?.callId ?? '', 'A photo, and the number, please.'));

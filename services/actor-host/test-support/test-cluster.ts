@@ -44,6 +44,8 @@ export interface HostUnderTest {
   isCrashed(): boolean;
   /** Whether a command of a session has reached it: it has asked the database for the session's snapshot, with or without a result. */
   hasCommand(): boolean;
+  /** Reads of rows of turns from the database that have found some. */
+  turnReads(): number;
 }
 
 interface Stalled {
@@ -194,6 +196,13 @@ async function startHost(
       () => {},
     );
   }
+  const store = sqlRuntimeStore(link.over(fence.over(await stores.openDatabase())));
+  let turnReads = 0;
+  const staged: typeof store.turns.staged = async (turnIds) => {
+    const rows = await store.turns.staged(turnIds);
+    if (rows.size > 0) turnReads += 1;
+    return rows;
+  };
   const host = await startActorHost({
     config: {
       coalesceMs: 150,
@@ -209,7 +218,7 @@ async function startHost(
       hostId: id,
     },
     bus: stallable(await stores.openBus(), gate, stalled?.onAsked),
-    store: sqlRuntimeStore(link.over(fence.over(await stores.openDatabase()))),
+    store: { ...store, turns: { ...store.turns, staged } },
     check,
     clock: systemClock,
     log,
@@ -248,6 +257,7 @@ async function startHost(
       return stopped;
     },
     isDiscarded: () => isDiscarded,
+    turnReads: () => turnReads,
     isCrashed: () => link.isCut,
     hasCommand: () => link.isSnapshotRequested,
   };
