@@ -66,9 +66,10 @@ describe('the staged rows of a turn', () => {
     commit('a');
     cache.forget(7);
     stored.push({ turnId: 'a', seq: 1, body: {} });
+    expect(await seqsOf('a')).toEqual([0, 1]);
     commit('a');
     expect(await seqsOf('a')).toEqual([0, 1, 2]);
-    expect(reads).toEqual([['a']]);
+    expect(reads).toEqual([['a'], ['a']]);
   });
 
   it.each(['events', 'session'])('have none that went with its %s', async (deleted) => {
