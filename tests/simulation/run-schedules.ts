@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { day, type Tier, tier } from '../helpers/tier.ts';
 import { loadSimulation } from './load-simulation.ts';
 
-const SCHEDULES_OF: Record<Tier, number> = { fast: 150, normal: 200, deep: 20_000 };
+const SCHEDULES_OF: Record<Tier, number> = { fast: 100, normal: 200, deep: 20_000 };
 /** Per schedule. */
 const FEWEST_STEPS = 50;
 /** Schedules that are run twice, to check that they are deterministic. */
