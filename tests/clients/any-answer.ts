@@ -4,7 +4,7 @@ import type { ProviderPart, ProviderUsage } from '../../shared/contracts/router/
 const text = fc.string({ minLength: 1, maxLength: 6 });
 const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
 const block = fc.record({ index: fc.nat({ max: 3 }), id: optional(text), format: fc.constantFrom('unknown', 'anthropic-claude-v1', 'one-that-is-newer') });
-const alone = { token: text, logprob: fc.double({ max: 0, min: -9 }), bytes: optional(fc.array(fc.nat({ max: 255 }), { maxLength: 3 })) };
+const alone = { token: text, logprob: fc.double({ max: 0, min: -9, noNaN: true }), bytes: optional(fc.array(fc.nat({ max: 255 }), { maxLength: 3 })) };
 const token = fc.record({ ...alone, top_logprobs: fc.array(fc.record(alone), { maxLength: 1 }) });
 const logprobs = fc.record({ content: optional(fc.array(token, { maxLength: 2 })), refusal: optional(fc.array(token, { maxLength: 2 })) });
 const base64 = fc.uint8Array({ minLength: 1, maxLength: 5 }).map((bytes) => Buffer.from(bytes).toString('base64'));
