@@ -1,6 +1,8 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
+import { addedText } from '../engine/composition/added-text.ts';
 import { glossaryTerms, nearestTerms } from '../engine/composition/nearest-terms.ts';
 import { draftIn } from '../engine/composition/reply-check.ts';
+import { engineDocumentsOf } from '../engine/engine-documents.ts';
 import { promptOf } from '../engine/prompt-of.ts';
 import type { StepView } from '../engine/step.ts';
 import { isAnnouncement } from '../engine/tools/announcement.ts';
@@ -32,7 +34,7 @@ export async function stepView(
     customerName: name,
     systemPrompt: promptOf(documents, context.system_prompt),
     language: context.language,
-    glossary: nearestTerms(glossaryTerms(body), history),
+    glossary: nearestTerms(glossaryTerms(body), history, () => addedText(history, rows, engineDocumentsOf(body))),
     // Rows of releases before name no customer.
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,

@@ -4,25 +4,39 @@ import { nearestTerms } from './nearest-terms.ts';
 
 describe('rule 82: the glossary of a prompt', () => {
   it('has all terms up to 50, whatever is said', () => {
-    expect(nearestTerms(terms(50), [])).toHaveLength(50);
+    expect(nearestTerms(terms(50), [], nothing)).toHaveLength(50);
   });
 
   it('has of more terms those that the last messages share words with, in the documents’ order', () => {
     const all = terms(60);
 
-    expect(nearestTerms(all, [])).toEqual([]);
-    expect(nearestTerms(all, said('is name7 like name59, which is word59, or like word3?')).map(({ name }) => name)).toEqual(['name3', 'name7', 'name59']);
-    expect(nearestTerms(all, said('about alias5')).map(({ name }) => name)).toEqual(['name5']);
+    expect(nearestTerms(all, [], nothing)).toEqual([]);
+    expect(nearestTerms(all, said('is name7 like name59, which is word59, or like word3?'), nothing).map(({ name }) => name)).toEqual([
+      'name3',
+      'name7',
+      'name59',
+    ]);
+    expect(nearestTerms(all, said('about alias5'), nothing).map(({ name }) => name)).toEqual(['name5']);
   });
 
   it('has at most 20 of them, the nearest ones', () => {
     const all = terms(60).map((term) => ({ ...term, description: `machine ${term.description}` }));
-    const found = nearestTerms(all, said('the machine with name41 and name42'));
+    const found = nearestTerms(all, said('the machine with name41 and name42'), nothing);
 
     expect(found).toHaveLength(20);
     expect(found.map(({ name }) => name)).toEqual(expect.arrayContaining(['name41', 'name42']));
   });
+
+  it('has those that the turn has added behind them, each once, and at most 20 more', () => {
+    const all = terms(60);
+    const namesOf = (text: string) => nearestTerms(all, said('is name7 like name59?'), () => text).map(({ name }) => name);
+
+    expect(namesOf('name3 and name59, or alias58')).toEqual(['name7', 'name59', 'name3', 'name58']);
+    expect(namesOf(all.slice(30).map(({ description }) => description).join(' '))).toHaveLength(22);
+  });
 });
+
+const nothing = () => '';
 
 function terms(count: number) {
   return Array.from({ length: count }, (_, index) => ({ name: `name${index}`, description: `word${index}`, synonyms: [`alias${index}`] }));

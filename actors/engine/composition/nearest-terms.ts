@@ -8,7 +8,7 @@ type Term = Glossary['terms'][number];
 
 /** So many are shown whatever the conversation is about. */
 const MAX_UNRANKED = 50;
-/** Of more terms those nearest to the last messages. */
+/** Of more terms those nearest to a text. */
 const MAX_NEAREST = 20;
 
 const rank = rankByWords(({ name, description, synonyms }: Term) => [name, ...synonyms, description].join('\n'));
@@ -19,12 +19,18 @@ export function glossaryTerms({ manifest, documents }: BundleBody): Term[] {
   return glossaries.flatMap(({ id, version }) => documents.glossaries.find((one) => one.id === id && one.version === version)?.terms ?? []);
 }
 
-/** The glossary of a prompt (rule 82), in the order of the documents. */
-export function nearestTerms(terms: readonly Term[], history: readonly ConversationEvent[]): readonly Term[] {
-  return terms.length <= MAX_UNRANKED ? terms : termsNearTo(terms, recentText(history));
+/**
+ * The glossary of a prompt (rule 82): the terms nearest to the last messages, in the order of the documents, and behind them those nearest to what the turn
+ * has added since. So a turn's later prompts begin like its first ones.
+ * @param added is called only if it is needed
+ */
+export function nearestTerms(terms: readonly Term[], history: readonly ConversationEvent[], added: () => string): readonly Term[] {
+  if (terms.length <= MAX_UNRANKED) return terms;
+  const first = termsNearTo(terms, recentText(history));
+  return [...new Set([...first, ...termsNearTo(terms, added())])];
 }
 
-/** The same by a text. */
+/** Those nearest to a text, in the order of the documents. */
 export function termsNearTo(terms: readonly Term[], text: string): readonly Term[] {
   if (terms.length <= MAX_UNRANKED) return terms;
   const nearest = new Set(rank(text, terms).slice(0, MAX_NEAREST));
