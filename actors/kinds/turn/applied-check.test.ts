@@ -38,6 +38,25 @@ describe('the check which policies a reply has applied', () => {
     expect(classes(session)).toEqual(['actionable', 'previously-applied']);
   });
 
+  it('rule 16: arrives after the next turn, and goes with the events of that turn: the policy is then asked about anew', () => {
+    const { session, turnId } = replied();
+    const { length } = session.log;
+    session.say('It still leaks');
+    const later = session.turnIds.at(-1);
+    session.judge(`${later}-1`, []);
+    session.reply(`${later}-2`, 'Does it?');
+    expect(session.lines.at(-1)).toBe('ready');
+    session.judgeApplied(`${turnId}-applied`, ['leak']);
+    expect(session.agentStates.at(-1)).toMatchObject({ appliedPolicyIds: ['leak'] });
+    session.apply(deleteEvents(length, true));
+    session.say('It leaks again');
+
+    expect(classes(session)).toEqual(['actionable']);
+    session.judge(`${session.turnId}-1`, ['leak']);
+    session.reply(`${session.turnId}-2`, 'Please send a photo.');
+    expect([...session.open.values()]).toMatchObject([{ kind: 'turn-applied', inputs: { policyIds: ['leak'] } }]);
+  });
+
   it('rule 16: leaves no row behind when the session is deleted in the commit that takes its result', () => {
     const { session, turnId } = replied();
     const { length } = session.agentStates;
