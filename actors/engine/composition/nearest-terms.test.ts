@@ -32,7 +32,14 @@ describe('rule 82: the glossary of a prompt', () => {
     const namesOf = (text: string) => nearestTerms(all, said('is name7 like name59?'), () => text).map(({ name }) => name);
 
     expect(namesOf('name3 and name59, or alias58')).toEqual(['name7', 'name59', 'name3', 'name58']);
-    expect(namesOf(all.slice(30).map(({ description }) => description).join(' '))).toHaveLength(22);
+    expect(
+      namesOf(
+        all
+          .slice(30)
+          .map(({ description }) => description)
+          .join(' '),
+      ),
+    ).toHaveLength(22);
   });
 });
 
