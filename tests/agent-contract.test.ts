@@ -26,6 +26,7 @@ const lines: readonly (readonly [line: string, file: string, title: string])[] =
   ['context.language', 'actors/kinds/turn/steps/compose-reply.test.ts', 'rule 81: passes a language literally, and asks to match the customer otherwise'],
   ['context.greeting', 'actors/kinds/session/session.test.ts', 'greets at offset 0, then is ready, when its configuration has a greeting'],
   ['context.preamble.examples', 'tests/e2e/preamble.test.ts', 'agent-server.md preamble: rules 111 to 113'],
+  ['context.preamble: default none', 'actors/kinds/turn/preamble.test.ts', 'rule 111: an agent without examples has none, and stores nothing more'],
   ['context.preamble.announce_tools', ANNOUNCED, 'rule 110: each batch ends in one line and the status with the same text, before the reply'],
   ['context.preamble.announce_tools: default false', ANNOUNCED, 'rule 110: without it there is none'],
   ['context.routines', 'tests/e2e/conversation-tools.test.ts', 'rule 64: the tool step of a routine calls its tool, and the routine goes on'],
@@ -75,6 +76,12 @@ const lines: readonly (readonly [line: string, file: string, title: string])[] =
   ['search external: hostname without a scheme', CORPUS, 'puts http:// before the host of an external search that has no scheme'],
   ['search external: path, api_key', SEARCH, 'rule 75: posts query, messages and ids with the bearer, and passes on what it answers'],
   ['search external: no api_key', SEARCH, 'rule 75: sends no bearer without a key, and nothing at all without a query'],
+  [
+    'search external: max_messages',
+    'actors/engine/retrieval/search-input.test.ts',
+    'rule 75: the query is the customer’s newest message, beside the newest messages of the conversation',
+  ],
+  ['search external: max_messages and timeout_seconds: defaults', CORPUS, 'puts http:// before the host of an external search that has no scheme'],
   ['search external: top_k', SEARCH, 'rule 75: takes a bare array, leaves out what has no text, and no more than top_k'],
   ['search external: timeout_seconds soft-fails', 'tests/e2e/retrieval.test.ts', 'agent-server.md search: rule 72: answers without it when it %s'],
   [
@@ -99,7 +106,45 @@ const lines: readonly (readonly [line: string, file: string, title: string])[] =
   ],
 ];
 
+/** Lines about what a manifest may hold: an example of the corpus that breaks the line, and the field that is refused (manifest-corpus.test.ts). */
+const refusals: readonly (readonly [line: string, example: string, field: string])[] = [
+  ['context.system_prompt is required', 'missing-system-prompt', 'agent_config.context.system_prompt'],
+  ['context.language is required', 'missing-language', 'agent_config.context.language'],
+  ['context.preamble.examples: at least 1', 'preamble-without-examples', 'agent_config.context.preamble.examples'],
+  ['references: version >= 1', 'reference-version-0', 'agent_config.context.system_prompt.version'],
+  ['context.reevaluation_tools: ids of tools', 'reevaluation-tool-without-server', 'agent_config.context.reevaluation_tools[0].id'],
+  [
+    'relationships.priorities: exactly one of over and over_all_routines',
+    'over-and-over-all-routines',
+    'agent_config.context.relationships.priorities[0].over',
+  ],
+  ['relationships.priorities: one of over and over_all_routines', 'priority-over-nothing', 'agent_config.context.relationships.priorities[0].over'],
+  ['relationships: references such as policy:<id>', 'reference-without-kind', 'agent_config.context.relationships.priorities[0].higher'],
+  ['relationships.entailments: also_apply', 'entailment-of-nothing', 'agent_config.context.relationships.entailments[0].also_apply'],
+  ['mcps[].id: namespace prefix', 'mcps-id-twice', 'agent_config.mcps[1].id'],
+  ['mcps[].hostname: scheme included', 'mcps-hostname-without-scheme', 'agent_config.mcps[0].hostname'],
+  ['mcps[].hostname: no port', 'mcps-hostname-with-port', 'agent_config.mcps[0].hostname'],
+  ['mcps[].port is required', 'mcps-without-port', 'agent_config.mcps[0].port'],
+  ['mcps[].transport: only streamable-http', 'mcps-transport', 'agent_config.mcps[0].transport'],
+  ['mcps[].path starts with /', 'mcps-path-without-slash', 'agent_config.mcps[0].path'],
+  ['mcps[].api_key: a reference to a variable', 'literal-optional-credential', 'agent_config.mcps[0].api_key'],
+  ['search pgvector: required fields', 'search-required-fields', 'agent_config.search.collection'],
+  ['search pgvector: hostname is a bare host', 'search-hostname-with-scheme', 'agent_config.search.hostname'],
+  ['search pgvector: collection, optionally schema-qualified', 'search-collection-of-three-parts', 'agent_config.search.collection'],
+  ['search pgvector: metadata_filter is an object', 'search-metadata-filter', 'agent_config.search.metadata_filter'],
+  ['search pgvector: embedding_dimensions >= 1', 'search-embedding-dimensions-0', 'agent_config.search.embedding_dimensions'],
+  ['search: top_k >= 1', 'search-top-k-0', 'agent_config.search.top_k'],
+  ['search external: path starts with /', 'external-search-path-without-slash', 'agent_config.search.path'],
+  ['search external: max_messages >= 1', 'external-search-max-messages-0', 'agent_config.search.max_messages'],
+  ['search external: timeout_seconds > 0', 'external-search-timeout-0', 'agent_config.search.timeout_seconds'],
+];
+
 describe('the contract of the agent server', () => {
+  it.each(refusals)('has a refused manifest against %s', (_, example, field) => {
+    const { errors } = JSON.parse(readFileSync(join(root, `tests/corpus/manifest/invalid-${example}.json`), 'utf8')) as { errors: string[] };
+    expect(errors).toContain(field);
+  });
+
   it.each(lines)('has a test of %s', (_, file, title) => {
     expect(readFileSync(join(root, file), 'utf8')).toContain(title);
   });

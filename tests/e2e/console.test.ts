@@ -111,6 +111,28 @@ describe('the console of the agent', () => {
     await expectAccessible('console-session');
   });
 
+  it('shows what moderation has found in the messages of a turn, escaped', async () => {
+    const { id } = await agent.createSession({ title: 'Moderated', allow_greeting: false });
+    await show(`sessions/${id}`);
+    await agent.postMessage(id, 'Is this read?', {}, {}, '?moderation=auto');
+    // The router of this deployment has no engine for it.
+    await page.getByLabel('Turns of the session').getByText('failed').click();
+    const turn = page.locator('.turn');
+    const found = turn.locator('h4', { hasText: 'Moderation' }).locator('+ ul').getByRole('listitem');
+    await found.getByText('unavailable', { exact: true }).waitFor();
+    expect(await found.allInnerTexts()).toEqual([expect.stringContaining('offset 0')]);
+    expect(await page.getByLabel('Events', { exact: true }).getByText('unavailable', { exact: true }).count()).toBe(1);
+
+    await page.route(/\/turns\/[0-9a-f]{32}$/, async (route) => {
+      const record = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...record, moderation: [{ ...record.moderation[0], status: 'flagged', flagged: true, tags: ['violence', HOSTILE] }] } });
+    });
+    await found.getByText(`violence, ${HOSTILE}`).waitFor();
+    await found.getByText('flagged', { exact: true }).waitFor();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+
   it('shows the sessions at an address that it does not know, and for a session that is not there the reason alone', async () => {
     await show('no-such-section');
     await page.getByLabel('Sessions', { exact: true }).waitFor();

@@ -42,6 +42,20 @@ describe('a turn of an agent with routines and relationships', () => {
     expect(session.agentStates).toMatchObject([{ paths: { return: ['order'] } }]);
   });
 
+  it('rule 108: the trace of the turn names the step that was entered', () => {
+    const { session } = begun();
+    session.finish([RETURN]);
+    const planning = session.ended
+      .filter(({ kind }) => kind === 'plan')
+      .at(-1)
+      ?.details?.('off');
+
+    expect(planning?.attributes).toMatchObject({ 'switchyard.policies.matched': [RETURN], 'switchyard.steps': ['return:order'] });
+    expect(planning?.events.filter(({ name }) => name === 'step.entered')).toMatchObject([
+      { attributes: { 'switchyard.routine.id': 'return', 'switchyard.step.id': 'order' } },
+    ]);
+  });
+
   it('rule 12: judges the policies of the routine that the message is most like at once, and follows them only in it', () => {
     const { session, guidance } = begun();
     session.finish();
