@@ -96,16 +96,15 @@ async function measureList(folder) {
 }
 
 async function measureOpenPages() {
-  const { streams, pages } = await openPages();
+  const { streams, pages, cachedPages } = await openPages();
   for (const [name, costs] of /** @type {const} */ ([
     ['1,000 event streams', streams],
-    ['1,000 open pages', pages],
+    ['1,000 open pages, nothing cached', pages],
+    ['1,000 open pages, files cached', cachedPages],
   ])) {
-    const of = costs.map(
-      ({ memoryMb, openCpuSeconds, heldCpuSeconds }) =>
-        `${memoryMb.toFixed(0)} MB, ${openCpuSeconds.toFixed(1)} s of CPU to open them and ${heldCpuSeconds.toFixed(1)} s to hold them`,
-    );
-    print(`${name}, at the agent gateway`, of.join('; '));
+    const of = (/** @type {keyof import('./pages/open-pages.mjs').Cost} */ field, digits = 1) => costs.map((cost) => cost[field].toFixed(digits)).join(', ');
+    const opening = `${of('openCpuSeconds')} s of CPU and ${of('openMemoryMb', 0)} MB to open them`;
+    print(`${name}, at the agent gateway`, `${opening}; at rest ${of('restCpuSeconds', 2)} s of CPU in 40 s and ${of('restMemoryMb', 0)} MB`);
   }
 }
 

@@ -32,3 +32,13 @@ it('the built pages take at most 60 KB', () => {
   expect(sizes.length).toBeGreaterThan(2);
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(MAX_GZIP_BYTES);
 });
+
+it('the chat page loads two scripts and one style: each further file is a request and a connection of every browser', () => {
+  const html = readFileSync(join(built, 'chat.html'), 'utf8');
+  const files = [...html.matchAll(/(?:src|href)="\/pages\/([^"]+)"/g)].map(([, name = '']) => name);
+  const script = readFileSync(join(built, files.find((name) => name.startsWith('chat-') && name.endsWith('.js')) ?? ''), 'utf8');
+  const imported = [...script.matchAll(/\bfrom\s*["']\.\/([^"']+)["']/g)].map(([, name = '']) => name);
+
+  expect(files.map((name) => name.replace(/-[\w-]{8}\./, '.'))).toEqual(['icon.svg', 'chat.js', 'common.js', 'chat.css']);
+  expect(imported).toEqual(files.filter((name) => name.startsWith('common-')));
+});

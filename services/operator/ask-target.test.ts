@@ -2,18 +2,20 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createAgentClient } from '#client/agent-client.ts';
+import { API_VERSIONS } from '#shared/contracts/api-versions.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { askTarget } from './ask-target.ts';
 import { failureToPrint } from './failures.ts';
 import { routerRequest } from './router-api.ts';
 import type { FoundTarget } from './targets.ts';
 
-/** A gateway that leads browsers to its page, and refuses all else. */
-async function gateway(page: string, status: number, body: object): Promise<string> {
+/** A gateway that leads browsers to its page, tells its version, if given, and answers all else the same. */
+async function gateway(page: string, status: number, body: object, version?: string): Promise<string> {
   const server = createServer((request, response) => {
     const isBrowser = request.url === '/' && request.headers.authorization === undefined;
-    response.writeHead(isBrowser ? 302 : status, { 'content-type': 'application/json', ...(isBrowser && { location: page }) });
-    response.end(JSON.stringify(body));
+    const isRoot = request.url === '/' && version !== undefined;
+    response.writeHead(isBrowser ? 302 : isRoot ? 200 : status, { 'content-type': 'application/json', ...(isBrowser && { location: page }) });
+    response.end(JSON.stringify(isRoot ? { version } : body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
@@ -83,4 +85,31 @@ it('says where ids are found, and leaves other failures as they are', async () =
 
   expect(await printed(byApi(targetAt(url, 'router')))).toMatchObject({ message: `${url}: There is no key with this hash`, fix: 'look there', exitCode: 1 });
   await expect(askTarget(targetAt(url, 'router'), null, () => Promise.reject(other))).rejects.toBe(other);
+});
+
+it('says that the server is of another version, where that explains a failure', async () => {
+  const newer = await gateway('/chat', 404, { error: 'there is nothing at this address', code: 'not_found' }, '0.99.0');
+  const own = await gateway('/chat', 404, { error: 'there is nothing at this address', code: 'not_found' }, API_VERSIONS.agent);
+  const router = await gateway('/console', 400, { error: { code: 400, message: 'unknown field' } }, '2');
+
+  expect(await printed(byClient(targetAt(newer, 'agent')))).toMatchObject({
+    message: `${newer}: there is nothing at this address`,
+    fix: `use the command line of the server's own release: its API has version 0.99.0, and this one was made for ${API_VERSIONS.agent}`,
+    exitCode: 1,
+  });
+  expect(await printed(byClient(targetAt(own, 'agent')))).toMatchObject({ fix: 'look there' });
+  expect(await printed(byApi(targetAt(router, 'router')))).toMatchObject({ fix: expect.stringMatching(/has version 2, and this one was made for 1$/) });
+});
+
+it('takes an answer of another form for a bug, unless the server is of another version', async () => {
+  const read = (target: FoundTarget) =>
+    askTarget(target, null, async () => {
+      const { items } = await createAgentClient({ baseUrl: target.url, apiKey: target.key }).sessions.list();
+      return items.map(({ id }) => id);
+    });
+  const newer = await gateway('/chat', 200, { sessions: [] }, '0.99.0');
+  const own = await gateway('/chat', 200, { sessions: [] }, API_VERSIONS.agent);
+
+  expect(await printed(read(targetAt(newer, 'agent')))).toMatchObject({ code: 'client.bad_answer', fix: expect.stringContaining('has version 0.99.0') });
+  await expect(read(targetAt(own, 'agent'))).rejects.toBeInstanceOf(TypeError);
 });

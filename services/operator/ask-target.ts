@@ -1,11 +1,15 @@
-import { AgentError } from '#client/agent-error.ts';
+import { AgentError, clientError } from '#client/agent-error.ts';
+import { API_VERSIONS } from '#shared/contracts/api-versions.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { FailureWithFix } from './failure-with-fix.ts';
 import { NAMES, nextStep } from './next-step.ts';
 import type { FoundTarget, ServerName } from './targets.ts';
 
 const PROBE_MS = 3_000;
+const VERSION = /^[\w.+-]{1,40}$/;
 const statuses: Partial<Record<ErrorCode, number>> = {
+  'request.invalid': 400,
+  'request.conflict': 409,
   'request.unauthorized': 401,
   'request.forbidden': 403,
   'request.not_found': 404,
@@ -25,7 +29,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Does what asks a server for something. A failure names the server, the reason and the next step.
+ * Does what asks a server for something. A failure names the server, the reason and the next step; of a server of another version of the API, both versions.
  *
  * @param knownIds where ids that exist are found, for one that does not
  * @throws FailureWithFix; of a failure that needs no fix: the failure
@@ -38,11 +42,15 @@ export async function askTarget<T>(target: FoundTarget, knownIds: string | null,
   }
 }
 
-async function explained(error: unknown, target: FoundTarget, knownIds: string | null): Promise<unknown> {
+async function explained(cause: unknown, target: FoundTarget, knownIds: string | null): Promise<unknown> {
+  const error = cause instanceof TypeError ? clientError('client.bad_answer', 'the answer has another form than this program expects', { cause }) : cause;
   const status = statusOf(error);
   if (status === undefined || !(error instanceof Error)) return error;
-  const found = status === null ? null : await serverAt(target.url);
-  const fix = nextStep({ ...target, status, found, knownIds });
+  const found = hasNoAnswer(error) ? null : await serverAt(target.url);
+  const versions = found === target.server ? await otherVersion(target) : null;
+  // A bug of this program, unless the versions explain it.
+  if (cause instanceof TypeError && versions === null) return cause;
+  const fix = nextStep({ ...target, status, found, versions, knownIds });
   const isOther = found !== null && found !== target.server;
   const message = isOther ? `${target.url} is the ${NAMES[found]}, not the ${NAMES[target.server]}` : messageOf(error, target.url, status);
   return fix === null ? error : new FailureWithFix(error, fix, message);
@@ -53,6 +61,10 @@ function statusOf(error: unknown): number | null | undefined {
   if (error instanceof AgentError) return error.status;
   if (!(error instanceof SwitchyardError)) return undefined;
   return error.code === 'service.unreachable' ? null : statuses[error.code];
+}
+
+function hasNoAnswer(error: Error): boolean {
+  return 'code' in error && (error.code === 'service.unreachable' || error.code === 'client.no_answer' || error.code === 'client.timeout');
 }
 
 function messageOf(error: Error, url: string, status: number | null): string {
@@ -68,6 +80,19 @@ function reasonOf({ cause }: Error): string | null {
   if (inner !== null) return inner;
   const code = String(Object(cause).code ?? cause.message);
   return REASONS[code] ?? code;
+}
+
+/** Null: the server has the same version, or does not say which. */
+async function otherVersion({ server, url, key, scheme = 'Bearer' }: FoundTarget): Promise<{ server: string; own: string } | null> {
+  try {
+    const headers = { accept: 'application/json', authorization: `${scheme} ${key}` };
+    const response = await fetch(`${url}/`, { headers, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
+    const { version } = Object(await response.json());
+    const own = API_VERSIONS[server];
+    return typeof version === 'string' && VERSION.test(version) && version !== own ? { server: version, own } : null;
+  } catch {
+    return null;
+  }
 }
 
 /** By where a browser is led from `GET /`, without a key: the agent server has a login. Null: it is neither. */

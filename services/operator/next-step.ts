@@ -13,6 +13,8 @@ export interface FailedRequest {
   status: number | null;
   /** What answers at the address, where it could be found out. */
   found: ServerName | null;
+  /** Of the server's API, and of the one that this program was made for, where they differ. */
+  versions: { server: string; own: string } | null;
   /** Where ids that exist are found. */
   knownIds: string | null;
 }
@@ -20,10 +22,13 @@ export interface FailedRequest {
 export const NAMES = { agent: 'agent server', router: 'model router' } as const;
 const URL_VARIABLES = { agent: 'SWITCHYARD_AGENT_URL', router: 'SWITCHYARD_ROUTER_URL' } as const;
 const TRANSIENT = [408, 425, 429, 500, 502, 503, 504];
+const OF_ANY_VERSION = [401, 403, ...TRANSIENT];
 
 /** What to do about a request that failed; null: the server's message says it. */
-export function nextStep({ server, addressFrom, keyFrom, keyVariables, status, found, knownIds }: FailedRequest): string | null {
+export function nextStep({ server, addressFrom, keyFrom, keyVariables, status, found, versions, knownIds }: FailedRequest): string | null {
   if (found !== null && found !== server) return `name the ${NAMES[server]} by --url or ${URL_VARIABLES[server]}; this address is from ${addressFrom}`;
+  if (versions !== null && !(status !== null && OF_ANY_VERSION.includes(status)))
+    return `use the command line of the server's own release: its API has version ${versions.server}, and this one was made for ${versions.own}`;
   if (status === null) return `start the ${NAMES[server]} (\`switchyard start\`), or correct the address, which is from ${addressFrom}`;
   if (status === 401 || status === 403) return `set ${keyVariables}, or name a file that has the key by --key-file; the refused key is from ${keyFrom}`;
   if (status === 404) return knownIds;

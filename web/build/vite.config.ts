@@ -35,6 +35,9 @@ function without(code: string, { file, part, rest }: (typeof unused)[number]): s
   return left;
 }
 
+/** What more than the consoles have in common: one file, since each is a request, and a connection, of every browser that has not cached it. */
+const common = /\/node_modules\/preact\/|\/client\/|\/web\/(?:breathe|changes|use-changes|while-shown)\.ts$/;
+
 /** The gateways serve what this writes to `built/`, which is checked in; `tests/pages.test.ts` builds again and compares. */
 export default defineConfig({
   root: pathOf('.'),
@@ -52,6 +55,7 @@ export default defineConfig({
     rollupOptions: {
       treeshake: { propertyReadSideEffects: false },
       input: Object.fromEntries(['chat', 'agent-console', 'router-console'].map((page) => [page, pathOf(`${page}.html`)])),
+      output: { codeSplitting: { groups: [{ name: 'common', test: common }] } },
     },
   },
 });

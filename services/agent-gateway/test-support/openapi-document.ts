@@ -8,13 +8,14 @@ import {
   storedEvent,
   variableValueAnswer,
 } from '#shared/contracts/agent/answers.ts';
+import { API_VERSIONS } from '#shared/contracts/api-versions.ts';
 import type { PublishedApi } from '#shared/http-server/test-support/openapi-document.ts';
 import { type Access, operations, refusalsOf } from '../openapi/operations.ts';
 
 /** The agent's API, by the contract's runtime version. */
 export const agentApi: PublishedApi<Access> = {
   title: 'Switchyard agent server',
-  version: '0.9.0',
+  version: API_VERSIONS.agent,
   operations,
   refusalsOf,
   errorAnswer,

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify';
+import { API_VERSIONS } from '#shared/contracts/api-versions.ts';
 import { builtPage } from '#shared/http-server/built-pages.ts';
 
-const API = { name: 'Switchyard model router', version: '1', docs: '/openapi.json', openapi: '/openapi.json' };
+const API = { name: 'Switchyard model router', version: API_VERSIONS.router, docs: '/openapi.json', openapi: '/openapi.json' };
 
 /**
  * GET /console: a page without content of its own: what it shows, it asks for with the management key that is typed into it. GET /: leads a browser there, and

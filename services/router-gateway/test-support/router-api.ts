@@ -1,3 +1,4 @@
+import { API_VERSIONS } from '#shared/contracts/api-versions.ts';
 import { callingKeyAnswer, generationAnswer, keyAnswer } from '#shared/contracts/router/account-answers.ts';
 import { chatCompletionAnswer, embeddingsAnswer, endpointAnswer, modelAnswer, responseAnswer, routerErrorAnswer } from '#shared/contracts/router/answers.ts';
 import type { PublishedApi } from '#shared/http-server/test-support/openapi-document.ts';
@@ -6,7 +7,7 @@ import { type Access, operations, refusalsOf } from '../openapi/operations.ts';
 /** The router's API, by the version in its addresses. */
 export const routerApi: PublishedApi<Access> = {
   title: 'Switchyard model router',
-  version: '1',
+  version: API_VERSIONS.router,
   operations,
   refusalsOf,
   errorAnswer: routerErrorAnswer,
