@@ -4,15 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { seededRandom } from '../chaos/seeded-random.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { watchPauses } from '../helpers/pauses.ts';
 import { requestTables, validCasesOf } from '../helpers/request-tables.ts';
-import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
+import type { RouterInProcess } from '../helpers/router-in-process.ts';
 import { tier } from '../helpers/tier.ts';
-import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 import { mutateBody } from './mutate-body.ts';
 import { pick } from './mutate-json.ts';
+import { MODELS, openRouterOfDialects } from './router-of-dialects.ts';
 import { expectAnswer, expectRefusal, type HostileReply, hostileSender } from './send-hostile.ts';
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length. */
@@ -20,7 +19,6 @@ const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now()
 const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 800));
 const AT_ONCE = 8;
 const KEYS = { free: 'sk-free', limited: 'sk-limited', rated: 'sk-rated' };
-const MODELS = [...DIALECTS.map((name) => `${name}/model`), 'scripted/model'];
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
 
 const corpus = z.array(z.object({ request: z.looseObject({}) }));
@@ -30,7 +28,6 @@ const originals: object[] = [
   ...validCasesOf(requestTables).map(({ request }) => Object(request)),
 ];
 
-const upstreams: RecordingUpstream[] = [];
 const pictures = createServer((_, response) => response.writeHead(200, { 'content-type': 'image/png' }).end(PNG));
 let router: RouterInProcess;
 let pictureHost: string;
@@ -39,39 +36,22 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => pictures.listen(0, '127.0.0.1', resolve));
   const address = pictures.address();
   pictureHost = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
-  for (const name of DIALECTS) {
-    const upstream = await openUpstreamOf(name);
-    upstream.takeAnything();
-    upstreams.push(upstream);
-  }
-  const takesAll = {
-    prices: { prompt: '1', completion: '2', image: '0.001', audio: '0.001', request: '0.0001' },
-    modalities: ['text', 'image', 'audio', 'video', 'file'],
-    response_formats: ['json_object', 'json_schema', 'grammar', 'python'],
-  };
-  const config = {
-    providers: [
-      ...DIALECTS.map((kind, index) => ({ slug: kind, kind, base_url: upstreams[index]?.baseUrl, api_key: '${VENDOR_KEY}' })),
-      { slug: 'scripted', kind: 'scripted' },
-    ],
-    models: [
-      ...DIALECTS.map((kind) => ({ id: `${kind}/model`, endpoints: [{ provider: kind, upstream_model: UPSTREAM_MODELS[kind], ...takesAll }] })),
-      { id: 'scripted/model', endpoints: [{ provider: 'scripted', upstream_model: 'assistant', ...takesAll }] },
-    ],
+  router = await openRouterOfDialects({
     keys: [
       { id: 'free', key: '${KEY_FREE}' },
       { id: 'limited', key: '${KEY_LIMITED}', limit: '1000000' },
       { id: 'rated', key: '${KEY_RATED}', limits: { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, calls_at_once: 1_000 } },
     ],
-  };
-  const variables = { VENDOR_KEY: 'sk-vendor', KEY_FREE: KEYS.free, KEY_LIMITED: KEYS.limited, KEY_RATED: KEYS.rated };
-  router = await openRouterInProcess({ config, variables, outboundAllowHosts: new Set([pictureHost]) });
+    variables: { KEY_FREE: KEYS.free, KEY_LIMITED: KEYS.limited, KEY_RATED: KEYS.rated },
+    prices: { image: '0.001', audio: '0.001', request: '0.0001' },
+    responseFormats: ['json_object', 'json_schema', 'grammar', 'python'],
+    outboundAllowHosts: new Set([pictureHost]),
+  });
 });
 
 afterAll(async () => {
   watch.stop();
   await router.close();
-  await Promise.all(upstreams.map((upstream) => upstream.close()));
   await new Promise((resolve) => pictures.close(resolve));
 });
 

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { seededRandom } from '../chaos/seeded-random.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { watchPauses } from '../helpers/pauses.ts';
 import { responsesTables, validCasesOf } from '../helpers/request-tables.ts';
-import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
+import type { RouterInProcess } from '../helpers/router-in-process.ts';
 import { tier } from '../helpers/tier.ts';
-import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 import { mutateBody } from './mutate-body.ts';
 import { pick } from './mutate-json.ts';
+import { MODELS, openRouterOfDialects } from './router-of-dialects.ts';
 import { expectRefusal, expectResponse, hostileSender } from './send-hostile.ts';
 
 /** SWITCHYARD_FUZZ_SEED repeats a run, SWITCHYARD_FUZZ_CASES is its length. */
@@ -17,39 +16,19 @@ const SEED = Number(process.env['SWITCHYARD_FUZZ_SEED'] ?? Math.floor(Date.now()
 const CASES = Number(process.env['SWITCHYARD_FUZZ_CASES'] ?? (tier === 'deep' ? 10_000 : 400));
 const AT_ONCE = 8;
 const KEY = 'sk-limited';
-const MODELS = [...DIALECTS.map((name) => `${name}/model`), 'scripted/model'];
 const PATHS = ['/api/v1/responses', '/api/alpha/responses'];
 
 const originals = validCasesOf(responsesTables).map(({ request }) => request);
 const watch = watchPauses();
-const upstreams: RecordingUpstream[] = [];
 let router: RouterInProcess;
 
 beforeAll(async () => {
-  for (const name of DIALECTS) {
-    const upstream = await openUpstreamOf(name);
-    upstream.takeAnything();
-    upstreams.push(upstream);
-  }
-  const takesAll = { prices: { prompt: '1', completion: '2' }, modalities: ['text', 'image', 'audio', 'video', 'file'] };
-  const config = {
-    providers: [
-      ...DIALECTS.map((kind, index) => ({ slug: kind, kind, base_url: upstreams[index]?.baseUrl, api_key: '${VENDOR_KEY}' })),
-      { slug: 'scripted', kind: 'scripted' },
-    ],
-    models: [
-      ...DIALECTS.map((kind) => ({ id: `${kind}/model`, endpoints: [{ provider: kind, upstream_model: UPSTREAM_MODELS[kind], ...takesAll }] })),
-      { id: 'scripted/model', endpoints: [{ provider: 'scripted', upstream_model: 'assistant', ...takesAll }] },
-    ],
-    keys: [{ id: 'limited', key: '${KEY_LIMITED}', limit: '1000000' }],
-  };
-  router = await openRouterInProcess({ config, variables: { VENDOR_KEY: 'sk-vendor', KEY_LIMITED: KEY }, outboundAllowHosts: new Set() });
+  router = await openRouterOfDialects({ keys: [{ id: 'limited', key: '${KEY_LIMITED}', limit: '1000000' }], variables: { KEY_LIMITED: KEY } });
 });
 
 afterAll(async () => {
   watch.stop();
   await router.close();
-  await Promise.all(upstreams.map((upstream) => upstream.close()));
 });
 
 /** One request, which the seed and its number decide. */
