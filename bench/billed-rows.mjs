@@ -26,7 +26,7 @@ export const billedRows = [
     name: 'billed-cpu',
     title: 'billed: CPU per 1,000 non-stream requests at 64 in flight',
     needs: need('whole64', ['switchyard', 'billed']),
-    compare: (figures) => [againstPlain(figures, 'whole64', 'cpuPerThousand', { unit: 's', bar: 2.5, aim: 1.6 })],
+    compare: (figures) => [againstPlain(figures, 'whole64', 'cpuPerThousand', { unit: 's', bar: 1.6, aim: 1.3 })],
   },
   {
     name: 'billed-latency',

@@ -17,14 +17,36 @@ const SYSTEM_PROMPT = [
   'The warranty covers two years from the day of purchase. Parts that wear, such as seals and filters, are covered for six months.',
 ].join('\n\n');
 
+/** As many as an assistant of a shop has. */
+const FUNCTIONS = ['find_order', 'find_customer', 'list_deliveries', 'book_repair', 'cancel_order', 'read_terms', 'open_ticket', 'hand_over'].map((name) => ({
+  type: 'function',
+  function: {
+    name,
+    description: 'Reads or changes the records of the shop. Ask the customer for what is missing before you call it.',
+    parameters: {
+      type: 'object',
+      properties: { order: { type: 'string', description: 'the number of the order, as it stands on the bill' }, reason: { type: 'string' } },
+      required: ['order'],
+      additionalProperties: false,
+    },
+  },
+}));
+
 /**
- * A request's body: the question alone, or with what applications send beside it.
+ * A request's body: the question alone, or with what applications send beside it, functions included where one is to be called.
  *
- * @type {Record<import('./shape.mjs').Traffic, (asked: { model: string, stream: boolean, content: string }) => object>}
+ * @type {Record<import('./shape.mjs').AnswerForm, (asked: { model: string, stream: boolean, content: string }) => object>}
  */
 const bodies = {
+  tools: (asked) => ({ ...withParameters(asked), tools: FUNCTIONS, tool_choice: 'auto' }),
+  reasoning: withParameters,
   plain: ({ model, stream, content }) => ({ model, stream, messages: [{ role: 'user', content }] }),
-  vendor: ({ model, stream, content }) => ({
+  vendor: withParameters,
+};
+
+/** @param {{ model: string, stream: boolean, content: string }} asked */
+function withParameters({ model, stream, content }) {
+  return {
     model,
     messages: [
       { role: 'system', content: SYSTEM_PROMPT },
@@ -39,8 +61,8 @@ const bodies = {
     user: 'customer-4711',
     stream,
     ...(stream ? { stream_options: { include_usage: true } } : {}),
-  }),
-};
+  };
+}
 
 /**
  * How each target is asked for a completion in a shape. The ones that only hand on take the shape from the path.
@@ -61,6 +83,7 @@ const ways = {
     },
   }),
   switchyard: ofSwitchyard,
+  'former-settings': ofSwitchyard,
   billed: ofSwitchyard,
   'co-located': ofSwitchyard,
   standalone: ofSwitchyard,

@@ -1,6 +1,7 @@
+import { burstLoads } from './burst-loads.mjs';
 import { completionsOf } from './completions.mjs';
 import { engineLoads } from './engine-loads.mjs';
-import { addressOf, requestBytes } from './http/request.mjs';
+import { addressOf } from './http/request.mjs';
 import { admissions } from './load/admissions.mjs';
 import { deliveries } from './load/deliveries.mjs';
 import { eventWebhooks } from './load/event-webhooks.mjs';
@@ -12,10 +13,11 @@ import { openStreams } from './load/open-streams.mjs';
 import { posts } from './load/posts.mjs';
 import { slowReaders } from './load/slow-readers.mjs';
 import { steadyRate } from './load/steady-rate.mjs';
-import { turns } from './load/turns.mjs';
 import { wholeRequests } from './load/whole-requests.mjs';
+import { ofLoop } from './loop-result.mjs';
 import { PAGE_EVENTS } from './settings.mjs';
 import { WEBHOOK } from './targets/deployment-files.mjs';
+import { turnLoads } from './turn-loads.mjs';
 
 /** @typedef {import('./targets/start-target.mjs').Target} Target */
 /** @typedef {import('./load/failures.mjs').Failures} Failures */
@@ -49,8 +51,10 @@ export const loads = {
   tokens: (setting) => streamed(setting, setting.settings.tokens),
   streams: (setting) => streamed(setting, { ...setting.settings.streams, memory: true }),
   leaving,
-  turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
-  turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
+  answer16: (setting) => answered(setting, setting.settings.shapes.medium),
+  answer200: (setting) => answered(setting, setting.settings.shapes.long),
+  answerTools: (setting) => answered(setting, setting.settings.shapes.tools),
+  answerReasoning: (setting) => answered(setting, setting.settings.shapes.reasoning),
   deliveries16: (setting) => delivered(setting, null),
   posts16: (setting) => posted(setting, 'say'),
   toolEvents16: (setting) => posted(setting, 'injectResult'),
@@ -62,6 +66,8 @@ export const loads = {
   steady,
   admission64: (setting) => admitted(setting, { inFlight: 64, times: setting.settings.whole }),
   admission1: (setting) => admitted(setting, { inFlight: 1, times: setting.settings.single }),
+  ...burstLoads,
+  ...turnLoads,
   ...engineLoads,
 };
 
@@ -78,17 +84,9 @@ export async function whole({ target, upstream, settings, hooks = {} }, { inFlig
   return ofLoop(await wholeRequests({ address, request, isRight, inFlight, times, roots: target.facts.roots, hooks }));
 }
 
-/**
- * @param {Setting} setting
- * @param {{ inFlight: number, sessions: number } & import('./settings.mjs').Times} how
- */
-export async function durableTurns({ target, hooks = {} }, { inFlight, sessions, warmMs, measureMs }) {
-  const loop = { inFlight, times: { warmMs, measureMs }, roots: target.facts.roots, hooks };
-  const { agentUrl, turnUrl, keys } = target.facts;
-  if (turnUrl === undefined) return ofLoop(await turns({ ...loop, sessions, server: { address: addressOf(agentUrl ?? ''), key: keys?.agentKey ?? '' } }));
-  const address = addressOf(turnUrl);
-  const request = requestBytes({ address, path: new URL(turnUrl).pathname, body: JSON.stringify({ text: 'How long is the warranty of my machine?' }) });
-  return ofLoop(await wholeRequests({ ...loop, address, request, isRight: (text) => text.includes('0.0 ') }));
+/** Whole answers of a form, 16 in flight. @param {Setting} setting @param {import('./shape.mjs').Shape} shape */
+function answered(setting, shape) {
+  return whole(setting, { inFlight: 16, times: setting.settings.single, shape });
 }
 
 /** @param {Setting} setting @param {import('./settings.mjs').Times & { shape: import('./shape.mjs').Shape, streams: number, memory?: boolean }} how @returns {Promise<Result>} */
@@ -111,6 +109,7 @@ export async function streamed({ target, upstream, hooks = {} }, { shape, stream
       firstTokenP99Ms: measured.firstTokenP99Ms,
       cpuPerThousand: measured.cpuPerThousand,
       tokensPerSecond: measured.tokensPerSecond,
+      ...(memory ? { memoryTotalMb: measured.memoryTotal === null ? null : measured.memoryTotal / MIB } : {}),
       ...(memory ? { memoryPerThousandMb: measured.memoryPerThousand === null ? null : measured.memoryPerThousand / MIB } : {}),
       streams: count,
       deliveredPercent: (delivered / expected) * 100,
@@ -228,9 +227,4 @@ async function admitted({ target }, { inFlight, times }) {
   const { ownMicros, ...measured } = await admissions({ databaseUrl, inFlight, times, roots: roots.filter(({ name }) => name === 'postgres') });
   const result = ofLoop(measured);
   return { ...result, figures: { ownMicros, databaseMicros: measured.cpuPerThousand * 1_000, p50Ms: measured.p50Ms, perSecond: measured.perSecond } };
-}
-
-/** @param {import('./load/closed-loop.mjs').LoopFigures} figures @returns {Result} */
-function ofLoop({ count, perSecond, cpuPerThousand, p50Ms, p99Ms, cpuByProcess, failures }) {
-  return { figures: { cpuPerThousand, perSecond, p50Ms, p99Ms }, cpuByProcess, count, failures };
 }

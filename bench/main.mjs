@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { brokerInUse } from './broker.mjs';
 import { describeMachine } from './machine.mjs';
 import { measureMore } from './more.mjs';
 import { optionsFrom, usage } from './options.mjs';
@@ -16,6 +17,10 @@ import { startUpstream } from './upstream/start-upstream.mjs';
 /** @typedef {import('./rounds.mjs').Need} Need */
 
 const RESULTS = fileURLToPath(new URL('RESULTS.md', import.meta.url));
+/** It neither aborts nor refuses. */
+const BARE_HOP_LOADS = new Set(['whole64', 'whole1', 'tokens']);
+/** One of each kind: requests, tokens and turns. */
+const FORMER_LOADS = new Set(['whole64', 'tokens', 'turns16']);
 /** A Ctrl-C under npm is delivered twice; a second signal later than this ends the process at once. */
 const REPEAT_MS = 1_000;
 
@@ -40,7 +45,8 @@ async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targe
   const settingsIn = quick ? quickSettings : fullSettings;
   const settings = { plain: settingsIn('plain'), vendor: settingsIn('vendor') };
   const rounds = wantedRounds ?? settings.plain.rounds;
-  const machine = describeMachine();
+  const { version, canSync } = await brokerInUse();
+  const machine = [...describeMachine(), `- nats-server ${version}, ${canSync ? 'synced on each write' : 'which cannot be synced on each write'}`];
   const upstream = await startUpstream();
   const core = Number(process.env.BENCH_TARGET_CORE);
   const say = (/** @type {string} */ line) => console.error(line);
@@ -68,13 +74,15 @@ function sectionsOf(all, { names, traffic }) {
   if (names.length === 0) return [];
   const measured = all.filter((one) => one.traffic === traffic);
   const cpu = cpuByProcessOf(measured);
-  return [[`The table, ${traffic} traffic`, tableOf(measured, names)], ...(cpu === '' ? [] : [[`CPU by process, ${traffic} traffic`, cpu]])];
+  return [[`The table, ${traffic} traffic`, tableOf(measured, names, traffic)], ...(cpu === '' ? [] : [[`CPU by process, ${traffic} traffic`, cpu]])];
 }
 
-/** The bare hop is measured wherever requests are, so that a reader sees what of a figure is the shape's, and what Switchyard's. With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */
+/** The bare hop is measured beside the proxies, so that a reader sees what of a figure is the shape's, and what Switchyard's. The former settings are measured beside today's. With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */
 function needsOf(names, more) {
   const needs = rows.filter(({ name }) => names.includes(name)).flatMap((row) => row.needs);
-  needs.push(...needs.map(({ load }) => ({ target: 'bare-hop', load })));
+  const atRouter = needs.filter(({ target }) => target === 'raw-proxy' || target === 'portkey').map(({ load }) => load);
+  needs.push(...atRouter.filter((load) => BARE_HOP_LOADS.has(load)).map((load) => ({ target: 'bare-hop', load })));
+  needs.push(...needs.filter(({ target, load }) => target === 'switchyard' && FORMER_LOADS.has(load)).map(({ load }) => ({ target: 'former-settings', load })));
   if (!more) return needs;
   const all = ['direct', 'raw-proxy', 'portkey', 'standalone'];
   return [...needs, ...needs.flatMap(({ load }) => all.map((target) => ({ target, load })))];

@@ -1,7 +1,8 @@
 import { commitsOf } from './load/commits.mjs';
-import { durableTurns, whole } from './loads.mjs';
+import { whole } from './loads.mjs';
 import { alignedTable } from './report.mjs';
 import { open } from './rounds.mjs';
+import { durableTurns } from './turn-loads.mjs';
 
 /** @typedef {import('./rounds.mjs').Bench} Bench */
 /** @typedef {import('./targets/start-target.mjs').Target} Target */

@@ -11,15 +11,32 @@ const words = { aim: 'meets the aim', bar: 'meets the bar', miss: 'MISSES', unkn
 /**
  * The table of the requested rows, and a line with the number of rows that meet their bar.
  *
- * @param {readonly Measured[]} measured
+ * @param {readonly Measured[]} measured in this traffic
  * @param {readonly string[]} names of rows
+ * @param {import('./shape.mjs').Traffic} traffic bars of the other are not judged
  * @returns {string} Markdown
  */
-export function tableOf(measured, names) {
+export function tableOf(measured, names, traffic) {
   const figures = new Figures(measured);
-  const asked = rows.filter(({ name }) => names.includes(name)).map((row) => judgeRow(row, figures));
-  const lines = asked.flatMap(({ row, judged }) => judged.map((one, index) => [index === 0 ? row.title : '', ...cellsOf(one)]));
-  const table = alignedTable(['figure', 'of it', 'Switchyard', 'against', 'theirs', 'ratio', 'bar', 'aim', 'verdict'], lines);
+  const former = new Figures(withFormerSettings(measured));
+  const wanted = rows.filter(({ name }) => names.includes(name));
+  const asked = wanted.map((row) => ({ ...judgeRow(row, figures), isJudged: (row.traffic ?? 'plain') === traffic })).filter(({ isJudged }) => isJudged);
+  const lines = wanted.flatMap((row) => {
+    const { judged } = judgeRow(row, figures);
+    const before = row.compare(former);
+    const isJudged = (row.traffic ?? 'plain') === traffic;
+    return judged.map((one, index) => {
+      const cells = cellsOf(one);
+      return [
+        index === 0 ? row.title : '',
+        ...cells.slice(0, 2),
+        before[index]?.value == null ? '' : short(before[index].value),
+        ...cells.slice(2, -1),
+        isJudged ? (cells.at(-1) ?? '') : '',
+      ];
+    });
+  });
+  const table = alignedTable(['figure', 'of it', 'Switchyard', 'former settings', 'against', 'theirs', 'ratio', 'bar', 'aim', 'verdict'], lines);
   const holding = asked.filter(({ verdict }) => verdict === 'aim' || verdict === 'bar').length;
   const far = asked.flatMap(({ judged }) => judged).filter(({ verdict, missedBy }) => verdict === 'miss' && (missedBy === null || missedBy > 1.5)).length;
   return `${table}\n\n${holding} of ${asked.length} rows meet their bar; ${far} figures miss theirs by more than 1.5×.`;
@@ -98,6 +115,11 @@ export function failuresOf(measured) {
         `- round ${round}, ${traffic}, ${target}, ${load}: ${failures.count} failed: ${failures.messages.join(' / ')}`,
     )
     .join('\n');
+}
+
+/** What was measured of the former settings, in place of what was with those of today. @param {readonly Measured[]} measured */
+function withFormerSettings(measured) {
+  return measured.filter(({ target }) => target !== 'switchyard').map((one) => (one.target === 'former-settings' ? { ...one, target: 'switchyard' } : one));
 }
 
 /** @param {Row} row @param {Figures} figures */

@@ -9,13 +9,15 @@
  * @property {Times} single one request, or one turn, at a time
  * @property {Times & { shape: Shape, streams: number }} tokens
  * @property {Times & { shape: Shape, streams: number }} streams
- * @property {{ shape: Shape, clients: number }} leaving
+ * @property {{ shape: Shape, clients: number, together: number }} leaving `together`: of them, that leave at the same moment
+ * @property {{ shape: Shape, held: number, burst: number, withinMs: number, bursts: number, warmMs: number }} bursts `held` streams are open beside `burst` that begin together
  * @property {Times & { sessions: number }} turns
+ * @property {{ sessions: number, messages: number }} longConversations
  * @property {{ polls: number, measureMs: number }} polls
  * @property {Times & { sessions: number, perSecond: number }} events of event webhooks
  * @property {Times & { shape: Shape, readers: number }} slow clients that stop reading: opened within the warm-up
  * @property {Times & { perSecond: number }} steady requests at a rate
- * @property {{ whole: Shape, turn: Shape, long: Shape }} shapes
+ * @property {{ whole: Shape, turn: Shape, long: Shape, medium: Shape, tools: Shape, reasoning: Shape }} shapes
  */
 
 /** The model call of a durable turn takes so long. */
@@ -42,6 +44,9 @@ function shapesIn(traffic) {
     turn: { tokens: 1, perSecond: 0, delayMs: TURN_DELAY_MS, traffic },
     // The same as `whole`, in an answer of a few paragraphs.
     long: { tokens: 200, perSecond: 0, delayMs: 0, traffic },
+    medium: { tokens: 16, perSecond: 0, delayMs: 0, traffic },
+    tools: { tokens: 16, perSecond: 0, delayMs: 0, traffic: 'tools' },
+    reasoning: { tokens: 16, perSecond: 0, delayMs: 0, traffic: 'reasoning' },
   };
 }
 
@@ -53,9 +58,12 @@ export function fullSettings(traffic) {
     single: { warmMs: 2_000, measureMs: 6_000 },
     tokens: { shape: { tokens: 250, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 6_000, measureMs: 10_000 },
     streams: { shape: { tokens: 60, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 7_000, measureMs: 8_000 },
-    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200 },
+    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
+    // The held streams take a third of a core, and a burst as much for two seconds.
+    bursts: { shape: { tokens: 40, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 5, warmMs: 4_000 },
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
     turns: { sessions: 2_000, warmMs: 20_000, measureMs: 12_000 },
+    longConversations: { sessions: 40, messages: 400 },
     polls: { polls: 10_000, measureMs: 30_000 },
     events: { sessions: 100, perSecond: EVENTS_PER_SECOND, warmMs: 8_000, measureMs: 20_000 },
     // More than the system's buffers and the gateway's limit for unread bytes take together.
@@ -73,8 +81,10 @@ export function quickSettings(traffic) {
     single: { warmMs: 500, measureMs: 1_500 },
     tokens: { shape: { tokens: 75, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 2_000, measureMs: 2_000 },
     streams: { shape: { tokens: 20, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 2_500, measureMs: 2_500 },
-    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200 },
+    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
+    bursts: { shape: { tokens: 20, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 1, warmMs: 1_000 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
+    longConversations: { sessions: 8, messages: 400 },
     polls: { polls: 1_000, measureMs: 30_000 },
     events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 4_000 },
     slow: { shape: { tokens: 1_000, perSecond: 0, delayMs: 0, traffic }, readers: 100, warmMs: 4_000, measureMs: 2_000 },
@@ -84,6 +94,6 @@ export function quickSettings(traffic) {
 }
 
 /** Every shape of a run: Switchyard has a model for each. @param {Settings} settings */
-export function shapesOf({ shapes, tokens, streams, leaving, slow }) {
-  return [shapes.whole, shapes.long, tokens.shape, streams.shape, leaving.shape, slow.shape];
+export function shapesOf({ shapes: { whole, long, medium, tools, reasoning }, tokens, streams, leaving, bursts, slow }) {
+  return [whole, long, medium, tools, reasoning, tokens.shape, streams.shape, leaving.shape, bursts.shape, slow.shape];
 }

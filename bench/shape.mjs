@@ -5,6 +5,8 @@
  * @typedef {'plain' | 'vendor'} Traffic
  */
 
+/** @typedef {Traffic | 'tools' | 'reasoning'} AnswerForm `tools`: vendor traffic with functions, one of which is called; `reasoning`: the same with reasoning before the text */
+
 /**
  * The form of the upstream's answer, as the first path segment: so a target is configured by its base URL only.
  *
@@ -12,11 +14,14 @@
  * @property {number} tokens
  * @property {number} perSecond 0: all of them at once
  * @property {number} delayMs from the request to the first token, or to the whole answer
- * @property {Traffic} traffic
+ * @property {AnswerForm} traffic
  */
 
 /** @type {readonly Traffic[]} */
 export const traffics = ['plain', 'vendor'];
+
+/** @type {readonly AnswerForm[]} */
+export const answerForms = [...traffics, 'tools', 'reasoning'];
 
 /** @param {Shape} shape */
 export function shapeName({ tokens, perSecond, delayMs, traffic }) {
@@ -26,7 +31,7 @@ export function shapeName({ tokens, perSecond, delayMs, traffic }) {
 /** @param {string} path of a request @returns {Shape | null} null: it names none */
 export function shapeOf(path) {
   const [, tokens, perSecond, delayMs, name] = /^\/t(\d+)-r(\d+)-d(\d+)-([a-z]+)\//.exec(path) ?? [];
-  const traffic = traffics.find((one) => one === name);
+  const traffic = answerForms.find((one) => one === name);
   return traffic === undefined ? null : { tokens: Number(tokens), perSecond: Number(perSecond), delayMs: Number(delayMs), traffic };
 }
 

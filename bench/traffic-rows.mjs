@@ -6,6 +6,7 @@ import { PAGE_EVENTS } from './settings.mjs';
 
 const NO_BAR = Number.POSITIVE_INFINITY;
 const PROMPT_LOADS = ['prompt1k', 'prompt100k', 'prompt1m'];
+const ANSWER_LOADS = ['answer16', 'answer200', 'answerTools', 'answerReasoning'];
 const PEERS = ['raw-proxy', 'portkey', 'switchyard'];
 
 /** What real traffic has beside short prompts under even load. @type {readonly import('./rows.mjs').Row[]} */
@@ -20,6 +21,17 @@ export const trafficRows = [
       against(figures, 'raw-proxy', 'prompt100k', 'cpuPerThousand', { what: 'CPU, 100 KB', unit: 's', bar: 10, aim: 6 }),
       against(figures, 'portkey', 'prompt1m', 'cpuPerThousand', { what: 'CPU, 1 MB', unit: 's', bar: 1, aim: 0.6 }),
       against(figures, 'portkey', 'prompt1m', 'p50Ms', { what: 'p50, 1 MB', unit: 'ms', bar: 1, aim: 0.6 }),
+    ],
+  },
+  {
+    name: 'answers',
+    title: 'answers of 16 and 200 tokens, with a call of a function, and with reasoning, at 16 in flight',
+    needs: ANSWER_LOADS.flatMap((load) => PEERS.map((target) => ({ target, load }))),
+    compare: (figures) => [
+      against(figures, 'portkey', 'answer16', 'cpuPerThousand', { what: 'CPU, 16 tokens', unit: 's', bar: NO_BAR, aim: null }),
+      against(figures, 'portkey', 'answer200', 'cpuPerThousand', { what: 'CPU, 200 tokens', unit: 's', bar: NO_BAR, aim: null }),
+      against(figures, 'portkey', 'answerTools', 'cpuPerThousand', { what: 'CPU, a function', unit: 's', bar: NO_BAR, aim: null }),
+      against(figures, 'portkey', 'answerReasoning', 'cpuPerThousand', { what: 'CPU, reasoning', unit: 's', bar: NO_BAR, aim: null }),
     ],
   },
   {

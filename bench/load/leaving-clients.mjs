@@ -4,6 +4,7 @@ import { Connection } from '../http/connection.mjs';
 import { monotonicMs } from '../monotonic.mjs';
 import { Failures } from './failures.mjs';
 import { nextId } from './next-id.mjs';
+import { noticedAborts } from './noticed-aborts.mjs';
 import { oneStream } from './one-stream.mjs';
 
 /**
@@ -20,9 +21,6 @@ import { oneStream } from './one-stream.mjs';
 /** Pause between two clients, so that each is measured by itself. */
 const APART_MS = 10;
 const TOKENS_READ = 3;
-/** The bar is 50 ms; what the upstream has not noticed by then counts as a failure. */
-const NOTICE_TIMEOUT_MS = 5_000;
-const LOOK_AGAIN_MS = 50;
 
 /**
  * Opens streams and closes the connection of each in its middle. An upstream that is aborted stops costing money.
@@ -46,14 +44,8 @@ export async function leavingClients({ address, requestOf, tokens, clients, upst
       }
     }),
   );
-  /** @type {Map<number, number>} */
-  const noticedAtMs = new Map();
-  for (const untilMs = monotonicMs() + NOTICE_TIMEOUT_MS; noticedAtMs.size < leftAtMs.size && monotonicMs() < untilMs; ) {
-    await delay(LOOK_AGAIN_MS);
-    for (const { id, atMs } of (await upstream.counts()).aborts) if (leftAtMs.has(id)) noticedAtMs.set(id, atMs);
-  }
-  const tookMs = [...noticedAtMs].map(([id, atMs]) => atMs - (leftAtMs.get(id) ?? atMs));
-  return { clients, seen: noticedAtMs.size, p50Ms: quantile(tookMs, 0.5), p99Ms: quantile(tookMs, 0.99), failures };
+  const tookMs = await noticedAborts(upstream, leftAtMs);
+  return { clients, seen: tookMs.length, p50Ms: quantile(tookMs, 0.5), p99Ms: quantile(tookMs, 0.99), failures };
 }
 
 /**

@@ -1,12 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { median, quantile } from '../figures.mjs';
-import { lastingConnection } from '../http/request.mjs';
 import { readUsage, total } from '../process-usage.mjs';
 import { lengthMs } from '../shape.mjs';
 import { perThousand } from './closed-loop.mjs';
 import { Failures } from './failures.mjs';
-import { nextId } from './next-id.mjs';
-import { oneStream } from './one-stream.mjs';
+import { holdStreams } from './held-streams.mjs';
 import { usageWindow } from './usage-window.mjs';
 
 /** @typedef {import('./one-stream.mjs').Stream} Stream */
@@ -33,6 +31,7 @@ import { usageWindow } from './usage-window.mjs';
  * @property {Record<string, number>} cpuByProcess the same, by process
  * @property {number} tokensWithin that came within the window
  * @property {number} tokensPerSecond
+ * @property {number | null} memoryTotal bytes of all processes while the streams are open; null: not measured
  * @property {number | null} memoryPerThousand bytes per 1,000 open streams, all processes; null: not measured
  * @property {Failures} failures
  */
@@ -41,8 +40,6 @@ import { usageWindow } from './usage-window.mjs';
 const END_TIMEOUT_MS = 60_000;
 const MEMORY_EVERY_MS = 1_000;
 const SETTLE_MS = 1_000;
-/** Its multiples are spread evenly over the length of a stream, and over the time between two tokens: at equal steps many streams would be in phase. */
-const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
 /**
  * Holds a number of streams open: each slot begins a new one as soon as its stream has ended, and the slots begin spread over the length of a
@@ -54,7 +51,7 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 export async function openStreams({ streams, times, roots, memory = false, hooks = {}, ...load }) {
   const { shape } = load;
   const memoryBefore = memory ? await settledMemory(roots) : 0;
-  const slots = beginSlots({ streams, ...load });
+  const slots = holdStreams({ streams, ...load });
   let tokensBefore = 0;
   let tokensWithin = 0;
   /** @type {number[]} */
@@ -88,51 +85,9 @@ export async function openStreams({ streams, times, roots, memory = false, hooks
     cpuByProcess: perThousand(window.cpuByProcess, tokensWithin),
     tokensWithin,
     tokensPerSecond: tokensWithin / window.seconds,
+    memoryTotal: memoryWithin,
     memoryPerThousand: memoryWithin === null ? null : ((memoryWithin - memoryBefore) / streams) * 1_000,
     failures: failuresOf(ended),
-  };
-}
-
-/**
- * Begins the slots, each with its own connection.
- *
- * @param {Pick<StreamLoad, 'address' | 'requestOf' | 'shape' | 'streams'>} load
- */
-function beginSlots({ address, requestOf, shape, streams }) {
-  const length = lengthMs(shape);
-  /** @type {Stream[]} */
-  const ended = [];
-  let tokens = 0;
-  let isOver = false;
-  const onTokens = (/** @type {number} */ count) => {
-    tokens += count;
-  };
-  const connections = Array.from({ length: streams }, () => lastingConnection(address));
-  const slots = connections.map(async (lasting, index) => {
-    await delay(((index * GOLDEN_RATIO) % 1) * length);
-    while (!isOver) {
-      const id = nextId();
-      const stream = await lasting.get().then(
-        (connection) => oneStream(connection, { request: requestOf(id), id, tokens: shape.tokens, onTokens }),
-        (error) => notBegun(error, shape.tokens),
-      );
-      ended.push(stream);
-      if (stream.failure !== null) await delay(length / 10); // a refusing target must not make the generator spin
-    }
-    lasting.leave();
-  });
-  return {
-    tokens: () => tokens,
-    beginNoMore: () => {
-      isOver = true;
-    },
-    /** Waits for those in flight. @param {number} timeoutMs then they are closed, and missing tokens count as lost */
-    ended: async (timeoutMs) => {
-      const cut = setTimeout(() => connections.forEach(({ leave }) => void leave('the bench cut it off: it did not end in time')), timeoutMs);
-      await Promise.all(slots);
-      clearTimeout(cut);
-      return ended;
-    },
   };
 }
 
@@ -140,11 +95,6 @@ function beginSlots({ address, requestOf, shape, streams }) {
 async function settledMemory(roots) {
   await delay(SETTLE_MS);
   return total(readUsage(roots)).memoryBytes;
-}
-
-/** @param {Error} error @param {number} tokens @returns {Stream} */
-function notBegun(error, tokens) {
-  return { begunMs: 0, firstTokenMs: null, counts: { delivered: 0, lost: tokens, doubled: 0, reordered: 0, foreign: 0 }, failure: error.message };
 }
 
 /** @param {readonly Stream[]} streams @param {number} tokens @returns {Integrity} */

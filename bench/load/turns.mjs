@@ -1,18 +1,21 @@
 import { agentClient, createSessions } from './agent-client.mjs';
 import { closedLoop } from './closed-loop.mjs';
 
-/** @typedef {{ server: import('./agent-client.mjs').AgentServer, sessions: number }} TurnLoad `sessions` are made beforehand and used in turn */
+/** @typedef {{ server: import('./agent-client.mjs').AgentServer, sessions: number, messages?: number }} TurnLoad `sessions` are made beforehand and used in turn; `messages` are in each of them from the beginning */
 
 /** Turns per session: a prompt holds the whole conversation, so each turn of a session costs more than the last. */
 const TURNS_PER_VISIT = 4;
+const POSTED_AT_ONCE = 16;
+const TEXT = 'How long is the warranty of my machine?';
 
 /**
  * Turns of an agent, each slot in its own session: posts a message and long-polls until the log has the turn's `ready`.
  *
  * @param {TurnLoad & Omit<import('./closed-loop.mjs').LoopLoad, 'openSlot'>} load
  */
-export async function turns({ server, sessions, ...loop }) {
+export async function turns({ server, sessions, messages = 0, ...loop }) {
   const free = await createSessions(server, Math.max(sessions, loop.inFlight));
+  await sayInEach(server, free, messages);
   return closedLoop({
     ...loop,
     openSlot: () => {
@@ -33,4 +36,18 @@ export async function turns({ server, sessions, ...loop }) {
       };
     },
   });
+}
+
+/** Messages that begin no turn. @param {TurnLoad['server']} server @param {readonly string[]} sessions @param {number} messages in each */
+async function sayInEach(server, sessions, messages) {
+  const left = [...sessions];
+  await Promise.all(
+    Array.from({ length: POSTED_AT_ONCE }, async () => {
+      const client = agentClient(server);
+      for (let id = left.pop(); id !== undefined; id = left.pop()) {
+        for (let posted = 0; posted < messages; posted += 1) await client.say(id, TEXT);
+      }
+      client.leave();
+    }),
+  );
 }

@@ -1,16 +1,16 @@
 import { WEBHOOK, writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string, logLevel?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 
 /**
- * The environment of Switchyard's processes, in a cluster or standalone: as in production, with warnings only.
+ * The environment of Switchyard's processes, in a cluster or standalone: as in production.
  *
  * @param {string} folder for its files
  * @param {DeploymentOptions} deployment
  */
-export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, allowHosts, ...deployment }) {
+export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, allowHosts, logLevel = 'info', ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
   /** @type {typeof import('../../services/standalone/keys.ts')} */
   const { newKeys, withKeys } = await import(keysModule);
@@ -25,7 +25,7 @@ export async function deploymentEnvironment(folder, { profileFolder, collectorUr
     [WEBHOOK.variable]: WEBHOOK.secret,
     HOUSE_SECRET: keys.houseSecret,
     NODE_ENV: 'production',
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: logLevel,
     SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '5',
   };
   return { keys: { routerKey: keys.routerKey, agentKey: keys.agentKey }, environment };

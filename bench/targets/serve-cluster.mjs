@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startCluster } from '../../scripts/servers/start-cluster.mjs';
+import { brokerInUse } from '../broker.mjs';
 import { openCountingProxy } from './counting-proxy.mjs';
 import { deploymentEnvironment } from './deployment-environment.mjs';
 
 /** @typedef {import('../../scripts/servers/start-cluster.mjs').Role} Role */
-/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} ClusterOptions */
+/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean, isBrokerSynced?: boolean }} ClusterOptions `isBrokerSynced`: on each write, as deploy/ has it */
 
 /**
  * Starts Switchyard as a cluster: one process of each service, on its own broker, database and cache. The database syncs commits to
@@ -15,7 +16,7 @@ import { deploymentEnvironment } from './deployment-environment.mjs';
  * @param {ClusterOptions} options
  * @returns {Promise<import('./serve-target.mjs').Served>}
  */
-export async function serveCluster({ counts = {}, countQueries = false, ...deployment }) {
+export async function serveCluster({ counts = {}, countQueries = false, isBrokerSynced = true, ...deployment }) {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
   const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const configModule = new URL('../../dist/bus/nats/server-config.js', import.meta.url).href;
@@ -24,10 +25,10 @@ export async function serveCluster({ counts = {}, countQueries = false, ...deplo
   const cluster = await startCluster({
     counts: countQueries ? { ...counts, 'agent-gateway': 0 } : counts,
     environment,
-    natsConfig: natsServerConfig(),
+    natsConfig: natsServerConfig({ syncAlways: isBrokerSynced && (await brokerInUse()).canSync }),
     durable: true,
     callerHandlesSignals: true,
-    onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
+    onLine: (line, { role, index }) => void (isInfo(line) || process.stderr.write(`${role}-${index} | ${line}\n`)),
   });
   const proxy = countQueries ? await openCountingProxy(cluster.stores.postgres.url) : null;
   if (proxy !== null) await cluster.add('agent-gateway', { DATABASE_URL: proxy.url });
@@ -54,4 +55,9 @@ export async function serveCluster({ counts = {}, countQueries = false, ...deplo
       profile: () => services.forEach(({ pid }) => void process.kill(pid, 'SIGUSR2')),
     },
   };
+}
+
+/** A line for each call: what it says is not read here. @param {string} line */
+function isInfo(line) {
+  return line.includes('"level":"info"');
 }

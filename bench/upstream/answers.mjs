@@ -1,10 +1,12 @@
 import { plainAnswers } from './plain-answers.mjs';
+import { reasoningAnswers } from './reasoning-answers.mjs';
+import { toolAnswers } from './tool-answers.mjs';
 import { vendorAnswers } from './vendor-answers.mjs';
 
 /** @typedef {{ usage: boolean }} Asked whether the request asked for usage in a stream */
 
 /**
- * @typedef {object} Answers in one traffic
+ * @typedef {object} Answers in one form
  * @property {(tokens: number) => string} whole the bytes of a whole answer
  * @property {() => string} head what a stream begins with, before any token
  * @property {(id: number, number: number, asked: Asked) => string} token
@@ -14,8 +16,8 @@ import { vendorAnswers } from './vendor-answers.mjs';
 /** Precedes the id of a stream in a request to the upstream, which puts the id into each token, so that tokens of other streams are detected. */
 const MARK = /bench-(\d+)-/;
 
-/** @type {Record<import('../shape.mjs').Traffic, Answers>} */
-export const answersIn = { plain: plainAnswers, vendor: vendorAnswers };
+/** @type {Record<import('../shape.mjs').AnswerForm, Answers>} */
+export const answersIn = { plain: plainAnswers, vendor: vendorAnswers, tools: toolAnswers, reasoning: reasoningAnswers };
 
 /** @param {number} id of the stream, unique in the run */
 export function markOf(id) {

@@ -44,25 +44,38 @@ const PADS = Array.from({ length: 1_021 }, () =>
 let nextPad = 0;
 
 /** As `api.openai.com` answers; the form was taken from streams that people have published. @type {import('./answers.mjs').Answers} */
-export const vendorAnswers = {
-  whole: (tokens) => {
-    const content = Array.from({ length: tokens }, (_, number) => tokenText(0, number)).join('');
-    const message = `{"role":"assistant","content":${JSON.stringify(content)},"refusal":null,"annotations":[]}`;
-    const choice = `{"index":0,"message":${message},"logprobs":null,"finish_reason":"stop"}`;
-    const body = `${WHOLE_HEAD},"choices":[${choice}],"usage":${JSON.stringify(detailedUsage(tokens))},${TIER}}`;
-    return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${HEADERS}\r\n\r\n${body}`;
-  },
-  head: () => HEAD_OF_STREAM,
-  token: (id, number, asked) => {
-    const first = number === 0 ? event(`${BEFORE_DELTA}${ROLE}},"logprobs":null,"finish_reason":null}]`, null, asked) : '';
-    return first + event(`${BEFORE_DELTA}"content":"${tokenText(id, number)}"},"logprobs":null,"finish_reason":null}]`, null, asked);
-  },
-  end: (tokens, asked) => {
-    const finish = event(`${BEFORE_DELTA}},"logprobs":null,"finish_reason":"stop"}]`, null, asked);
-    const usage = asked.usage ? event(`${BEFORE_CHOICES}]`, detailedUsage(tokens), asked) : '';
-    return `${finish}${usage}${chunk('data: [DONE]\n\n')}0\r\n\r\n`;
-  },
-};
+export const vendorAnswers = vendorForm({
+  message: (text) => `"content":${JSON.stringify(text)},"refusal":null,"annotations":[]`,
+  delta: (text) => `"content":"${text}"`,
+  finish: 'stop',
+});
+
+/**
+ * Vendor traffic, with the tokens in other fields than `content`.
+ *
+ * @param {{ message: (text: string) => string, first?: string, delta: (text: string) => string, finish: string }} form the fields of a whole message, of a stream's
+ *   first chunk beside the role, and of a chunk with a token, as JSON; `text` needs no escapes
+ * @returns {import('./answers.mjs').Answers}
+ */
+export function vendorForm({ message, first = '', delta, finish }) {
+  const between = (/** @type {string} */ fields, /** @type {import('./answers.mjs').Asked} */ asked) =>
+    event(`${BEFORE_DELTA}${fields}},"logprobs":null,"finish_reason":null}]`, null, asked);
+  return {
+    whole: (tokens) => {
+      const text = Array.from({ length: tokens }, (_, number) => tokenText(0, number)).join('');
+      const choice = `{"index":0,"message":{"role":"assistant",${message(text)}},"logprobs":null,"finish_reason":"${finish}"}`;
+      const body = `${WHOLE_HEAD},"choices":[${choice}],"usage":${JSON.stringify(detailedUsage(tokens))},${TIER}}`;
+      return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${HEADERS}\r\n\r\n${body}`;
+    },
+    head: () => HEAD_OF_STREAM,
+    token: (id, number, asked) => (number === 0 ? between(`${ROLE}${first}`, asked) : '') + between(delta(tokenText(id, number)), asked),
+    end: (tokens, asked) => {
+      const last = event(`${BEFORE_DELTA}},"logprobs":null,"finish_reason":"${finish}"}]`, null, asked);
+      const usage = asked.usage ? event(`${BEFORE_CHOICES}]`, detailedUsage(tokens), asked) : '';
+      return `${last}${usage}${chunk('data: [DONE]\n\n')}0\r\n\r\n`;
+    },
+  };
+}
 
 /** One event as one chunk of the body. A request for usage gets the key in every event, null before the last. @param {string} start @param {object | null} usage @param {import('./answers.mjs').Asked} asked */
 function event(start, usage, asked) {
