@@ -16,7 +16,7 @@ export const burstRows = [
   {
     name: 'leaving-at-once',
     title: '50 clients of 200 that leave at once',
-    needs: [{ target: 'switchyard', load: 'leavingAtOnce' }],
+    needs: ['raw-proxy', 'switchyard'].map((target) => ({ target, load: 'leavingAtOnce' })),
     compare: (figures) => [
       plain('aborts seen upstream', '%', figures.least('switchyard', 'leavingAtOnce', 'seenPercent'), { bar: 100, aim: null, sense: 'at least' }),
       plain('p99', 'ms', figures.median('switchyard', 'leavingAtOnce', 'p99Ms'), { bar: 50, aim: 25 }),

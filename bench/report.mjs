@@ -30,7 +30,7 @@ export function tableOf(measured, names, traffic) {
       return [
         index === 0 ? row.title : '',
         ...cells.slice(0, 2),
-        before[index]?.value == null ? '' : short(before[index].value),
+        valued(before[index]?.value ?? null, one.unit),
         ...cells.slice(2, -1),
         isJudged ? (cells.at(-1) ?? '') : '',
       ];
@@ -134,8 +134,12 @@ function cellsOf({ what, unit, value, against, baseline, ratio, bar, aim, sense,
   const limit = (/** @type {number | null} */ at) =>
     at === null || !Number.isFinite(at) ? '' : `${sign} ${at}${against === null ? ` ${unit}`.trimEnd() : '×'}`;
   const verdictText = verdict === 'miss' && missedBy !== null ? `${words.miss} by ${short(missedBy)}×` : words[verdict];
-  const withUnit = (/** @type {number | null} */ at) => (at === null ? '' : `${short(at)} ${unit}`.trimEnd());
-  return [what, withUnit(value), against ?? '', withUnit(baseline), ratio === null ? '' : `${short(ratio)}×`, limit(bar), limit(aim), verdictText];
+  return [what, valued(value, unit), against ?? '', valued(baseline, unit), ratio === null ? '' : `${short(ratio)}×`, limit(bar), limit(aim), verdictText];
+}
+
+/** @param {number | null} value @param {string} unit */
+function valued(value, unit) {
+  return value === null ? '' : `${short(value)} ${unit}`.trimEnd();
 }
 
 /** @param {number | null} value */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { shapeName, shapeOf, traffics } from '../shape.mjs';
+import { type answerForms, shapeName, shapeOf, traffics } from '../shape.mjs';
 import { answersIn } from './answers.mjs';
 
 /** The chunks of a stream of three tokens, parsed. */
-function chunksIn(traffic: (typeof traffics)[number], usage: boolean): Record<string, unknown>[] {
+function chunksIn(traffic: (typeof answerForms)[number], usage: boolean): Record<string, unknown>[] {
   const { token, end } = answersIn[traffic];
   const body = [0, 1, 2].map((number) => token(7, number, { usage })).join('') + end(3, { usage });
   return [...body.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json ?? ''));
@@ -40,3 +40,32 @@ describe('the answers in vendor traffic', () => {
     expect(chunks.at(-1)).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 }, completion_tokens_details: { reasoning_tokens: 0 } } });
   });
 });
+
+/** What a client reads of a choice, streamed or whole. */
+interface Said {
+  reasoning_content?: string;
+  tool_calls?: { function: { name?: string; arguments: string } }[];
+}
+
+it('call a function with the tokens as its arguments', () => {
+  const deltas = saidIn('tools');
+  expect(deltas.flatMap(({ tool_calls = [] }) => tool_calls.map(({ function: { name } }) => name)).filter(Boolean)).toEqual(['find_order']);
+  expect(deltas.flatMap(({ tool_calls = [] }) => tool_calls.map((call) => call.function.arguments)).join('')).toBe('7.0 7.1 7.2 ');
+  const [choice] = JSON.parse(answersIn.tools.whole(2).split('\r\n\r\n')[1] ?? '').choices;
+  expect(choice).toMatchObject({ finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'find_order', arguments: '0.0 0.1 ' } }] } });
+});
+
+it('reason with the tokens', () => {
+  expect(
+    saidIn('reasoning')
+      .map(({ reasoning_content = '' }) => reasoning_content)
+      .join(''),
+  ).toBe('7.0 7.1 7.2 ');
+  const [choice] = JSON.parse(answersIn.reasoning.whole(2).split('\r\n\r\n')[1] ?? '').choices;
+  expect(choice).toMatchObject({ finish_reason: 'stop', message: { reasoning_content: '0.0 0.1 ' } });
+});
+
+/** The deltas of a stream of three tokens. */
+function saidIn(form: (typeof answerForms)[number]): Said[] {
+  return chunksIn(form, false).flatMap(({ choices }) => (choices as { delta: Said }[]).map(({ delta }) => delta));
+}

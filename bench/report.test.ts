@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { tableOf } from './report.mjs';
+
+const { Failures } = await import('./load/failures.mjs');
+
+/** One round of whole requests. */
+function measured(target: string, figures: Record<string, number>) {
+  return { round: 1, traffic: 'vendor' as const, target, load: 'whole64', figures, cpuByProcess: {}, count: 1, failures: new Failures() };
+}
+
+/** The cells of the row's lines. */
+function cells(table: string, title: string): string[] {
+  const line = table.split('\n').find((one) => one.includes(title)) ?? '';
+  return line.split('|').map((cell) => cell.trim());
+}
+
+const rounds = [
+  measured('switchyard', { perSecond: 4_200, cpuPerThousand: 0.2 }),
+  measured('former-settings', { perSecond: 4_800, cpuPerThousand: 0.1 }),
+  measured('portkey', { perSecond: 600, cpuPerThousand: 1 }),
+];
+
+it('sets what the former settings had beside what is measured', () => {
+  const row = cells(tableOf(rounds, ['request-rate'], 'vendor'), 'requests per second');
+  expect(row).toEqual(expect.arrayContaining(['4200 /s', '4800 /s', '600 /s', '7×', 'meets the aim']));
+});
+
+it('judges a row in the traffic of its bars only', () => {
+  const table = tableOf(rounds, ['request-rate', 'request-cpu'], 'vendor');
+  expect(cells(table, 'CPU per 1,000 non-stream')).not.toContain('meets the bar');
+  expect(table).toContain('1 of 1 rows meet their bar');
+});
