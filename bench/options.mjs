@@ -23,7 +23,7 @@ const SOAK_MINUTES = 10;
 const QUICK_TRAFFIC = 'vendor';
 
 export const usage = `Usage: npm run bench                              measure and print the table
-       npm run bench -- --quick                   one short round of one traffic, which only shows that everything works
+       npm run bench -- --quick                   one short round of one traffic: every row's ratio, which means little
        npm run bench -- --rows request-cpu,turn   these rows only ('none': no row)
        npm run bench -- --rounds 5                more rounds than 3
        npm run bench -- --traffic plain           one form of requests and answers: ${traffics.join(' or ')}; both otherwise, ${QUICK_TRAFFIC} if quick

@@ -45,10 +45,8 @@ const stages = [
   { targets: ['switchyard'], loads: ['preambles'], options: { engine: { delayMs: PREAMBLE_DELAY_MS, hasPreamble: true } } },
 ];
 
-/** The most that other programs may use while a load is measured, in cores. */
+/** The most that other programs may use while a load is measured, in cores. One that met more is repeated, and the quietest result is kept. */
 const FOREIGN_CORES = 0.15;
-/** A load that met more is repeated so often, and the quietest result is kept. */
-const REPEATS = 2;
 /** They measure growth from a process that has not had the load yet. */
 const ONCE = new Set(['streams', 'slowReaders', 'polls', 'events']);
 
@@ -125,7 +123,7 @@ async function measureQuietly(load, setting) {
   if (run === undefined) throw new Error(`there is no load '${load}'`);
   /** @type {Result | null} */
   let quietest = null;
-  for (let repeat = 0; repeat <= (ONCE.has(load) ? 0 : REPEATS); repeat += 1) {
+  for (let repeat = 0; repeat <= (ONCE.has(load) ? 0 : setting.settings.repeats); repeat += 1) {
     const watched = watchMachine(setting.target.facts.roots);
     const result = await run(setting);
     const machine = watched();

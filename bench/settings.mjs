@@ -5,6 +5,7 @@
 /**
  * @typedef {object} Settings how long and how much; what is measured is the same
  * @property {number} rounds measurements of each target, the targets in turn
+ * @property {number} repeats of a load beside which other programs used too much of the machine
  * @property {Times} whole
  * @property {Times} single one request, or one turn, at a time
  * @property {Times & { shape: Shape, streams: number }} tokens
@@ -54,6 +55,7 @@ function shapesIn(traffic) {
 export function fullSettings(traffic) {
   return {
     rounds: 3,
+    repeats: 2,
     whole: { warmMs: 8_000, measureMs: 10_000 },
     single: { warmMs: 2_000, measureMs: 6_000 },
     tokens: { shape: { tokens: 250, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 6_000, measureMs: 10_000 },
@@ -77,18 +79,19 @@ export function fullSettings(traffic) {
 export function quickSettings(traffic) {
   return {
     rounds: 1,
-    whole: { warmMs: 1_500, measureMs: 2_500 },
-    single: { warmMs: 500, measureMs: 1_500 },
-    tokens: { shape: { tokens: 75, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 2_000, measureMs: 2_000 },
-    streams: { shape: { tokens: 20, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 2_500, measureMs: 2_500 },
+    repeats: 0,
+    whole: { warmMs: 1_000, measureMs: 1_500 },
+    single: { warmMs: 300, measureMs: 1_000 },
+    tokens: { shape: { tokens: 75, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 1_500, measureMs: 1_500 },
+    streams: { shape: { tokens: 20, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 2_500, measureMs: 2_000 },
     leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
     bursts: { shape: { tokens: 20, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 1, warmMs: 1_000 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
-    longConversations: { sessions: 8, messages: 400 },
-    polls: { polls: 1_000, measureMs: 30_000 },
-    events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 4_000 },
+    longConversations: { sessions: 4, messages: 400 },
+    polls: { polls: 1_000, measureMs: 5_000 },
+    events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 3_000 },
     slow: { shape: { tokens: 1_000, perSecond: 0, delayMs: 0, traffic }, readers: 100, warmMs: 4_000, measureMs: 2_000 },
-    steady: { perSecond: 50, warmMs: 2_000, measureMs: 6_000 },
+    steady: { perSecond: 50, warmMs: 1_000, measureMs: 3_000 },
     shapes: shapesIn(traffic),
   };
 }
