@@ -1,8 +1,10 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import type { Bus } from '../bus.ts';
 import { Collector, eventually, START } from '../conformance/under-test.ts';
 import type { BusUser } from '../subjects.ts';
@@ -71,8 +73,45 @@ it('names the user, and never the password, when the broker refuses them, and do
   const server = await serverWith(TWO_USERS);
   const error: unknown = await open(server.url, 'router-worker', 'a wrong secret', silentLog, ENDLESS_MS).catch((reason) => reason);
 
-  expect(error).toMatchObject({ code: 'service.unreachable', message: expect.stringMatching(/refused the user 'router-worker'/) });
+  const words = /refused the user 'router-worker' \(Authorization Violation\): NATS_PASSWORD is not the password/;
+  expect(error).toMatchObject({ code: 'service.unreachable', message: expect.stringMatching(words) });
   expect(String(error)).not.toContain('a wrong secret');
+});
+
+it('names the setting when the broker requires a password, and none is given', async () => {
+  const server = await serverWith(TWO_USERS);
+
+  await expect(open(server.url, null, null, silentLog, ENDLESS_MS)).rejects.toMatchObject({
+    code: 'service.unreachable',
+    message: expect.stringMatching(/refused a connection without a user \(Authorization Violation\): set NATS_PASSWORD/),
+  });
+});
+
+it('logs once that the broker refuses it, when a restarted one has another password, and goes on when that is mended', async () => {
+  const [port, monitor] = [await freePort(), await freePort()];
+  const settings = `http: "127.0.0.1:${monitor}"\n${TWO_USERS}`;
+  const withPassword = (password: string) => startNatsServer({ port, config: settings.replace('password: right', `password: ${password}`) });
+  const before = await withPassword('right');
+  const refusals: string[] = [];
+  const note = (fields: Record<string, unknown>, text: string) => {
+    if (text === 'NATS refuses this process') refusals.push(String(fields['err']));
+  };
+  const bus = await open(before.url, 'router-worker', 'right', { ...silentLog, error: note });
+  await before.close();
+  const changed = await withPassword('changed');
+  const attempts = async () =>
+    z.object({ total_connections: z.number() }).parse(await (await fetch(`http://127.0.0.1:${monitor}/varz`)).json()).total_connections;
+  await eventually(attempts, (count) => count >= 8);
+  await changed.close();
+  servers.push(await withPassword('right'));
+  await eventually(
+    async () => bus.isReady(),
+    (isReady) => isReady,
+  );
+
+  // One for each of its two connections.
+  expect(refusals).toHaveLength(2);
+  for (const refusal of refusals) expect(refusal).toMatch(/refused the user 'router-worker' \(Authorization Violation\): NATS_PASSWORD/);
 });
 
 it('reports a broker without JetStream for its account', async () => {

@@ -41,9 +41,9 @@ export function lacksCluster(error: unknown): boolean {
   return error instanceof JetStreamApiError && error.code === NO_CLUSTER;
 }
 
-/** Credentials refused. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof AuthorizationError;
+/** Credentials refused. A process that stands still for longer than the broker waits for its credentials is not refused, though the library says so. */
+export function isRefusal(error: unknown): error is AuthorizationError {
+  return error instanceof AuthorizationError && !/timeout/i.test(error.message);
 }
 
 /** Permission denied. */

@@ -5,12 +5,15 @@ import { pauseFor } from '../../pause.ts';
 import type { BusUser } from '../../subjects.ts';
 import { clusterPings, pings } from '../pings.ts';
 import { isRefusal } from './broker-errors.ts';
-import { connectCorked } from './corked-transport.ts';
+import { type CorkedOptions, connectCorked } from './corked-transport.ts';
 import { leastRecentlyDialled } from './next-server.ts';
+import { refusedCredentials } from './refused-credentials.ts';
 
 /** Per attempt. */
 const DIAL_TIMEOUT_MS = 3_000;
 const DIAL_AGAIN_MS = 200;
+/** After a refusal, for the other servers: passwords may be changed one server after the other. */
+const OTHERS_MS = 1_000;
 /** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
 const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
@@ -48,10 +51,9 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
   for (;;) {
     const leftMs = Math.max(1, untilMs - performance.now());
     try {
-      return await within(leftMs, connectCorked({ ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) }));
+      return await attempt(leftMs, { ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) });
     } catch (error) {
-      if (isRefusal(error))
-        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${describeUser(account)}`, { cause: error });
+      if (isRefusal(error)) throw refusedCredentials(account.user, servers.join(', '), error);
       if (performance.now() + DIAL_AGAIN_MS >= untilMs) {
         // The end of the budget cuts the last attempt short: the one before says why.
         const cause = leftMs < DIAL_TIMEOUT_MS ? (former ?? error) : error;
@@ -63,16 +65,27 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
   }
 }
 
-/** DNS look-ups have no time limit. A late connection is closed. */
-async function within(ms: number, connecting: Promise<NatsConnection>): Promise<NatsConnection> {
-  const first = await Promise.race([connecting, pauseFor(ms)]);
+/**
+ * DNS look-ups have no time limit. A late connection is closed.
+ * @throws a server's refusal, unless another one accepts soon: the error of a server that is not there, as of one that the broker names, must not hide it
+ */
+async function attempt(ms: number, dialled: CorkedOptions): Promise<NatsConnection> {
+  let refusal: Error | null = null;
+  let onRefused = () => {};
+  const refused = new Promise<void>((resolve) => {
+    onRefused = () => void pauseFor(OTHERS_MS).then(resolve);
+  });
+  const onRefusal = (error: Error) => {
+    refusal ??= error;
+    onRefused();
+  };
+  const connecting = connectCorked({ ...dialled, onRefusal });
+  const first = await Promise.race([connecting, refused, pauseFor(ms)]).catch((error: unknown) => {
+    throw refusal ?? error;
+  });
   if (first !== undefined) return first;
   connecting.then((late) => late.close()).catch(() => {});
-  throw new Error('no answer in time');
-}
-
-function describeUser({ user }: Account): string {
-  return user === null ? 'connection: it wants a user and a password' : `user '${user}' or its password`;
+  throw refusal ?? new Error('no answer in time');
 }
 
 /** A prefix per user, so that none can read another's replies. */

@@ -5,10 +5,11 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../../bus.ts';
 import { pauseFor } from '../../pause.ts';
-import { verdictOn } from './broker-errors.ts';
+import { isRefusal, verdictOn } from './broker-errors.ts';
 import { Consumers } from './consumers.ts';
 import { type Declare, DeclaredStreams } from './declared-streams.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
+import { refusedCredentials } from './refused-credentials.ts';
 import { Requests } from './requests.ts';
 import { API_TIMEOUT_MS, CLUSTER_CHANGE_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
 
@@ -176,14 +177,20 @@ export class NatsLink {
   /** Never rejects; runs as long as the connection. */
   async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
     let connected = true;
+    let isRefused = false;
     for await (const status of connection.status()) {
       if (status.type === 'disconnect' || status.type === 'reconnect') {
         const isConnected = status.type === 'reconnect';
         // Each refused reconnect reports a disconnect.
         if (isConnected === connected || this.#closed) continue;
         connected = isConnected;
+        isRefused = false;
         this.#options.log.warn({ address: this.address }, isConnected ? 'NATS is back' : 'the connection to NATS is lost');
         onChange(status.type);
+      } else if (status.type === 'error' && isRefusal(status.error)) {
+        // Each attempt to connect again is refused: one line.
+        if (!isRefused) this.#options.log.error({ err: refusedCredentials(this.#options.user, this.address, status.error) }, 'NATS refuses this process');
+        isRefused = true;
       } else this.#report(status);
     }
     if (this.#closed) return;
