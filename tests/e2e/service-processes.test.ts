@@ -153,11 +153,26 @@ describe('a service whose store is not there', { concurrent: true }, () => {
     expect(output).toContain(`agent-gateway can't start: Port ${taken} of 127.0.0.1 is taken by another program. Set PORT to a free port, or 0 for any`);
   });
 
-  it('ends at once when the broker does not know its password', async () => {
-    const output = await whyItEnds('router-worker', { NATS_PASSWORD: 'hunter2' });
+  it('names the user and the setting when the broker does not know its password, though another address of it does not answer', async ({ onTestFinished }) => {
+    const silent = await listen(onTestFinished);
+    const wrong = { NATS_PASSWORD: 'hunter2', NATS_URL: `nats://127.0.0.1:${silent},${cluster.nats.url}` };
+    const roles = casesOfToday(['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'router', 'agent'] as const);
+    const refusedTo = (user: string) => new RegExp(`refused the user '${user}' \\(Authorization Violation\\): NATS_PASSWORD is not the password`);
+    await Promise.all(
+      roles.map(async (role) => {
+        const output = await whyItEnds(role, wrong);
 
-    expect(output).toMatch(/refused the user 'router-worker'/);
-    expect(output).not.toContain('hunter2');
+        expect(plainLines(output), output).toHaveLength(1);
+        expect(output).toMatch(refusedTo(role));
+        expect(output).not.toContain('hunter2');
+      }),
+    );
+    const doctor = runProgram([process.execPath, 'dist/services/operator/main.js', 'doctor', '--offline'], {
+      env: { ...cluster.environmentOf('operator'), ...wrong },
+    });
+    await doctor.exited;
+    expect(doctor.output()).toMatch(new RegExp(`failed +broker: .*${refusedTo('operator').source}`));
+    expect(doctor.output()).not.toContain('hunter2');
   });
 });
 
