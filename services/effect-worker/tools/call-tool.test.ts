@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
@@ -154,10 +155,11 @@ describe('a call that certainly was not executed', () => {
   });
 
   it('has failed as timeout when its time is over before a slot is free', async () => {
-    const server = await handMade(calls(() => undefined));
+    const held: ServerResponse[] = [];
+    const server = await handMade(calls((_message, response) => void held.push(response)));
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
     const listHash = await deployment.toolList([{ name: 'a' }]);
-    await deployment.start({ kinds: ['tool'], timeouts: { toolCallMs: 2_000 } });
+    await deployment.start({ kinds: ['tool'] });
     const first = Array.from({ length: 16 }, () => callItem(bundleHash, listHash, 'shop:a'));
     for (const item of first) await deployment.publish('tool', item);
     await vi.waitFor(() => expect(server.messages('tools/call')).toHaveLength(16), WAIT);
@@ -166,6 +168,7 @@ describe('a call that certainly was not executed', () => {
 
     expect((await deployment.reportOf('tool.completed', late.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
     expect(server.messages('tools/call')).toHaveLength(16);
+    for (const response of held) response.destroy();
     await Promise.all(first.map(({ effectId }) => deployment.reportOf('tool.completed', effectId)));
   });
 });
