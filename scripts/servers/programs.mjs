@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ScriptError } from '../run-script.mjs';
 
-/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string, prometheus: string, promtool: string, haproxy: string }} Programs paths; PostgreSQL's is the folder of its programs */
+/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string, prometheus: string, promtool: string, haproxy: string, zsh: string }} Programs paths; PostgreSQL's is the folder of its programs */
 /** @typedef {{ [Program in keyof Programs]: string | null }} Found */
 
 /** Debian packages. */
@@ -15,6 +15,7 @@ const packages = {
   prometheus: 'prometheus',
   promtool: 'prometheus',
   haproxy: 'haproxy',
+  zsh: 'zsh',
 };
 
 /** A user's PATH often lacks the first two. */
@@ -52,6 +53,7 @@ function findPrograms(names) {
     prometheus: () => findProgram(['prometheus']),
     promtool: () => findProgram(['promtool']),
     haproxy: () => findProgram(['haproxy'], '-v'),
+    zsh: () => findProgram(['zsh']),
   };
   return Object.fromEntries(names.map((name) => [name, finders[name]()]));
 }

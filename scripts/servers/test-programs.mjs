@@ -8,7 +8,7 @@ const found = new Map();
 
 /** Finds or installs the programs that tests run. @param {(line: string) => void} [print] */
 export function ensureTestPrograms(print = console.log) {
-  return ensurePrograms(['nats', 'redis', 'postgresBin', 'chromium', 'prometheus', 'promtool', 'haproxy'], { purpose, print });
+  return ensurePrograms(['nats', 'redis', 'postgresBin', 'chromium', 'prometheus', 'promtool', 'haproxy', 'zsh'], { purpose, print });
 }
 
 /** Path of one of them. @param {keyof Programs} name @returns {Promise<string>} */

@@ -1,7 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { testProgram } from '../../../scripts/servers/test-programs.mjs';
 import { addCompletionCommand } from './completion-command.ts';
+
+const TIMEOUT_MS = 60_000;
 
 function scriptFor(shell: string): string {
   const lines: string[] = [];
@@ -16,14 +22,43 @@ function scriptFor(shell: string): string {
 }
 
 /** What bash offers for the last word. */
-function offered(...words: string[]): string[] {
+function offeredByBash(...words: string[]): string[] {
   const script = `${scriptFor('bash')}\nCOMP_WORDS=(switchyard "$@")\nCOMP_CWORD=$#\n_switchyard\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout, stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { encoding: 'utf8' });
   expect(stderr).toBe('');
   return stdout.split('\n').filter((word) => word !== '');
 }
 
-it.each([
+/** What zsh offers for the last word at a Tab, in a terminal, with nothing else in its start file. It ends behind that. */
+async function offeredByZsh(...words: string[]): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-zsh-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const zsh = await testProgram('zsh');
+  writeFileSync(join(folder, 'completion'), scriptFor('zsh'));
+  writeFileSync(
+    join(folder, '.zshrc'),
+    `source ${folder}/completion
+compadd() { local -a hits; builtin compadd -O hits "$@"; print -lr -- "" "offered:"\${^hits}; }
+comppostfuncs=(exit)
+zle-line-init() { print "line:begun"; }
+zle -N zle-line-init`,
+  );
+  const type = `zmodload zsh/zpty
+zpty shell ${zsh} -i
+while zpty -r shell out; do [[ $out == *line:begun* ]] && break; done
+zpty -w -n shell "$1"$'\\t'
+while zpty -r shell out; do print -rn -- $out; done`;
+  const env = { PATH: process.env['PATH'] ?? '', HOME: folder, ZDOTDIR: folder, TERM: 'dumb' };
+  const { stdout, stderr, status } = spawnSync(zsh, ['-f', '-c', type, 'zsh', ['switchyard', ...words].join(' ')], {
+    encoding: 'utf8',
+    env,
+    timeout: TIMEOUT_MS,
+  });
+  expect([status === null, stderr]).toEqual([false, '']);
+  return [...stdout.matchAll(/^offered:(\S+)\s*$/gm)].map(([, word = '']) => word);
+}
+
+const cases: [words: string[], candidates: string[]][] = [
   [['r'], ['runs']],
   [
     ['runs', ''],
@@ -34,13 +69,14 @@ it.each([
     ['--status', '--json', '--help'],
   ],
   [['runs', 'list', '--json', '--st'], ['--status']],
-  [['nonsense', 'list', 'x'], []],
-])('completes %j in bash with %j', (words, candidates) => {
-  expect(offered(...words)).toEqual(candidates);
+];
+
+it.each([...cases, [['nonsense', 'list', 'x'], []]])('completes %j in bash with %j', (words, candidates) => {
+  expect(offeredByBash(...words)).toEqual(candidates);
 });
 
-it('has the same for zsh, behind what reads functions of bash', () => {
-  expect(scriptFor('zsh')).toBe(`autoload -U +X bashcompinit && bashcompinit\n${scriptFor('bash')}`);
+it.each(cases)('completes %j in zsh with %j', { timeout: 2 * TIMEOUT_MS }, async (words, candidates) => {
+  expect((await offeredByZsh(...words)).sort()).toEqual([...candidates].sort());
 });
 
 it('refuses another shell', () => {

@@ -9,24 +9,28 @@ export function addCompletionCommand(program: Command, { print }: Pick<CommandDe
     .action((shell: string) => print(completionScript(program, shell)));
 }
 
+/** Reads completions of bash; where the start file has not begun zsh's own, it begins it. */
+const ZSH = ['(( $+functions[compdef] )) || { autoload -U +X compinit && compinit; }', 'autoload -U +X bashcompinit && bashcompinit'];
+
 /** A function of bash, which zsh reads through its own `bashcompinit`. Behind an option's value files are completed. */
 function completionScript(program: Command, shell: string): string {
   const commands = commandsBelow(program, []);
-  const paths = commands.filter(({ path }) => path !== '').map(({ path }) => `      '${path}') path='${path}' ;;`);
-  const words = commands.map(({ path, words: candidates }) => `    '${path}') words='${candidates.join(' ')}' ;;`);
+  const found = commands.filter(({ path }) => path !== '').map(({ path }) => `      '${path}') found='${path}' ;;`);
+  const offered = commands.map(({ path, words }) => `    '${path}') offered='${words.join(' ')}' ;;`);
   return [
-    ...(shell === 'zsh' ? ['autoload -U +X bashcompinit && bashcompinit'] : []),
+    ...(shell === 'zsh' ? ZSH : []),
     '_switchyard() {',
-    '  local path= word words=',
-    '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
-    '    case "${path:+$path }$word" in',
-    ...paths,
+    // In zsh `path` is the one of programs, and `words` the line that is completed.
+    '  local found= word offered=',
+    '  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do',
+    '    case "${found:+$found }$word" in',
+    ...found,
     '    esac',
     '  done',
-    '  case "$path" in',
-    ...words,
+    '  case "$found" in',
+    ...offered,
     '  esac',
-    '  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))',
+    '  COMPREPLY=($(compgen -W "$offered" -- "${COMP_WORDS[COMP_CWORD]}"))',
     '}',
     'complete -o default -F _switchyard switchyard',
   ].join('\n');
