@@ -363,11 +363,27 @@ describe('the console of the router', () => {
     await page.getByLabel('Management key').waitFor();
   });
 
-  it('shows models and the health of their endpoints', async () => {
+  it('shows models, and the health and the latency of their endpoints', async () => {
     await open();
     await page.getByLabel('List of models').getByRole('link').first().click();
     await page.getByRole('table').getByText('no known fault').first().waitFor();
     await expectAccessible('router-console-models');
+    // Figures of the last half hour that no test could await: in the answer as it comes.
+    const figures = { uptime_last_30m: 99.51, latency_last_30m: { p50: 812.4, p90: 12_345 }, throughput_last_30m: { p50: 41.26 } };
+    await page.route(/\/endpoints$/, async (route) => {
+      const { data } = await (await route.fetch()).json();
+      await route.fulfill({ json: { data: { ...data, endpoints: data.endpoints.map((endpoint: object) => ({ ...endpoint, ...figures })) } } });
+    });
+    const row = page.getByRole('table').getByRole('row').nth(1);
+    await row.getByRole('cell', { name: '99.5 %' }).waitFor();
+    const columns = await page.getByRole('table').getByRole('columnheader').allTextContents();
+    const shown = await row.getByRole('cell').allTextContents();
+    expect(Object.fromEntries(shown.map((text, index) => [columns[index + 1], text]))).toEqual({
+      Health: 'no known fault',
+      'Uptime, 30 min': '99.5 %',
+      'First token, p50 / p90': '812 ms / 12.3 s',
+      'Tokens per second, p50': '41.3',
+    });
   });
 
   it('shows keys with use and limits, escaped; disabling one asks once', async () => {
