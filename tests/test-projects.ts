@@ -77,6 +77,7 @@ export const longest = [
   'tests/e2e/actor-host-on-servers.test.ts',
   'tests/chaos/engine/engine.test.ts',
   'tests/e2e/two-commands.test.ts',
+  'tests/e2e/without-containers.test.ts',
   'services/actor-host/service.servers.test.ts',
   'tests/e2e/streams.test.ts',
   'tests/e2e/platform.test.ts',
