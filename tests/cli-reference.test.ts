@@ -30,7 +30,7 @@ const HEAD = `# Command line
 
 \`switchyard\` is the program of the package: \`npx switchyard …\` where the package is installed, or in a clone \`npm run -s operator -- …\` and \`node scripts/switchyard.mjs …\`. This page is made from the help texts.
 
-**Settings** are environment variables ([settings.md](settings.md)); \`--help\` of \`start\` lists those of \`npm start\`. Commands of stores read \`DATABASE_URL\`, \`NATS_URL\`, \`NATS_PASSWORD\` (of the user \`operator\`), \`REDIS_URL\` and \`HOUSE_SECRET\`, as far as they need them. A file \`.env\` in the current folder is read too; the environment overrules it.
+**Settings** are environment variables ([settings.md](settings.md)); \`--help\` of \`start\` lists those of \`npm start\`. Commands of stores read \`DATABASE_URL\`, \`NATS_URL\`, \`NATS_PASSWORD\` (of the user \`operator\`), \`REDIS_URL\` and \`HOUSE_SECRET\`, as far as they need them. Without \`DATABASE_URL\` they use the database and the broker of \`start\` in \`DATA_DIR\` (default: \`data\`), which must be stopped meanwhile. A file \`.env\` in the current folder is read too; the environment overrules it.
 
 **Servers and keys.** \`chat\`, \`events\`, \`trigger\`, \`runs\`, \`keys\` and \`documents\` talk to a running server: that of \`--url\`, else of \`SWITCHYARD_AGENT_URL\` or \`SWITCHYARD_ROUTER_URL\`, else the one that \`start\` runs on \`DATA_DIR\` (default: \`data\`). The key is that of \`AGENT_API_KEY\` or \`ROUTER_MANAGEMENT_KEY\`, of the file of \`--key-file\` (one line, or fields like those of keys.json), or of keys.json in \`DATA_DIR\`. \`documents\` needs the keys of the router's platform, \`PLATFORM_PUBLIC_KEY\` and \`PLATFORM_SECRET_KEY\`. No key is an argument, since all users of a machine see those.
 

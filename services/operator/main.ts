@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { CommanderError } from 'commander';
 import { systemClock } from '#shared/clock.ts';
@@ -7,6 +7,7 @@ import { withFix } from './failure-with-fix.ts';
 import { exitCodes, failureJson, failureText, failureToPrint, SEE_HELP } from './failures.ts';
 import { ProgressLine } from './progress-line.ts';
 import { switchyardProgram } from './service.ts';
+import { dataFolder } from './targets.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -30,9 +31,9 @@ const goingOn = new ProgressLine(isOnTerminal ? { columns: process.stderr.column
 /** The command line as a process: loads and connects to only what the given command needs. */
 const program = switchyardProgram({
   openDatabase,
-  openBus: () => withFix(FIXES.broker, openBus),
+  openBus: () => (usesDataFolder() ? openEmbeddedBus() : withFix(FIXES.broker, openBus)),
   async openTags() {
-    const [{ CommandTags }, { HOUSE_SECRET }] = await Promise.all([import('#bus/command-tags.ts'), settings('HOUSE_SECRET')]);
+    const [{ CommandTags }, { HOUSE_SECRET }] = await Promise.all([import('#bus/command-tags.ts'), secretSettings()]);
     return new CommandTags(HOUSE_SECRET);
   },
   upgradeStreams: () => withFix(FIXES.broker, async () => (await import('#bus/nats/upgrade-streams.ts')).upgradeStreams(await brokerAccount())),
@@ -75,10 +76,35 @@ async function openBus() {
   return bus;
 }
 
+let embedded: ReturnType<typeof openEmbedded> | null = null;
+
+/** Whether the stores are those of `npm start`: without an address of another database, in the folder that is named, or in the default one if it exists. */
+function usesDataFolder(): boolean {
+  if (process.env['DATABASE_URL']) return false;
+  return Boolean(process.env['DATA_DIR']) || existsSync(join(dataFolder(process.env), 'database'));
+}
+
 async function openDatabase() {
-  const dataFolder = process.env['DATA_DIR'];
-  if (dataFolder && !process.env['DATABASE_URL']) return openEmbedded(resolve(dataFolder));
-  return withFix(FIXES.database, openServer);
+  if (!usesDataFolder()) return withFix(FIXES.database, openServer);
+  embedded ??= openEmbedded(dataFolder(process.env));
+  return embedded;
+}
+
+/** The broker of `npm start` is tables of its database. */
+async function openEmbeddedBus() {
+  const [{ openMemoryBus }, database, log] = await Promise.all([import('#bus/memory/memory-bus.ts'), openDatabase(), openLog()]);
+  const bus = await openMemoryBus({ database, clock: systemClock, log });
+  releases.push({ name: 'bus', release: () => bus.close() });
+  return bus;
+}
+
+/** That of the environment, else the one that `npm start` has generated. */
+async function secretSettings() {
+  if (process.env['HOUSE_SECRET'] || !usesDataFolder()) return settings('HOUSE_SECRET');
+  const { readFile } = await import('node:fs/promises');
+  const { house_secret: HOUSE_SECRET } = Object(JSON.parse(await readFile(join(dataFolder(process.env), 'keys.json'), 'utf8')));
+  const [{ settingsOf }, { readSettings }] = await Promise.all([import('#shared/config/setting-table.ts'), import('#shared/config/settings.ts')]);
+  return readSettings({ HOUSE_SECRET: settingsOf('operator').HOUSE_SECRET }, { HOUSE_SECRET });
 }
 
 async function openServer() {
@@ -94,19 +120,19 @@ async function openServer() {
 }
 
 /** That of `npm start`, which must not run meanwhile. */
-async function openEmbedded(dataFolder: string) {
+async function openEmbedded(folderOfData: string) {
   const [{ lockDataFolder }, { openPglite }, { SwitchyardError }] = await Promise.all([
     import('#shared/storage/data-folder.ts'),
     import('#shared/storage/pglite/open-pglite.ts'),
     import('#shared/errors/switchyard-error.ts'),
   ]);
-  const folder = join(dataFolder, 'database');
+  const folder = join(folderOfData, 'database');
   if (!existsSync(folder))
     throw new SwitchyardError(
       'config.invalid',
-      `DATA_DIR: there is no database in ${dataFolder}; name the folder of \`switchyard start\`, or set DATABASE_URL`,
+      `DATA_DIR: there is no database in ${folderOfData}; name the folder of \`switchyard start\`, or set DATABASE_URL`,
     );
-  const lock = await lockDataFolder(dataFolder);
+  const lock = await lockDataFolder(folderOfData);
   releases.push({ name: 'data folder', release: async () => lock.release() });
   const database = await openPglite({ folder });
   releases.push({ name: 'database', release: () => database.close() });

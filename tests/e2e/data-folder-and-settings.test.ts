@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Database } from '../../shared/storage/database.ts';
+import { openPglite } from '../../shared/storage/pglite/open-pglite.ts';
 import { agentClient } from '../helpers/agent-client.ts';
 import { nthReady, ONE_TURN, wordsOf } from '../helpers/events-of-a-session.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
@@ -80,6 +82,34 @@ describe('the data folder', () => {
     expect(await stopped).toEqual(CLEAN);
     expect(third.output()).toContain('Stopped.');
   });
+
+  it('has dead letters, which the command line lists and replays in the folder above while nothing runs on it', async () => {
+    const body = JSON.stringify({ v: 1, type: 'message.post', sessionId: 'ses_none' });
+    await inDatabase((database) =>
+      database.query(`insert into dead_letters (id, source, p, reason, body, created_at) values ('cmd-1', 'command', 3, 'a test', $1, now())`, [body]),
+    );
+    const operate = async (...args: string[]) => {
+      const program = runProgram([process.execPath, join(root, 'dist/services/operator/main.js'), 'dead-letters', ...args], { cwd: dirname(first.dataDir) });
+      expect(await program.exited, program.output()).toEqual(CLEAN);
+      return program.output();
+    };
+
+    expect(await operate('list')).toContain('cmd-1');
+    expect(await operate('replay', 'cmd-1')).toContain('cmd-1 is appended to the command log again');
+    expect(await operate('list')).toContain('There are no dead letters.');
+    const stored = await inDatabase((database) => database.query<{ body: string }>(`select body from bus_log where p = 3 and message_id like 'replay-%'`));
+    // With the tag of the secret in keys.json.
+    expect(stored.rows.map((row) => JSON.parse(row.body))).toEqual([expect.objectContaining({ sessionId: 'ses_none', tag: expect.any(String) })]);
+  });
+
+  async function inDatabase<Result>(use: (database: Database) => Promise<Result>): Promise<Result> {
+    const database = await openPglite({ folder: join(first.dataDir, 'database') });
+    try {
+      return await use(database);
+    } finally {
+      await database.close();
+    }
+  }
 });
 
 describe('a manifest of one’s own', () => {
