@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { lineOf } from './cluster-lines.mjs';
 import { readEnvFile } from './env-file.mjs';
 import { commands, enterPackage } from './package-folder.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
@@ -29,7 +30,8 @@ started again.
 
 stdout has one line of JSON per process, and a last one when all are ready, which
 names the file of the generated keys. stderr has the output of the processes, each
-line with the name of its process. A terminal also shows the generated keys.
+line with the name of its process. A terminal shows plain lines in place of the
+JSON, and the generated keys.
 
 Settings are environment variables, as for ${commands.start} (${commands.start}${separator} --help). Those
 of ports and addresses have no effect.`;
@@ -88,9 +90,10 @@ function report({ role, index, pid, url, managementUrl, exited }) {
   );
 }
 
-/** @param {object} event */
+/** @param {Parameters<typeof lineOf>[0]} event */
 function printEvent(event) {
-  process.stdout.write(`${JSON.stringify(event)}\n`);
+  const line = process.stdout.isTTY === true ? lineOf(event) : JSON.stringify(event);
+  if (line !== null) process.stdout.write(`${line}\n`);
 }
 
 /**

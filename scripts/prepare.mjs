@@ -69,7 +69,7 @@ function installing(root) {
   return {
     stamp: () => installStamp(root),
     folder: join(root, 'node_modules'),
-    line: 'Installing packages (first start only) …',
+    line: 'Installing packages (at the first start and after an update) …',
     work: (context) => npmCi(root, context),
   };
 }

@@ -63,12 +63,12 @@ describe('the banner', () => {
     expect(lines()).toContain('    management   router_management_key in data/keys.json');
   });
 
-  it('warns that a new data folder lacks earlier callbacks, and for no other', () => {
+  it('says of a new data folder, and of no other, that it has no sessions', () => {
     const words = (text: string) => text.replaceAll(/\s+/g, ' ');
-    const said = 'data (new: sessions and callbacks of another folder are not in it)';
+    const said = 'data (new, so it has no sessions yet)';
 
     expect(words(banner({ ...facts, isNewFolder: true }))).toContain(said);
-    expect(words(banner(facts))).not.toContain('(new:');
+    expect(words(banner(facts))).not.toContain('(new,');
   });
 
   it('names the variable of a key that the operator gave', () => {

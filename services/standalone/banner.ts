@@ -10,7 +10,7 @@ import { wrapWords } from './wrap-words.ts';
 /** `GET /api/v1/models` has all. */
 const MAX_MODELS_NAMED = 8;
 const LABEL_COLUMNS = 17;
-const NEW_FOLDER = ' (new: sessions and callbacks of another folder are not in it)';
+const NEW_FOLDER = ' (new, so it has no sessions yet)';
 
 export interface BannerFacts {
   what: string;

@@ -41,7 +41,7 @@ describe('npm start in a clone that was never started', () => {
     const start = runProgram(['npm', 'start'], { cwd: clone, env: unreachable });
 
     expect((await start.exited).code).toBe(1);
-    expect(start.output()).toContain('Installing packages (first start only) …');
+    expect(start.output()).toContain('Installing packages (at the first start and after an update) …');
     expect(start.output()).toMatch(/Installing packages failed: npm ci in .*a path with spaces ended with code 1/);
     expect(start.output()).toContain('ECONNREFUSED');
     expect(existsSync(join(clone, 'node_modules', '.stamp'))).toBe(false);
