@@ -35,7 +35,7 @@ export async function firstTenMinutes(standalone: Standalone, clone: string): Pr
     await browser.close();
   }
   const { trace, request, doctor, refused } = await pasteBlocks(standalone, clone);
-  expect(trace).toContain('"traces":[{"trace_id"');
+  expect(trace).toContain('"name":"POST /sessions/:session_id/events"');
   expect(request).toMatch(/^Hello! I am Switchyard's scripted model/m);
   expect(doctor).toMatch(/^ok +servers: /m);
   expect(doctor).not.toContain('failed');
