@@ -51,14 +51,16 @@ async function preambles({ target: { facts }, settings: { single } }) {
  * @param {{ inFlight: number, sessions: number } & import('./settings.mjs').Times} how
  * @returns {Promise<Result>}
  */
-async function engineTurns({ target, upstream }, { inFlight, sessions, warmMs, measureMs }) {
+async function engineTurns({ target, upstream, hooks: outer }, { inFlight, sessions, warmMs, measureMs }) {
   let [commits, requests] = [0, 0];
   const hooks = {
     onBegin: async () => {
+      await outer?.onBegin?.();
       await upstream.counts();
       commits = (await commitsOf(target)).commits;
     },
     onEnd: async () => {
+      await outer?.onEnd?.();
       requests = (await upstream.counts()).requests;
       commits = (await commitsOf(target)).commits - commits;
     },

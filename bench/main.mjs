@@ -41,7 +41,7 @@ try {
 process.exit(); // the upstream ends with its channel; nothing else is open
 
 /** @param {Options} options */
-async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targets, more, profile, write, soakMinutes }) {
+async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targets, more, profile, profileLoads, profileFolder, write, soakMinutes }) {
   const settingsIn = quick ? quickSettings : fullSettings;
   const settings = { plain: settingsIn('plain'), vendor: settingsIn('vendor') };
   const rounds = wantedRounds ?? settings.plain.rounds;
@@ -60,7 +60,7 @@ async function bench({ quick, rows: names, rounds: wantedRounds, traffics, targe
     ...(traffics.length > 1 && names.length > 0 ? [['What vendor traffic costs beside plain', trafficTableOf(measured)]] : []),
     ...(failuresOf(measured) === '' ? [] : [['What failed', failuresOf(measured)]]),
     ...(names.length > 0 ? [['All figures', allFiguresOf(measured)]] : []),
-    ...(profile ? [['Where the CPU goes', await profileRun(single)]] : []),
+    ...(profile ? [['Where the CPU goes', await profileRun(single, { loads: profileLoads, folder: profileFolder })]] : []),
     ...(soakMinutes === null ? [] : [['Soak', await soak(single, { minutes: soakMinutes })]]),
     ...(more ? [['More, without a bar', await measureMore(single)]] : []),
   ];

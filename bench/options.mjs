@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { loadsOf } from './rounds.mjs';
 import { rows } from './rows.mjs';
 import { traffics } from './shape.mjs';
 import { targetNames } from './target-names.mjs';
@@ -12,6 +13,8 @@ import { targetNames } from './target-names.mjs';
  * @property {string[] | null} targets null: all that the rows need
  * @property {boolean} more
  * @property {boolean} profile
+ * @property {string[] | null} profileLoads loads of switchyard; null: those of a request, a token and a turn
+ * @property {string | null} profileFolder keeps the profiles; null: removed when they have been summed up
  * @property {boolean} write
  * @property {number | null} soakMinutes null: no soak
  */
@@ -29,6 +32,8 @@ export const usage = `Usage: npm run bench                              measure 
        npm run bench -- --traffic plain           one form of requests and answers: ${traffics.join(' or ')}; both otherwise, ${QUICK_TRAFFIC} if quick
        npm run bench -- --targets switchyard      these only, of those that the rows need
        npm run bench -- --profile                 also CPU of one request, token and turn, by function
+       npm run bench -- --profile-loads engineTurns16   the profile of these loads instead
+       npm run bench -- --profile-folder FOLDER   keeps the .cpuprofile files there, which Chromium's DevTools open
        npm run bench -- --more                    also embedded, two of each, long answers, batches
        npm run bench -- --soak                    ten minutes of one load instead: memory of each process over time
        npm run bench -- --soak --minutes 60       longer
@@ -53,6 +58,8 @@ export function optionsFrom(args) {
         quick: flag,
         more: flag,
         profile: flag,
+        'profile-loads': text,
+        'profile-folder': text,
         write: flag,
         soak: flag,
         minutes: text,
@@ -83,9 +90,14 @@ export function optionsFrom(args) {
   if (unknownTarget !== undefined) return new Error(`There is no target '${unknownTarget}'.`);
   const minutes = values.minutes === undefined ? SOAK_MINUTES : Number(values.minutes);
   if (!(minutes > 0 && minutes <= MAX_MINUTES)) return new Error(`--minutes takes a number up to ${MAX_MINUTES}.`);
-  const { quick, more, profile, write, soak } = values;
+  const { quick, more, write, soak } = values;
+  const profileLoads = values['profile-loads']?.split(',') ?? null;
+  const unknownLoad = profileLoads?.find((name) => !loadsOf('switchyard').includes(name));
+  if (unknownLoad !== undefined) return new Error(`There is no load '${unknownLoad}' of switchyard: ${loadsOf('switchyard').join(', ')}.`);
+  const profileFolder = values['profile-folder'] ?? null;
+  const profile = values.profile || profileLoads !== null || profileFolder !== null;
   if (values.minutes !== undefined && !soak) return new Error('--minutes belongs to --soak.');
   if (write && soak) return new Error('--write takes no --soak: it measures no row.');
   if (write && targets !== null) return new Error('--write takes no --targets: the rows compare with the others.');
-  return { quick, more, profile, write, soakMinutes: soak ? minutes : null, rounds, rows: soak ? [] : wanted, traffics: chosen, targets };
+  return { quick, more, profile, profileLoads, profileFolder, write, soakMinutes: soak ? minutes : null, rounds, rows: soak ? [] : wanted, traffics: chosen, targets };
 }

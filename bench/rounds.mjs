@@ -50,6 +50,16 @@ const FOREIGN_CORES = 0.15;
 /** They measure growth from a process that has not had the load yet. */
 const ONCE = new Set(['streams', 'slowReaders', 'polls', 'events']);
 
+/** @param {string} target @returns {string[]} names */
+export function loadsOf(target) {
+  return stages.filter((stage) => stage.targets.includes(target)).flatMap(({ loads: names }) => names);
+}
+
+/** What a load's target is started with in a round. @param {string} target @param {string} load */
+export function optionsOf(target, load) {
+  return stages.find((stage) => stage.targets.includes(target) && stage.loads.includes(load))?.options ?? {};
+}
+
 /**
  * @typedef {object} Bench what every measurement needs
  * @property {import('./upstream/start-upstream.mjs').Upstream} upstream

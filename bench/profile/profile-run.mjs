@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loads } from '../loads.mjs';
 import { alignedTable } from '../report.mjs';
-import { open } from '../rounds.mjs';
+import { open, optionsOf } from '../rounds.mjs';
 import { summarise } from './summarise.mjs';
 
 /** @typedef {import('../rounds.mjs').Bench} Bench */
@@ -19,33 +19,45 @@ const PROFILER_START_MS = 1_500;
 const WRITTEN_TIMEOUT_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
+/** What is profiled unless loads are named, and what each counts. @type {Record<string, string>} */
+const UNITS = { whole64: 'request', tokens: 'token', turns16: 'turn' };
+
 /**
- * CPU of one request, one token and one turn, by process and function. Profiling itself costs: these figures are for their
- * proportions, not for the table.
+ * CPU of one of what each load counts, by process and function. Profiling itself costs: these figures are for their proportions, not for the table.
  *
  * @param {Bench} bench
+ * @param {{ loads: string[] | null, folder: string | null }} of `loads`: null: of one request, one token and one turn. `folder`: keeps the profiles,
+ * in a folder per load; null: none is kept
  * @returns {Promise<string>} Markdown
  */
-export async function profileRun({ upstream, settings, core, say }) {
-  const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-profile-'));
-  const target = await open('switchyard', { upstream, settings, core, options: { profileFolder: folder } });
+export async function profileRun(bench, { loads: names, folder: kept }) {
+  const root = kept ?? mkdtempSync(join(tmpdir(), 'switchyard-bench-profile-'));
   try {
-    /** @type {string[]} */
     const sections = [];
-    for (const [load, unit] of Object.entries({ whole64: 'request', tokens: 'token', turns16: 'turn' })) {
-      say(`profile of one ${unit} …`);
-      const onEnd = async () => void (await target.call('profile'));
-      const onBegin = async () => {
-        await target.call('profile');
-        await delay(PROFILER_START_MS);
-      };
-      const { cpuByProcess } = (await loads[load]?.({ target, upstream, settings, hooks: { onBegin, onEnd } })) ?? empty;
-      sections.push(`### One ${unit}\n`, processTable(cpuByProcess, unit), ...(await functionTables(folder, { cpuByProcess, unit })));
-    }
+    for (const load of names ?? Object.keys(UNITS)) sections.push(await profileOf(load, bench, join(root, load)));
     return sections.join('\n');
   } finally {
+    if (kept === null) rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} load @param {Bench} bench @param {string} folder for its profiles, made anew */
+async function profileOf(load, { upstream, settings, core, say }, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const target = await open('switchyard', { upstream, settings, core, options: { ...optionsOf('switchyard', load), profileFolder: folder } });
+  try {
+    const unit = UNITS[load] ?? `of ${load}`;
+    say(`profile of one ${unit} …`);
+    const onEnd = async () => void (await target.call('profile'));
+    const onBegin = async () => {
+      await target.call('profile');
+      await delay(PROFILER_START_MS);
+    };
+    const { cpuByProcess } = (await loads[load]?.({ target, upstream, settings, hooks: { onBegin, onEnd } })) ?? empty;
+    return [`### One ${unit}\n`, processTable(cpuByProcess, unit), ...(await functionTables(folder, { cpuByProcess, unit }))].join('\n');
+  } finally {
     await target.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -74,7 +86,6 @@ async function functionTables(folder, { cpuByProcess, unit }) {
     const process = file.replace(/-\d+\.cpuprofile$/, '');
     return { process, usOfCpu: (cpuByProcess[process] ?? 0) * 1_000, ...summarise(JSON.parse(readFileSync(join(folder, file), 'utf8'))) };
   });
-  for (const file of files) rmSync(join(folder, file));
   const all = profiles.reduce((sum, { busyUs }) => sum + busyUs, 0);
   return profiles
     .filter(({ busyUs }) => busyUs > all * LEAST_BUSY_PART)
