@@ -31,13 +31,18 @@ it('each commit of a turn that is one model call is the statement without the ro
   expect(driven.lines.at(-1)).toBe('ready');
 });
 
-it('a turn’s row needs the whole statement', () => {
+it('a turn’s staged row needs the statement of turns that stage some, and a row of no turn the whole one', () => {
   const plan = planOf(driven.state, post('Hello again'));
   plan.merge(commandRows({ turnSteps: [{ partition: 1, sessionId: 'ses_1', turnId: 'trn_1', seq: 0, offset: 1, body: {} }] }));
-  const { statement, parameters } = commitOf(plan);
+  const staged = commitOf(plan);
+  plan.merge(commandRows({ deadLetters: [{ partition: 1, id: 'cmd_1', source: 'command', reason: 'a reason', body: '' }] }));
+  const all = commitOf(plan);
 
-  expect(statement.name).toBe('commit');
-  expect(parameters).toHaveLength(parametersIn(statement.text));
+  expect([staged.statement.name, all.statement.name]).toEqual(['commit-staged-turns', 'commit']);
+  for (const { statement, parameters } of [staged, all]) {
+    expect(isCommit(statement)).toBe(true);
+    expect(parameters).toHaveLength(parametersIn(statement.text));
+  }
 });
 
 function parametersIn(text: string): number {

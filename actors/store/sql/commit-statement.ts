@@ -2,6 +2,7 @@ import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import type { RowSet } from './row-set.ts';
 import { rowSets, turnSets } from './row-sets.ts';
+import { stagedSets } from './turn-sets.ts';
 
 /** Partition, epoch, commit number, cursor, its fingerprint, owner. */
 const FENCE_PARAMETERS = 6;
@@ -15,19 +16,30 @@ const FENCE_PARAMETERS = 6;
  *
  * The owner is compared because a restored database resets epoch and commit number, and another owner may reach the same pair.
  */
-const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
+interface Form {
+  statement: NamedStatement;
+  sets: readonly RowSet[];
+}
 
-/** Without the row kinds that no turn writes: each kind costs time even without rows. */
-const turnsOnly: NamedStatement = { name: 'commit-turns', text: statementOf(turnSets) };
+const whole = formOf('commit', rowSets.length);
+
+/** Each kind of rows costs time even without rows: without those that no turn writes, and without those that only some turns write. Shortest first. */
+const forms: readonly Form[] = [formOf('commit-turns', turnSets.length), formOf('commit-staged-turns', turnSets.length + stagedSets.length), whole];
 
 /** Recognises commits among a host's queries. */
 export function isCommit(statement: string | NamedStatement): boolean {
-  return statement === turnsOnly || statement === everything;
+  return forms.some((form) => form.statement === statement);
 }
 
 export function commitOf(plan: CommitPlan): { statement: NamedStatement; parameters: unknown[] } {
-  const needsAll = rowSets.some((set, index) => index >= turnSets.length && set.rowsOf(plan).length > 0);
-  return needsAll ? { statement: everything, parameters: parametersOf(plan, rowSets) } : { statement: turnsOnly, parameters: parametersOf(plan, turnSets) };
+  const last = rowSets.findLastIndex(({ rowsOf }) => rowsOf(plan).length > 0);
+  const { statement, sets } = forms.find((form) => form.sets.length > last) ?? whole;
+  return { statement, parameters: parametersOf(plan, sets) };
+}
+
+function formOf(name: string, kinds: number): Form {
+  const sets = rowSets.slice(0, kinds);
+  return { statement: { name, text: statementOf(sets) }, sets };
 }
 
 function statementOf(sets: readonly RowSet[]): string {

@@ -63,13 +63,13 @@ export const turnSets: readonly RowSet[] = [
   ...timerSets(),
 ];
 
-/** In the statement's order, those of turns first. All see one snapshot, none another's changes. */
+/** In the statement's order, those of turns first, and then those of some turns. All see one snapshot, none another's changes. */
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
+  ...stagedSets,
   ...deletions(),
   ...logChangeSets,
   ...listingSets,
-  ...stagedSets,
   ...runSets(),
   // A delivery reported dead twice, as after a lost acknowledgement, keeps its one dead letter.
   rowSet(
