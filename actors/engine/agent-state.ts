@@ -22,7 +22,13 @@ export type AgentState = z.infer<typeof agentState>;
 /** Of a session before its first turn. */
 export const noAgentState: AgentState = { seq: 0, appliedPolicyIds: [], paths: {}, preambles: [] };
 
+/** By what was stored: states never change, and the newest one of a session is read for each of its commands. */
+const known = new WeakMap<object, AgentState>();
+
 /** An unreadable one counts as none: the agent forgets, and goes on. */
 export function readAgentState(stored: unknown): AgentState {
-  return agentState.safeParse(stored).data ?? noAgentState;
+  if (typeof stored !== 'object' || stored === null) return noAgentState;
+  const found = known.get(stored) ?? agentState.safeParse(stored).data ?? noAgentState;
+  known.set(stored, found);
+  return found;
 }

@@ -20,6 +20,7 @@ import { initialisePartitions } from '#actors/runtime/partitions/initialise-part
 import { refuseOtherLog } from '#actors/runtime/partitions/one-log.ts';
 import { startPurging } from '#actors/runtime/partitions/purge.ts';
 import { type DueTimer, Timers } from '#actors/runtime/partitions/timers.ts';
+import { AgentStateCache } from '#actors/runtime/publish/agent-state-cache.ts';
 import { replyForCalls } from '#actors/runtime/publish/awaited-calls.ts';
 import { Histories } from '#actors/runtime/publish/histories.ts';
 import { Outbox } from '#actors/runtime/publish/outbox.ts';
@@ -100,6 +101,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const evaluationsOf: EvaluationsReader['read'] = (bundle, set) => evaluations.read(bundle, set);
   const histories = new Histories(store.sessions);
   const turnRows = new TurnRowCache(store.turns);
+  const agentStates = new AgentStateCache(store.turns);
   const fetched = new FetchedValues({ fetch: (request) => requestValue({ bus, clock }, request), clock, log });
   const customers = new CustomerReader({ store: store.customers, fetched, clock, log });
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
@@ -130,12 +132,17 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     check,
     histories,
     turnRows,
+    agentStates,
     snapshots: new Snapshots(store.sessions, decodeSnapshot),
     kinds: actorKinds,
     readInputs: inputsReader({
       runFacts: new RunFactsReader({ store, bundleOf, log }),
       sessions: store.sessions,
-      turnFacts: { turns: { ...store.turns, staged: (turnIds) => turnRows.staged(turnIds) }, bundleOf, evaluations },
+      turnFacts: {
+        turns: { ...store.turns, staged: (turnIds) => turnRows.staged(turnIds), agentStates: (sessionIds) => agentStates.agentStates(sessionIds) },
+        bundleOf,
+        evaluations,
+      },
       settings: config,
       greetingOf: greetingReader({ bundleOf, customers }),
       log,

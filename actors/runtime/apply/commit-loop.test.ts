@@ -12,6 +12,7 @@ import { decodeSnapshot } from '../../kinds/snapshots.ts';
 import type { CommitStore } from '../../store/port/commit-store.ts';
 import type { RuntimeStore } from '../../store/runtime-store.ts';
 import { Timers } from '../partitions/timers.ts';
+import { AgentStateCache } from '../publish/agent-state-cache.ts';
 import { Histories } from '../publish/histories.ts';
 import { Outbox } from '../publish/outbox.ts';
 import { TurnRowCache } from '../publish/turn-row-cache.ts';
@@ -53,6 +54,14 @@ const inputs: Omit<ActorInputs, keyof TransitionInputs> = {
   ...{ isSettled: () => false, isSuperseded: () => false, isClaimed: () => false, toolsOf: () => null, stagedOf: () => new Map() },
 };
 
+let agentStateReads = 0;
+const agentStates = new AgentStateCache({
+  agentStates: async () => {
+    agentStateReads += 1;
+    return new Map();
+  },
+});
+
 function newOutbox(): Outbox {
   return new Outbox({
     bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
@@ -77,6 +86,7 @@ function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics
       snapshots: new Snapshots(sessions, decodeSnapshot),
       histories: new Histories(sessions),
       turnRows: new TurnRowCache({ staged: async () => new Map() }),
+      agentStates,
       timers: new Timers(systemClock, () => {}, '-due'),
     },
     kinds: actorKinds,
@@ -117,6 +127,20 @@ it('DESIGN 4: commands that come while a commit is in flight are stored by the n
   expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
   // Each commit but the first, which had one command, was of both partitions.
   expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
+});
+
+it('reads the agent states of a partition anew once it is acquired: it may have read them while another host owned it', async () => {
+  const { store } = heldStore();
+  const loop = loopOn(store);
+  const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
+  await agentStates.agentStates([sessionId]);
+  await agentStates.agentStates([sessionId]);
+  expect(agentStateReads).toBe(1);
+
+  loop.own(new Mailbox({ partition: 7, epoch: 2, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {}));
+  await agentStates.agentStates([sessionId]);
+
+  expect(agentStateReads).toBe(2);
 });
 
 it('adds a partition to no commit for the row of a published effect, until rows are flushed', async () => {

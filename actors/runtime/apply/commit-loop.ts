@@ -10,6 +10,7 @@ import type { ActorKinds } from '../../kinds/actor-kind.ts';
 import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { RuntimeStore } from '../../store/runtime-store.ts';
 import type { Timers } from '../partitions/timers.ts';
+import type { AgentStateCache } from '../publish/agent-state-cache.ts';
 import type { Histories } from '../publish/histories.ts';
 import type { Outbox } from '../publish/outbox.ts';
 import type { TurnRowCache } from '../publish/turn-row-cache.ts';
@@ -37,6 +38,7 @@ export interface CommitLoopDeps {
   snapshots: Snapshots;
   histories: Histories;
   turnRows: TurnRowCache;
+  agentStates: AgentStateCache;
   timers: Timers;
   outbox: Outbox;
   check: CommandCheck;
@@ -75,6 +77,8 @@ export class CommitLoop {
   }
 
   own(mailbox: Mailbox): void {
+    // Commands of the claim before may have had it read.
+    this.#deps.agentStates.forget(mailbox.claim.partition);
     this.#mailboxes.set(mailbox.claim.partition, mailbox);
   }
 
@@ -302,6 +306,7 @@ export class CommitLoop {
     // Before the effects, which are rendered from them.
     this.#deps.histories.release(plan, stillOwned);
     this.#deps.turnRows.release(plan, stillOwned);
+    this.#deps.agentStates.release(plan, stillOwned);
     this.#deps.outbox.release(plan, stillOwned);
     reportCommit(plan, stillOwned, this.#deps);
     if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
@@ -328,6 +333,7 @@ export class CommitLoop {
     this.#deps.snapshots.forget(partition);
     this.#deps.histories.forget(partition);
     this.#deps.turnRows.forget(partition);
+    this.#deps.agentStates.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);
   }

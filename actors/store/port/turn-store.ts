@@ -5,7 +5,7 @@ export interface StagedRow {
   body: unknown;
 }
 
-interface StoredAgentState {
+export interface StoredAgentState {
   /** Of the event with whose deletion it goes. */
   offset: number;
   /** Unchecked. */
