@@ -40,7 +40,7 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
     const policies = documents.policies.filter(({ id }) => phase.policies.has(id));
     const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
     if (round.type === 'infer' && !mayCall(used, round.requests.length)) return composed(phase);
-    if (round.type !== 'done') return toolDecision(round, documents, toolsOf);
+    if (round.type !== 'done') return toolDecision(round, documents);
     const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
     // What the step's tools did before a message joined is not done again, and takes the routine on all the same.
     const executed = [...round.executed, ...before.filter(({ toolId }) => ofSteps.includes(toolId))];
@@ -102,10 +102,9 @@ function toolFactsOf(began: RowOf<'began'>, rows: readonly TurnRow[], current: r
   };
 }
 
-function toolDecision(round: Exclude<ToolRound, { type: 'done' }>, documents: EngineDocuments, toolsOf: ToolsOf): Decision {
+function toolDecision(round: Exclude<ToolRound, { type: 'done' }>, documents: EngineDocuments): Decision {
   if (round.type === 'call') return { type: 'call', status: 'tools', calls: round.calls };
-  const calls = round.requests.map(({ key, reference }) => requestOf('infer-tools', key, reference, documents, toolsOf));
-  return { type: 'ask', status: 'tools', calls };
+  return { type: 'ask', status: 'tools', calls: round.requests.map((request) => requestOf('infer-tools', request, documents)) };
 }
 
 /** Of the last inferences: what an earlier one missed may be known since. */

@@ -121,7 +121,7 @@ class Passes {
     return plan.batches.flatMap((batch) => {
       const key = `${pass}/${batch.id}`;
       const row = this.#matches.get(key);
-      if (row === undefined) return [requestOf('match', key, batch, this.#documents)];
+      if (row === undefined) return [requestOf('match', { key, reference: batch }, this.#documents)];
       const { answer, model, ms } = row;
       this.#staged.push({ pass, batch: row.reference, answer, model, ms });
       return [];
@@ -129,7 +129,7 @@ class Passes {
   }
 
   #routineCalls(): CallRequest[] {
-    return this.#plan().calls.map((call) => requestOf('routine', callKey(call), call, this.#documents));
+    return this.#plan().calls.map((call) => requestOf('routine', { key: callKey(call), reference: call }, this.#documents));
   }
 
   /** @param inForce of active routines; absent: relationships are not considered yet */

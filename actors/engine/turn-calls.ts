@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import { type CheckReference, checkReference, checkReply } from './composition/check-reply.ts';
+import { checkReference, checkReply } from './composition/check-reply.ts';
 import type { EngineDocuments } from './engine-documents.ts';
-import { type MatchBatch, matchBatch, matchItems } from './policies/match-batch.ts';
+import { matchBatch, matchItems } from './policies/match-batch.ts';
 import { matchSteps } from './policies/match-steps.ts';
-import { type RoutineCall, routineCall } from './routines/routine-calls.ts';
-import { routineItem } from './routines/routine-items.ts';
+import { type RoutineAnswer, type RoutineCall, routineCall } from './routines/routine-calls.ts';
+import { type RoutineItem, routineItem } from './routines/routine-items.ts';
 import { checkBacktrack } from './routines/steps/check-backtrack.ts';
 import { nextStep } from './routines/steps/next-step.ts';
 import { selectNode } from './routines/steps/select-node.ts';
@@ -23,35 +23,45 @@ interface Question {
 }
 
 /** A kind of structured model call of a turn. Its reference names the items by their ids, as effects and rows store it. */
-interface TurnCallKind {
-  /** @throws when the reference does not fit the documents */
-  /** @param toolsOf the lists that the reference names */
+interface TurnCallKind<Reference> {
+  /** Of the prompt, without the question itself: decisions name it for each call that they need. */
+  templateOf(reference: Reference): string;
+  /**
+   * @param toolsOf the lists that the reference names
+   * @throws when the reference does not fit the documents
+   */
   questionOf(reference: unknown, documents: EngineDocuments, toolsOf?: ToolsOf): Question;
 }
 
+const routineSteps: Readonly<Record<RoutineCall['kind'], EngineStep<RoutineItem, RoutineAnswer>>> = {
+  'next-step': nextStep,
+  backtrack: checkBacktrack,
+  'select-node': selectNode,
+};
+
 /** By the kind of the row that its answer becomes. */
 export const turnCalls = {
-  match: kindOf(matchBatch, (batch: MatchBatch, documents) =>
-    questionAbout(matchSteps[batch.class], matchItems(batch, documents, documents.policyEvaluations)),
+  match: kindOf(
+    matchBatch,
+    (batch) => matchSteps[batch.class],
+    (batch, documents) => matchItems(batch, documents, documents.policyEvaluations),
   ),
-  routine: kindOf(routineCall, (call: RoutineCall, { routineModels }) => {
-    const model = routineModels.find(({ routine }) => routine.id === call.routineId);
-    if (model === undefined) throw new TypeError(`the configuration lacks the routine ${call.routineId}`);
-    const item = routineItem(model, call);
-    switch (call.kind) {
-      case 'next-step':
-        return questionAbout(nextStep, item);
-      case 'backtrack':
-        return questionAbout(checkBacktrack, item);
-      case 'select-node':
-        return questionAbout(selectNode, item);
-    }
-  }),
-  'check-reply': kindOf(checkReference, ({ policyIds }: CheckReference, documents) =>
-    questionAbout(checkReply, matchItems({ id: 'check-reply', class: 'actionable', policyIds }, documents, documents.policyEvaluations)),
+  routine: kindOf(
+    routineCall,
+    ({ kind }) => routineSteps[kind],
+    (call, { routineModels }) => {
+      const model = routineModels.find(({ routine }) => routine.id === call.routineId);
+      if (model === undefined) throw new TypeError(`the configuration lacks the routine ${call.routineId}`);
+      return routineItem(model, call);
+    },
   ),
-  'infer-tools': kindOf(inferReference, (reference, documents, toolsOf) => questionAbout(inferTools, itemOf(reference, documents, toolsOf))),
-} as const satisfies Record<string, TurnCallKind>;
+  'check-reply': kindOf(
+    checkReference,
+    () => checkReply,
+    ({ policyIds }, documents) => matchItems({ id: 'check-reply', class: 'actionable', policyIds }, documents, documents.policyEvaluations),
+  ),
+  'infer-tools': kindOf(inferReference, () => inferTools, itemOf),
+} as const;
 
 export type TurnCallName = keyof typeof turnCalls;
 
@@ -67,13 +77,30 @@ export interface CallRequest {
   evaluations: string | null;
 }
 
-export function requestOf(kind: TurnCallName, key: string, reference: unknown, documents: EngineDocuments, toolsOf: ToolsOf = noTools): CallRequest {
-  const { template } = turnCalls[kind].questionOf(reference, documents, toolsOf);
-  return { kind, template, key, reference, evaluations: documents.evaluationSet };
+/** The reference of a call, by its kind. */
+type ReferenceOf<Name extends TurnCallName> = Parameters<(typeof turnCalls)[Name]['templateOf']>[0];
+
+export function requestOf<Name extends TurnCallName>(
+  kind: Name,
+  { key, reference }: { key: string; reference: ReferenceOf<Name> },
+  { evaluationSet: evaluations }: Pick<EngineDocuments, 'evaluationSet'>,
+): CallRequest {
+  const { templateOf } = turnCalls[kind] as TurnCallKind<ReferenceOf<Name>>;
+  return { kind, template: templateOf(reference), key, reference, evaluations };
 }
 
-function kindOf<Reference>(schema: z.ZodType<Reference>, ask: (reference: Reference, documents: EngineDocuments, toolsOf: ToolsOf) => Question): TurnCallKind {
-  return { questionOf: (reference, documents, toolsOf = noTools) => ask(schema.parse(reference), documents, toolsOf) };
+function kindOf<Reference, Item, Answer>(
+  schema: z.ZodType<Reference>,
+  stepOf: (reference: Reference) => EngineStep<Item, Answer>,
+  itemOf: (reference: Reference, documents: EngineDocuments, toolsOf: ToolsOf) => Item,
+): TurnCallKind<Reference> {
+  return {
+    templateOf: (reference) => stepOf(reference).template,
+    questionOf: (stored, documents, toolsOf = noTools) => {
+      const reference = schema.parse(stored);
+      return questionAbout(stepOf(reference), itemOf(reference, documents, toolsOf));
+    },
+  };
 }
 
 function questionAbout<Item, Answer>(step: EngineStep<Item, Answer>, item: Item): Question {

@@ -11,7 +11,7 @@ export function criticalPolicies({ policies }: Pick<EngineDocuments, 'policies'>
 export function checkRequest(documents: EngineDocuments, rows: readonly TurnRow[]): CallRequest {
   const policyIds = currentRows(rows).rows.findLast((row) => row.kind === 'resolved')?.critical ?? [];
   if (policyIds.length === 0) throw new TypeError('a reply is checked for no policy');
-  return requestOf('check-reply', 'check-reply', { policyIds }, documents);
+  return requestOf('check-reply', { key: 'check-reply', reference: { policyIds } }, documents);
 }
 
 /** The reply that is being checked, or was; null: the turn has none. */

@@ -2,7 +2,7 @@ import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { appliedAfter } from '../../engine/policies/applied-policies.ts';
 import { judgeApplied } from '../../engine/policies/steps/judge-applied.ts';
-import type { RowOf, TurnRow } from '../../engine/turn-row.ts';
+import { ownTurnRow, type RowOf, type TurnRow } from '../../engine/turn-row.ts';
 import { openEffect, type Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { malformedRow } from './malformed-row.ts';
@@ -39,7 +39,7 @@ function ask(plan: Plan, turnId: string, id: string, { row, policyIds }: { row: 
 /** Behind the turn's rows. @param offset of the event with whose deletion the row goes */
 function stage(plan: Plan, turnId: string, offset: number, body: TurnRow): void {
   const { partition, sessionId } = plan;
-  plan.turnSteps.push({ partition, sessionId, turnId, seq: turnRowsIn(plan, turnId).length, offset, body });
+  plan.turnSteps.push({ partition, sessionId, turnId, seq: turnRowsIn(plan, turnId).length, offset, body: ownTurnRow(body) });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { TurnRow } from '../../engine/turn-row.ts';
+import { ownTurnRow, type TurnRow } from '../../engine/turn-row.ts';
 import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
@@ -19,7 +19,7 @@ const handlers: Handlers<TurnActions> = {
   stage: (plan, { seq, row }) => {
     const { partition, sessionId, lastOffset: offset } = plan;
     const { traceId, context } = stateOf(plan);
-    plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: row });
+    plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: ownTurnRow(row) });
     noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
     noteSearch(plan, row, { turn_id: context.turnId, trace_id: traceId });
   },

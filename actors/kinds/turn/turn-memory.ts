@@ -1,6 +1,5 @@
 import type { ConversationEvent, EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
-import { decide } from '../../engine/decide.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import { afterReply } from '../../engine/preamble/preamble-due.ts';
@@ -9,6 +8,7 @@ import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
+import { decideNext } from './asked-calls.ts';
 import { newerOf } from './moderating-states.ts';
 import type { Likely, Opening } from './types.ts';
 
@@ -57,7 +57,7 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
     ...(evaluations !== null && { evaluations }),
     ...tools,
   };
-  return { row, decision: decide(documents, [row], toolsIn(plan)), search: documents.search };
+  return { row, decision: decideNext(documents, [row], toolsIn(plan)), search: documents.search };
 }
 
 /** Of a replayed turn: the recorded answer to a call, which counts in place of the result's text; null: there is none. */

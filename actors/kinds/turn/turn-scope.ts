@@ -11,6 +11,7 @@ import { currentRows, type RowOf, type TurnRow } from '../../engine/turn-row.ts'
 import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
+import { askedCall, decideNext } from './asked-calls.ts';
 import { malformedRow } from './malformed-row.ts';
 import { preambleOf } from './preamble.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
@@ -84,8 +85,7 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const documents = documentsIn(plan);
   const toolsOf = toolsIn(plan);
   const rows = turnRowsIn(plan, turn.context.turnId);
-  const decision = decide(documents, rows, toolsOf);
-  const request = decision.type === 'ask' ? decision.calls.find(({ key }) => key === call.key) : undefined;
+  const request = askedCall(call.key, documents, rows, toolsOf);
   if (request === undefined) throw new TypeError(`the turn ${turn.context.turnId} awaits a call that it does not need`);
   const tokens = usage === null ? 0 : usage.promptTokens + usage.completionTokens;
   const { kind, key, reference } = request;
@@ -95,7 +95,7 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   const row = { kind, key, reference, answer: read.answer, model, ms, tokens } as TurnRow;
   const others = pending.filter((one) => one.callId !== callId);
   // Of calls that are made side by side only those of routines can end each other: where a routine goes back, no next step is needed.
-  const after = others.length === 0 || kind === 'routine' ? decide(documents, [...rows, row], toolsOf, usedIn(turn.context, tokens)) : null;
+  const after = others.length === 0 || kind === 'routine' ? decideNext(documents, [...rows, row], toolsOf, usedIn(turn.context, tokens)) : null;
   const needless = after === null ? [] : others.filter((one) => !isNeeded(one, after)).map((one) => one.callId);
   return { type: 'step.settled', callId, row, tokens, next: needless.length === others.length ? after : null, needless };
 }
@@ -123,7 +123,7 @@ function toolOf(plan: Plan, callId: string, outcome: ToolOutcome): StepSettled |
   // A cancelled turn decides and announces nothing more.
   if (turn.value === 'settling') return { type: 'step.settled', callId, row, tokens: 0, next: null, fact };
   const announcement = documents.announcesTools ? announced(all, call.key, plan) : null;
-  return { type: 'step.settled', callId, row, tokens: 0, next: decide(documents, all, toolsIn(plan), usedIn(turn.context, 0)), fact, announcement };
+  return { type: 'step.settled', callId, row, tokens: 0, next: decideNext(documents, all, toolsIn(plan), usedIn(turn.context, 0)), fact, announcement };
 }
 
 /** The call may have been made all the same. */
