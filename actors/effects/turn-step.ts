@@ -60,7 +60,7 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const customer = await customerOfTurn(effect, body, deps);
     const documents = documentsFor(body, await deps.evaluationsOf(bundle, given.evaluations ?? null), customer.values);
     if (documents === null || !Object.hasOwn(turnCalls, given.call)) throw new TypeError(`a call '${given.call}' that the configuration has no use for`);
-    const lists = listsNamedBy(given.reference);
+    const lists = given.call === 'infer-tools' ? listsNamedBy(given.reference) : [];
     const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);
     const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents, (hash) => toolsIn(stored?.get(hash)));
     if (question.template !== given.template) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
@@ -74,9 +74,10 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
 
 /** The items by their number alone. */
 function stepOf({ call: name, reference }: z.infer<typeof inputs>): CallStep {
-  const batch = namedItems.safeParse(reference).data ?? {};
-  const routine = routineCall.safeParse(reference).data;
+  // By its name: to find out that a reference does not fit a schema costs more than the rest of the item.
+  const routine = name === 'routine' ? routineCall.safeParse(reference).data : undefined;
   if (routine !== undefined) return { name: routine.kind, routineId: routine.routineId };
+  const batch = namedItems.safeParse(reference).data ?? {};
   const items = batch.policyIds ?? batch.tools;
   return { name, ...(items && { items: items.length }), ...(batch.class && { batchClass: batch.class }) };
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { traceId as newTraceId, randomHex } from '../ids.ts';
 
 /** Version, trace, parent, flags. All zeros and version ff are invalid (W3C Trace Context, 3.2). */
@@ -51,7 +51,7 @@ export function newSpanId(): string {
 
 /** Derives a span id from a domain id, so that a span may begin and end in different processes. */
 export function spanIdOf(id: string): string {
-  return createHash('sha256').update(id).digest('hex').slice(0, SPAN_ID_LETTERS);
+  return hash('sha256', id).slice(0, SPAN_ID_LETTERS);
 }
 
 /** The context of the span derived from `id` below `parent`; null without a valid parent. */

@@ -1,4 +1,5 @@
-import { type AnyStateMachine, assign, setup, transition } from 'xstate';
+import { type AnyStateMachine, assign, setup } from 'xstate';
+import { transition } from '../../runtime/apply/transition.ts';
 import { isFork } from './follow-ups.ts';
 import { END, ROOT, type RoutineGraph } from './graph.ts';
 
