@@ -99,5 +99,17 @@ export function optionsFrom(args) {
   if (values.minutes !== undefined && !soak) return new Error('--minutes belongs to --soak.');
   if (write && soak) return new Error('--write takes no --soak: it measures no row.');
   if (write && targets !== null) return new Error('--write takes no --targets: the rows compare with the others.');
-  return { quick, more, profile, profileLoads, profileFolder, write, soakMinutes: soak ? minutes : null, rounds, rows: soak ? [] : wanted, traffics: chosen, targets };
+  return {
+    quick,
+    more,
+    profile,
+    profileLoads,
+    profileFolder,
+    write,
+    soakMinutes: soak ? minutes : null,
+    rounds,
+    rows: soak ? [] : wanted,
+    traffics: chosen,
+    targets,
+  };
 }
