@@ -4,7 +4,6 @@ import { verdictStep } from '../policies/steps/verdict-step.ts';
 
 /** The policies that a reply is checked for, in the order of the prompt. */
 export const checkReference = z.object({ policyIds: z.array(z.string()).min(1) });
-export type CheckReference = z.infer<typeof checkReference>;
 
 /** Of each policy whether the reply follows it. */
 export const checkAnswer = matchAnswer;
