@@ -297,3 +297,10 @@ describe('the request to an endpoint', () => {
     expect(requestTo(endpoint, request, maxTokens)).toEqual({ messages: [{ role: 'user', content: 'hi' }], ...expected });
   });
 });
+
+it('candidates have no accessors of their own, which would retain their call until a full collection', () => {
+  const [candidate] = candidates(configWith({ 'a/one': [east] }));
+  const own = Object.values(Object.getOwnPropertyDescriptors(candidate ?? {}));
+  expect(own).not.toEqual([]);
+  expect(own.filter(({ get }) => get !== undefined)).toEqual([]);
+});

@@ -116,43 +116,61 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
   }
   const mix = () => tokenMixOf(request, size(), embedding);
   const ordering = inOrderOf(fitting, { request, health, stickyTo, seed, mix }, exclusions);
-  const candidates = ordering.modelEndpoints.map((modelEndpoint) =>
-    candidateOf(modelEndpoint, {
-      request: () => (embedding === null ? requestFor(modelEndpoint.endpoint, request, maxTokens) : request),
-      vectors: () => (embedding === null ? null : vectorPlanOf(modelEndpoint, request, embedding)),
-      searchesNatively: () => searchesByItself(modelEndpoint, request),
-      searchesWeb: isSearchNative,
-    }),
-  );
+  const candidates = ordering.modelEndpoints.map((modelEndpoint) => new EndpointCandidate(modelEndpoint, { request, maxTokens, embedding, isSearchNative }));
   return { candidates, decision: decisionOf(namesIn(request), ordering, exclusions) };
 }
 
-/** Most candidates are never tried: what is sent to them is made when it is. */
-function candidateOf(
-  { id, model, endpoint, provider: { slug, name, readsPdf } }: ModelEndpoint,
-  make: { request(): ChatRequest; vectors(): VectorPlan | null; searchesNatively(): boolean; searchesWeb: boolean },
-): Candidate {
-  let request: ChatRequest | null = null;
-  let vectors: VectorPlan | null | undefined;
-  return {
-    id,
-    model,
-    endpoint,
-    provider: { slug, name },
-    searchesWeb: make.searchesWeb,
-    readsPdf: endpoint.modalities?.includes('file') ?? readsPdf,
-    get searchesNatively() {
-      return make.searchesNatively();
-    },
-    get request() {
-      request ??= make.request();
-      return request;
-    },
-    get vectors() {
-      if (vectors === undefined) vectors = make.vectors();
-      return vectors;
-    },
-  };
+interface CandidateRequest {
+  request: ChatRequest;
+  maxTokens: number | null;
+  /** Null: a chat. */
+  embedding: NonNullable<Asked['embedding']> | null;
+  isSearchNative: boolean;
+}
+
+/**
+ * Most candidates are never tried: what is sent to them is made when it is. A class, as V8 makes the accessors of an object literal for each object, in the
+ * old generation, where they retained the call until the next full collection.
+ */
+class EndpointCandidate implements Candidate {
+  readonly id: string;
+  readonly model: ModelConfig;
+  readonly endpoint: EndpointConfig;
+  readonly provider: { slug: string; name: string };
+  readonly searchesWeb: boolean;
+  readonly readsPdf: boolean;
+  readonly #of: ModelEndpoint;
+  readonly #asked: CandidateRequest;
+  #request: ChatRequest | null = null;
+  #vectors: VectorPlan | null | undefined;
+
+  constructor(modelEndpoint: ModelEndpoint, asked: CandidateRequest) {
+    const { id, model, endpoint, provider } = modelEndpoint;
+    this.id = id;
+    this.model = model;
+    this.endpoint = endpoint;
+    this.provider = provider;
+    this.searchesWeb = asked.isSearchNative;
+    this.readsPdf = endpoint.modalities?.includes('file') ?? provider.readsPdf;
+    this.#of = modelEndpoint;
+    this.#asked = asked;
+  }
+
+  get searchesNatively(): boolean {
+    return searchesByItself(this.#of, this.#asked.request);
+  }
+
+  get request(): ChatRequest {
+    const { request, maxTokens, embedding } = this.#asked;
+    this.#request ??= embedding === null ? requestFor(this.endpoint, request, maxTokens) : request;
+    return this.#request;
+  }
+
+  get vectors(): VectorPlan | null {
+    const { request, embedding } = this.#asked;
+    if (this.#vectors === undefined) this.#vectors = embedding === null ? null : vectorPlanOf(this.#of, request, embedding);
+    return this.#vectors;
+  }
 }
 
 function namesIn({ model, models = [] }: ChatRequest): readonly string[] {
