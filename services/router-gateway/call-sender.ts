@@ -100,9 +100,9 @@ export class CallSender {
     return this.#refusals.stop();
   }
 
-  #dispatchedCall({ callId, want }: ClientCall, text: Pick<Dispatched, 'body' | 'longBytes'>, onRelease: () => void): OutgoingCall {
-    const dispatched: Dispatched = { ...text, dispatchedAt: this.#nowMs(), isQueued: false, onLost: () => {} };
-    this.#longBytes += dispatched.longBytes;
+  #dispatchedCall({ callId, want }: ClientCall, { body, longBytes }: Pick<Dispatched, 'body' | 'longBytes'>, onRelease: () => void): OutgoingCall {
+    const dispatched: Dispatched = { body, longBytes, dispatchedAt: this.#nowMs(), isQueued: false, onLost: () => {} };
+    this.#longBytes += longBytes;
     const { bus, log } = this.#deps;
     return {
       send: async (onLost) => {

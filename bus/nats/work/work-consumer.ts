@@ -85,11 +85,11 @@ export class WorkConsumer implements Subscription {
 
   /** Of a dispatch of this process: handled behind its synchronous code. Without a free slot it is stored, as any other. */
   accept(messageId: string, body: string): void {
-    const { ackWaitMs, clock } = this.#options;
+    const { clock } = this.#options;
     const publishedAtMs = clock.nowMs();
     queueMicrotask(() => {
       if (this.isStopping || !this.hasFreeSlot) return this.#storeDispatched(messageId, body);
-      this.#begin(dispatchedItem({ ...this.#dispatchedFields(messageId, body), publishedAtMs, ackWaitMs, deliveredAt: performance.now() }));
+      this.#begin(this.#dispatchedItem(messageId, body, publishedAtMs, performance.now()));
     });
   }
 
@@ -209,7 +209,7 @@ export class WorkConsumer implements Subscription {
     else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
       log.warn({ kind, message_id: messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
     } else {
-      this.#begin(dispatchedItem({ ...this.#dispatchedFields(messageId, body), publishedAtMs, ackWaitMs, deliveredAt }));
+      this.#begin(this.#dispatchedItem(messageId, body, publishedAtMs, deliveredAt));
     }
   }
 
@@ -220,18 +220,22 @@ export class WorkConsumer implements Subscription {
     store(kind, messageId, body).catch(lost);
   }
 
-  #dispatchedFields(messageId: string, body: string) {
-    const { link, kind, store, log } = this.#options;
-    return {
+  /** Written out, without a spread: see ADR 126. */
+  #dispatchedItem(messageId: string, body: string, publishedAtMs: number, deliveredAt: number): WorkItem {
+    const { link, kind, ackWaitMs, store, log } = this.#options;
+    return dispatchedItem({
       kind,
       messageId,
       body,
+      publishedAtMs,
+      ackWaitMs,
+      deliveredAt,
       assertOpen: () => link.retries.assertOpen(),
       confirmConnected: () => this.#confirmConnected(),
       store: () => store(kind, messageId, body, 1),
       stopping: this.#stop.signal,
       log,
-    };
+    });
   }
 
   #onMessage(message: Msg): void {

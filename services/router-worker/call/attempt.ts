@@ -6,7 +6,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { partTransformOf } from '../pipeline/pipeline.ts';
 import type { PartTransform } from '../pipeline/stage.ts';
-import type { PartHandler, ProviderAdapter, ProviderTimeouts } from '../providers/provider.ts';
+import type { PartHandler, ProviderAdapter, ProviderCall, ProviderTimeouts } from '../providers/provider.ts';
 import { type Candidate, upstreamRequestOf } from './candidates.ts';
 import { embedInputs } from './embed-inputs.ts';
 import type { AttemptHealth, AttemptVerdict } from './health/attempt-health.ts';
@@ -108,9 +108,9 @@ export async function runAttempt({ tried, health }: Attempt, attempting: Attempt
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     observer.begin(candidate, adapter, answer);
-    const { onParts, stopped } = partHandlerFor(tried, { ...attempting, onContent }, signal);
+    const { onParts, stopped } = partHandlerFor(tried, attempting, onContent, signal);
     const { vectors } = candidate;
-    if (vectors === null) await adapter.stream({ ...upstreamRequestOf(candidate), timeouts, isStreamed: observer.isStreamed ?? false }, signal, onParts);
+    if (vectors === null) await adapter.stream(providerCallOf(candidate, timeouts, observer), signal, onParts);
     else await embedInputs({ candidate, plan: vectors, timeouts, budget: deps.vectorBudget }, adapter, signal, onParts);
     error = stopped() ?? incompletenessOf(tried);
   } catch (thrown) {
@@ -121,6 +121,12 @@ export async function runAttempt({ tried, health }: Attempt, attempting: Attempt
   tried.error = tried.outrun ? outrun() : error;
   metrics.observe('upstreamSeconds', { provider }, seconds());
   metrics.add('upstreamAttempts', { model: candidate.model.id, provider, outcome: outcomeOf(tried, signal) });
+}
+
+/** Written out, without a spread: see ADR 126. */
+function providerCallOf(candidate: Candidate, timeouts: ProviderTimeouts, { isStreamed = false }: CallObserver): ProviderCall {
+  const { model, request, maxCompletionTokens, searchesWeb = false } = upstreamRequestOf(candidate);
+  return { model, request, maxCompletionTokens, searchesWeb, timeouts, isStreamed };
 }
 
 function outcomeOf({ error, outrun: isOutrun }: Attempted, signal: CallSignal): string {
@@ -140,12 +146,8 @@ function incompletenessOf({ candidate: { provider }, answer: { finishReason } }:
   return null;
 }
 
-interface ContentObserver extends Attempting {
-  onContent(): void;
-}
-
 /** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
-function partHandlerFor(tried: Attempted, { observer, partTransforms, onContent }: ContentObserver, signal: CallSignal) {
+function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempting, onContent: () => void, signal: CallSignal) {
   const {
     answer,
     candidate: { provider },
