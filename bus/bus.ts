@@ -184,6 +184,16 @@ export interface BlobStore {
 }
 
 /** What calls have used, until it is in the ledger. Without a maximum age: a record stays until a handler has accepted it. */
+export interface UsageConsumeOptions {
+  /** Records. */
+  maxBatch: number;
+  /**
+   * Once all that was there is accepted, the next records are looked for so long after these were: they collect in the log meanwhile, in no process and for any
+   * consumer. Absent: at once.
+   */
+  everyMs?: number;
+}
+
 export interface UsageLog {
   /**
    * Resolves once the record is stored. A record whose message id was seen within the last 120 s may be stored again or not: handlers must bear both. The first
@@ -199,7 +209,7 @@ export interface UsageLog {
    * it resolves; when it rejects they are delivered again after a back-off, here or to another consumer. A record is delivered again, too, when its consumer
    * dies, is paused, or loses the broker.
    */
-  consume(handler: (records: UsageMessage[]) => Promise<void>, options: { maxBatch: number }): Subscription;
+  consume(handler: (records: UsageMessage[]) => Promise<void>, options: UsageConsumeOptions): Subscription;
   /** What no handler has accepted yet, those in flight included. */
   backlog(): Promise<UsageBacklog>;
 }

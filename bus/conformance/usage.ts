@@ -60,6 +60,21 @@ export function usageCases(underTest: UnderTest): void {
       expect((await bus.usage.backlog()).records).toBe(1);
     });
 
+    it('takes nothing in the pause of a consumer, which has accepted all before it, and ends with it', async () => {
+      const { bus } = underTest();
+      const [paced, other] = [new Collector<UsageMessage>(), new Collector<UsageMessage>()];
+      const consuming = bus.usage.consume(async (records) => records.forEach(paced.add), { maxBatch: MAX_BATCH, everyMs: 600_000 });
+      await bus.usage.append('gen-1', 'one');
+      await paced.atLeast(1);
+      await isEmptied(bus);
+      await bus.usage.append('gen-2', 'two');
+      bus.usage.consume(async (records) => records.forEach(other.add), { maxBatch: MAX_BATCH });
+
+      expect(idsOf(await other.atLeast(1))).toEqual(['gen-2']);
+      await consuming.stop();
+      expect(idsOf(await paced.atLeast(1))).toEqual(['gen-1']);
+    });
+
     it('delivers what arrives while the handler runs together, up to the limit of a batch', async () => {
       const { bus } = underTest();
       const batches = new Collector<string[]>();

@@ -1,5 +1,5 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Subscription, UsageBacklog, UsageLog, UsageMessage } from '../bus.ts';
+import type { Subscription, UsageBacklog, UsageConsumeOptions, UsageLog, UsageMessage } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
 import { assertUsageSize, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from '../usage-limits.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
@@ -17,6 +17,7 @@ export async function openUsageLog(deps: ComponentDeps): Promise<UsageLog & Boun
 interface Consumer {
   handler: (records: UsageMessage[]) => Promise<void>;
   maxBatch: number;
+  everyMs: number;
   stop: AbortController;
   wake: () => void;
   ended: Promise<void>;
@@ -75,9 +76,9 @@ class MemoryUsageLog implements UsageLog, Bounded, Closable {
     this.#wakeAll();
   }
 
-  consume(handler: Consumer['handler'], { maxBatch }: { maxBatch: number }): Subscription {
+  consume(handler: Consumer['handler'], { maxBatch, everyMs = 0 }: UsageConsumeOptions): Subscription {
     if (this.#closing !== 'no') throw closed();
-    const consumer: Consumer = { handler, maxBatch, stop: new AbortController(), wake: () => {}, ended: Promise.resolve() };
+    const consumer: Consumer = { handler, maxBatch, everyMs, stop: new AbortController(), wake: () => {}, ended: Promise.resolve() };
     this.#consumers.add(consumer);
     consumer.ended = this.#run(consumer);
     return { stop: () => this.#stop(consumer) };
@@ -119,9 +120,12 @@ class MemoryUsageLog implements UsageLog, Bounded, Closable {
         consumer.wake = resolve;
       });
       try {
+        const nextAt = performance.now() + consumer.everyMs;
         const count = await this.#deliver(consumer);
         pauseMs = FIRST_BACKOFF_MS;
         if (count === 0 && !stopped.aborted) await woken;
+        // A full batch has others behind it.
+        else if (consumer.everyMs > 0 && count < consumer.maxBatch) await pauseFor(nextAt - performance.now(), stopped);
       } catch (error) {
         this.#deps.log.warn({ err: error, pause_ms: pauseMs }, 'a batch of usage records was rejected: it is delivered again');
         await pauseFor(pauseMs, stopped);

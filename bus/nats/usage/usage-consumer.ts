@@ -35,14 +35,17 @@ export interface UsageConsumerOptions {
   link: NatsLink;
   handler: Parameters<UsageLog['consume']>[0];
   maxBatch: number;
+  /** As `UsageConsumeOptions`; 0: at once. */
+  everyMs: number;
   ackWaitMs: number;
   budgetMs: number;
   log: Log;
 }
 
 /**
- * Pulls one message, then all that wait behind it, and acks each batch that the handler accepts. Nothing is pulled while the handler runs: records collect at
- * the broker, where they wake nothing, and come together.
+ * Pulls one message, then all that wait behind it, and acks each batch that the handler accepts. Nothing is pulled while the handler runs, nor in the pause
+ * behind it: records collect at the broker, where they wake nothing, and come together. Held here, their texts would grow old, and a full collection costs
+ * many times what they do.
  *
  * What was delivered in a session of the link is acked in that session only: a broker that lost its store has other records under the same sequences. After
  * a lost connection all is therefore delivered again, which handlers must bear anyway.
@@ -117,10 +120,14 @@ export class UsageConsumer implements Subscription {
   /** @param state of the pull that delivers; ends once it is broken */
   async #handleBatches(state: { readonly isBroken: boolean }): Promise<void> {
     let pauseMs = FIRST_BACKOFF_MS;
+    let nextAt = Number.NEGATIVE_INFINITY;
     while (!state.isBroken && !this.#stop.signal.aborted) {
       const batch = this.#take();
       if (batch.length === 0) {
+        const leftMs = nextAt - performance.now();
+        if (leftMs > 0) await pauseFor(leftMs, this.#stop.signal);
         await this.#collect(state);
+        nextAt = performance.now() + this.#options.everyMs;
         continue;
       }
       if (await this.#handle(batch)) {

@@ -47,9 +47,9 @@ export function natsUsageLog({ link, held, budgetMs, ackWaitMs, onFull, log }: U
       link.retries.assertOpen();
       return batches.append(messageId, body);
     },
-    consume(handler, { maxBatch }): Subscription {
+    consume(handler, { maxBatch, everyMs = 0 }): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new UsageConsumer({ link, handler, maxBatch, ackWaitMs, budgetMs, log });
+      const consumer = new UsageConsumer({ link, handler, maxBatch, everyMs, ackWaitMs, budgetMs, log });
       consumers.add(consumer);
       return {
         stop: async () => {

@@ -14,7 +14,7 @@ import { type ReadRecord, writeUsage } from './write-usage.ts';
 
 /** Records per transaction. */
 const MAX_BATCH = 500;
-/** From the beginning of a batch to that of the next: under load a transaction has many records, and a lone record waits for nothing. */
+/** From one look at the log to the next: under load a transaction has many records, and a lone record waits for nothing. */
 const BATCH_INTERVAL_MS = 200;
 const LAPSE_EVERY_MS = 10_000;
 /** SQLSTATEs of data exceptions and constraints: a value that the tables can't hold. */
@@ -39,14 +39,7 @@ export interface LedgerDeps {
 export function startLedger(deps: LedgerDeps): { stop(): Promise<void> } {
   const { usage, metrics, clock } = deps;
   const stopping = new AbortController();
-  const consuming = usage.consume(
-    async (messages) => {
-      const nextAt = performance.now() + BATCH_INTERVAL_MS;
-      await bookUsage(messages, deps); // no fail point: inside
-      await pauseFor(nextAt - performance.now(), stopping.signal); // no fail point: pauses
-    },
-    { maxBatch: MAX_BATCH },
-  );
+  const consuming = usage.consume((messages) => bookUsage(messages, deps), { maxBatch: MAX_BATCH, everyMs: BATCH_INTERVAL_MS });
   const lapsing = lapseUntil(stopping.signal, deps);
   const unwatch = [
     // no fail point: reads
