@@ -31,8 +31,15 @@ const natsServers = z.string().superRefine((text, context) => {
 /** Odd, so that each further pair bears the loss of one more; the broker stores no stream more often. */
 const replicas = z.enum(['1', '3', '5']).default('1').transform(Number);
 
-const databaseUrl = z.url({ protocol: /^postgres(?:ql)?$/ });
-const redisUrl = z.url({ protocol: /^rediss?$/ });
+const databaseUrl = urlOf('postgres', 'postgresql');
+const redisUrl = urlOf('redis', 'rediss');
+const webUrl = urlOf('http', 'https');
+
+/** Names the schemes, since `localhost:11434` is a URL to a parser, of the scheme `localhost`. */
+function urlOf(...schemes: [string, string]) {
+  const sentence = `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`;
+  return z.url({ protocol: new RegExp(`^(?:${schemes.join('|')})$`), error: ({ input }) => (input === undefined ? undefined : sentence) });
+}
 const text = z.string().optional();
 
 /** As many as a request may name. */
@@ -121,14 +128,14 @@ const settingTable = {
   DOCUMENTS: read([...ofAgent, 'standalone'], text),
   /** Folder of the secret bundles that the manifest names; absent: their variables are in the environment. */
   SECRETS_DIR: read([...ofAgent, 'standalone', 'operator'], text),
-  PUBLIC_BASE_URL: read([...ofAgent, 'router-worker', 'standalone', 'operator'], z.url({ protocol: /^https?$/ }).optional()),
+  PUBLIC_BASE_URL: read([...ofAgent, 'router-worker', 'standalone', 'operator'], webUrl.optional()),
   /** Where the agent gateway is reached, for a manifest with `endpoint: true`. */
   AGENT_PUBLIC_URL: read(['agent-gateway', 'standalone'], httpUrl.optional()),
   PLATFORM_PUBLIC_KEY: read(['router-gateway'], text),
   PLATFORM_SECRET_KEY: read(['router-gateway'], text),
 
   OPENAI_API_KEY: read(withModels, text),
-  OPENAI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  OPENAI_BASE_URL: read(withModels, webUrl.optional()),
   OPENAI_MODELS: read(withModels, text),
   OPENAI_PROVIDER_NAME: read(withModels, text),
   ANTHROPIC_API_KEY: read(withModels, text),
@@ -139,13 +146,13 @@ const settingTable = {
   DEEPSEEK_API_KEY: read(withModels, text),
   XAI_API_KEY: read(withModels, text),
   /** In place of the vendors' own addresses. */
-  ANTHROPIC_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  GEMINI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  GROQ_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  TOGETHER_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  MISTRAL_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  DEEPSEEK_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
-  XAI_BASE_URL: read(withModels, z.url({ protocol: /^https?$/ }).optional()),
+  ANTHROPIC_BASE_URL: read(withModels, webUrl.optional()),
+  GEMINI_BASE_URL: read(withModels, webUrl.optional()),
+  GROQ_BASE_URL: read(withModels, webUrl.optional()),
+  TOGETHER_BASE_URL: read(withModels, webUrl.optional()),
+  MISTRAL_BASE_URL: read(withModels, webUrl.optional()),
+  DEEPSEEK_BASE_URL: read(withModels, webUrl.optional()),
+  XAI_BASE_URL: read(withModels, webUrl.optional()),
   /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: read(['router-worker', 'standalone'], z.coerce.number().int().min(0).max(100_000).default(60)),
 

@@ -32,6 +32,14 @@ describe('a setting', () => {
     expect(() => read(name, value)).not.toThrow('hunter2');
   });
 
+  it.each<[keyof typeof settings, string, string]>([
+    ['PUBLIC_BASE_URL', 'localhost:11434', 'must be a URL that starts with http:// or https://'],
+    ['DATABASE_URL', 'mysql://127.0.0.1/agents', 'must be a URL that starts with postgres:// or postgresql://'],
+    ['REDIS_URL', '127.0.0.1:6379', 'must be a URL that starts with redis:// or rediss://'],
+  ])('%s names the schemes that it takes: %s', (name, value, sentence) => {
+    expect(() => read(name, value)).toThrow(`${name}: ${sentence}`);
+  });
+
   it('that is empty counts as not given', () => {
     expect(() => read('NATS_URL', '')).toThrow('NATS_URL: is missing');
     expect(read('DATABASE_URL', '')).toBeUndefined();
