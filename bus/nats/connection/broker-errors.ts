@@ -8,8 +8,6 @@ const NO_RESOURCES: readonly number[] = [10023, 10028, 10047];
 
 /** A cluster has fewer servers than replicas at this moment, as while its servers start. */
 const TOO_FEW_SERVERS = 10005;
-/** The leader of a stream has not yet stored a message with this id that it got before, as over a connection that was lost. */
-const IN_PROCESS = 10158;
 /** The broker is a single server, and the stream has several replicas. */
 const NO_CLUSTER = 10074;
 
@@ -21,7 +19,7 @@ export function verdictOn(error: unknown): Verdict {
     if (error.code === STORE_FAILED && /maximum/.test(error.message)) return 'full';
     if (lacksResources(error)) return 'full';
     if (isStreamMissing(error)) return 'missing';
-    if (error.code === TOO_FEW_SERVERS || error.code === IN_PROCESS) return 'again';
+    if (error.code === TOO_FEW_SERVERS) return 'again';
     return error.status >= 500 ? 'again' : 'never';
   }
   if (isDenied(error) || error instanceof ClosedConnectionError || error instanceof InvalidArgumentError) return 'never';

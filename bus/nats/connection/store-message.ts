@@ -4,6 +4,8 @@ import { z } from 'zod';
 import type { Requests } from './requests.ts';
 import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
 
+const IN_PROCESS = 10158;
+
 /** The broker's ack; with `error` the sequence means nothing. */
 const reply = z.object({
   error: z.object({ code: z.number(), err_code: z.number(), description: z.string() }).optional(),
@@ -11,21 +13,32 @@ const reply = z.object({
   duplicate: z.boolean().default(false),
 });
 
+/** The stream's leader has a message with this id that it has not stored, and may never store. */
+export class InProcessError extends Error {
+  constructor() {
+    super('the broker has a message with this id that it has not stored yet');
+  }
+}
+
 export interface MessageToStore {
   subject: string;
   messageId: string;
   bytes: Uint8Array;
   timeoutMs: number;
   extraHeaders?: MsgHdrs | undefined;
+  /** Above 0: under another id of the same message. */
+  again?: number;
 }
 
-/** Stores a message in its subject's stream, deduplicated by id. @throws `JetStreamApiError`, and as `Requests.ask` */
+/** Stores a message in its subject's stream, deduplicated by id. @throws `InProcessError`, `JetStreamApiError`, and as `Requests.ask` */
 export async function storeMessage(
   requests: Requests,
-  { subject, messageId, bytes, timeoutMs, extraHeaders = headers() }: MessageToStore,
+  { subject, messageId, bytes, timeoutMs, extraHeaders = headers(), again = 0 }: MessageToStore,
 ): Promise<{ sequence: number; duplicate: boolean }> {
-  extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId));
+  extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId, again));
   const { error, seq, duplicate } = reply.parse((await requests.ask(subject, bytes, { timeoutMs, headers: extraHeaders })).json());
+  // nats-server 2.10.14 to 2.10.29 answers so; from 2.11 on it is an error.
+  if (error?.err_code === IN_PROCESS || (duplicate && seq === 0)) throw new InProcessError();
   if (error !== undefined) throw new JetStreamApiError(error);
   if (seq === undefined) throw new Error('the broker answered without a sequence');
   return { sequence: seq, duplicate };

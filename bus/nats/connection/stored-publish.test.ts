@@ -1,7 +1,9 @@
-import { expect, it } from 'vitest';
+import { headers, type MsgHdrs } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { NatsLink } from './link.ts';
 import { Retries } from './retries.ts';
 import { storedPublisher } from './stored-publish.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
 const BUDGET_MS = 60_000;
 
@@ -45,4 +47,64 @@ it('a single server is sent each publish', async () => {
   expect(sent).toHaveLength(2);
   for (const sequence of [7, 7]) answer(sequence);
   await Promise.all(both);
+});
+
+describe('a message that its leader has in process, and has not stored', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** nats-server 2.10.14 to 2.10.29. */
+  const inProcess = { stream: 'WORK', seq: 0, duplicate: true };
+  /** From 2.11 on. */
+  const conflict = { error: { code: 409, err_code: 10158, description: 'duplicate message id is in process' } };
+
+  /** @param answerTo the ack of a publish, by its id and the milliseconds since the first */
+  function publishTo(answerTo: (wireId: string, sinceMs: number) => object) {
+    const ids: string[] = [];
+    const marks: string[] = [];
+    const beganAt = performance.now();
+    const ask = async (_subject: string, _bytes: Uint8Array, { headers: sent }: { headers: MsgHdrs }) => {
+      const id = sent.get(MESSAGE_ID_HEADER);
+      if (ids.at(-1) !== id) marks.push(sent.get('mark'));
+      if (ids.at(-1) !== id) ids.push(id);
+      return { json: () => answerTo(id, performance.now() - beganAt) };
+    };
+    const retries = new Retries({ address: 'nats://there', isCluster: true, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
+    const link = { isCluster: true, retries, requests: { ask } } as unknown as NatsLink;
+    const publish = storedPublisher({ link, budgetMs: 8_000, onFull: () => {} });
+    const marked = (mark: string) => {
+      const one = headers();
+      one.set('mark', mark);
+      return one;
+    };
+    return { ids, marks, stored: publish('work.tool', 'a b', 'body', marked('first'), marked('again')) };
+  }
+
+  it.each([inProcess, conflict])('DESIGN 3: a message that its leader has in process is not taken for stored: it is sent again until it is (%j)', async (answer) => {
+    const { ids, stored } = publishTo((_, sinceMs) => (sinceMs < 1_000 ? answer : { stream: 'WORK', seq: 7, duplicate: true }));
+    await vi.advanceTimersByTimeAsync(2_000);
+
+    expect(await stored).toEqual({ sequence: 7, duplicate: true });
+    expect(ids).toEqual(['a%20b']);
+  });
+
+  it.each([inProcess, conflict])('DESIGN 3: a message that its leader has lost is stored under another id, and marked as one that may be there twice (%j)', async (answer) => {
+    const { ids, marks, stored } = publishTo((id) => (id === 'a%20b' ? answer : { stream: 'WORK', seq: 8 }));
+    await vi.advanceTimersByTimeAsync(8_000);
+
+    expect(await stored).toEqual({ sequence: 8, duplicate: true });
+    expect(ids).toHaveLength(2);
+    expect(ids.map(fromWireId)).toEqual(['a b', 'a b']);
+    expect(marks).toEqual(['first', 'again']);
+  });
+
+  it('is refused when no id of it is stored within the budget', async () => {
+    const { ids, stored } = publishTo(() => inProcess);
+    const refused = expect(stored).rejects.toMatchObject({ code: 'service.unreachable' });
+    await vi.advanceTimersByTimeAsync(9_000);
+    await refused;
+
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.length).toBeGreaterThan(1);
+  });
 });

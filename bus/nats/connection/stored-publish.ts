@@ -2,14 +2,29 @@ import type { MsgHdrs } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NatsLink } from './link.ts';
 import type { Requests } from './requests.ts';
-import { storeMessage } from './store-message.ts';
+import { InProcessError, storeMessage } from './store-message.ts';
 
 /** Unacknowledged; one second at the broker's 20,000 messages a second. More are refused. */
 const MAX_WAITING = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Resolves once the broker has stored the message, or found it stored already. */
-export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
+/**
+ * A leader stores within milliseconds what it can store. One that still has an id in process after this has lost the message: it was elected and gave the
+ * message the place of another one, or its election overtook it. nats-server before 2.11 remembers such an id for the whole dedupe window.
+ */
+const LOST_AFTER_MS = 3_000;
+
+/**
+ * Resolves once the broker has stored the message, or found it stored already.
+ * @param headersAgain in place of `extraHeaders`, where the message may be stored twice: under a second id
+ */
+export type StoredPublish = (
+  subject: string,
+  messageId: string,
+  body: string,
+  extraHeaders?: MsgHdrs,
+  headersAgain?: MsgHdrs,
+) => Promise<{ sequence: number; duplicate: boolean }>;
 
 export interface StoredPublishDeps {
   link: NatsLink;
@@ -28,7 +43,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
   let waitingBytes = 0;
   /** By subject and message id. */
   const inFlight = new Map<string, ReturnType<StoredPublish>>();
-  const publish: StoredPublish = async (subject, messageId, body, extraHeaders) => {
+  const publish: StoredPublish = async (subject, messageId, body, extraHeaders, headersAgain = extraHeaders) => {
     link.retries.assertOpen();
     const bytes = Buffer.from(body);
     if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
@@ -37,9 +52,23 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
     waiting += 1;
     waitingBytes += bytes.byteLength;
     try {
-      return await link.retries.run('store a message', budgetMs, (timeoutMs) =>
-        storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders }),
-      );
+      let again = 0;
+      let inProcessSince: number | null = null;
+      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {
+        const askedAt = performance.now();
+        try {
+          return await storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain, again });
+        } catch (error) {
+          if (!(error instanceof InProcessError)) throw error;
+          inProcessSince ??= askedAt;
+          if (performance.now() - inProcessSince >= LOST_AFTER_MS) {
+            again += 1;
+            inProcessSince = null;
+          }
+          throw error;
+        }
+      });
+      return again === 0 ? stored : { ...stored, duplicate: true };
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();
       throw error;
@@ -49,11 +78,11 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
     }
   };
   if (!link.isCluster) return publish;
-  return async (subject, messageId, body, extraHeaders) => {
+  return async (subject, messageId, body, extraHeaders, headersAgain) => {
     const key = `${subject} ${messageId}`;
     const former = inFlight.get(key);
     if (former !== undefined) return { ...(await former), duplicate: true };
-    const storing = publish(subject, messageId, body, extraHeaders);
+    const storing = publish(subject, messageId, body, extraHeaders, headersAgain);
     inFlight.set(key, storing);
     try {
       return await storing;
