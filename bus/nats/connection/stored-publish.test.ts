@@ -77,26 +77,32 @@ describe('a message that its leader has in process, and has not stored', () => {
       one.set('mark', mark);
       return one;
     };
-    return { ids, marks, stored: publish('work.tool', 'a b', 'body', marked('first'), marked('again')) };
+    return { ids, marks, stored: publish('work.tool', 'a b', 'body', marked('first'), () => marked('again')) };
   }
 
-  it.each([inProcess, conflict])('DESIGN 3: a message that its leader has in process is not taken for stored: it is sent again until it is (%j)', async (answer) => {
-    const { ids, stored } = publishTo((_, sinceMs) => (sinceMs < 1_000 ? answer : { stream: 'WORK', seq: 7, duplicate: true }));
-    await vi.advanceTimersByTimeAsync(2_000);
+  it.each([inProcess, conflict])(
+    'DESIGN 3: a message that its leader has in process is not taken for stored: it is sent again until it is (%j)',
+    async (answer) => {
+      const { ids, stored } = publishTo((_, sinceMs) => (sinceMs < 1_000 ? answer : { stream: 'WORK', seq: 7, duplicate: true }));
+      await vi.advanceTimersByTimeAsync(2_000);
 
-    expect(await stored).toEqual({ sequence: 7, duplicate: true });
-    expect(ids).toEqual(['a%20b']);
-  });
+      expect(await stored).toEqual({ sequence: 7, duplicate: true });
+      expect(ids).toEqual(['a%20b']);
+    },
+  );
 
-  it.each([inProcess, conflict])('DESIGN 3: a message that its leader has lost is stored under another id, and marked as one that may be there twice (%j)', async (answer) => {
-    const { ids, marks, stored } = publishTo((id) => (id === 'a%20b' ? answer : { stream: 'WORK', seq: 8 }));
-    await vi.advanceTimersByTimeAsync(8_000);
+  it.each([inProcess, conflict])(
+    'DESIGN 3: a message that its leader has lost is stored under another id, and marked as one that may be there twice (%j)',
+    async (answer) => {
+      const { ids, marks, stored } = publishTo((id) => (id === 'a%20b' ? answer : { stream: 'WORK', seq: 8 }));
+      await vi.advanceTimersByTimeAsync(8_000);
 
-    expect(await stored).toEqual({ sequence: 8, duplicate: true });
-    expect(ids).toHaveLength(2);
-    expect(ids.map(fromWireId)).toEqual(['a b', 'a b']);
-    expect(marks).toEqual(['first', 'again']);
-  });
+      expect(await stored).toEqual({ sequence: 8, duplicate: true });
+      expect(ids).toHaveLength(2);
+      expect(ids.map(fromWireId)).toEqual(['a b', 'a b']);
+      expect(marks).toEqual(['first', 'again']);
+    },
+  );
 
   it('is refused when no id of it is stored within the budget', async () => {
     const { ids, stored } = publishTo(() => inProcess);

@@ -16,14 +16,14 @@ const LOST_AFTER_MS = 3_000;
 
 /**
  * Resolves once the broker has stored the message, or found it stored already.
- * @param headersAgain in place of `extraHeaders`, where the message may be stored twice: under a second id
+ * @param headersAgain gives those in place of `extraHeaders`, where the message may be stored twice: under a second id
  */
 export type StoredPublish = (
   subject: string,
   messageId: string,
   body: string,
   extraHeaders?: MsgHdrs,
-  headersAgain?: MsgHdrs,
+  headersAgain?: () => MsgHdrs | undefined,
 ) => Promise<{ sequence: number; duplicate: boolean }>;
 
 export interface StoredPublishDeps {
@@ -43,7 +43,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
   let waitingBytes = 0;
   /** By subject and message id. */
   const inFlight = new Map<string, ReturnType<StoredPublish>>();
-  const publish: StoredPublish = async (subject, messageId, body, extraHeaders, headersAgain = extraHeaders) => {
+  const publish: StoredPublish = async (subject, messageId, body, extraHeaders, headersAgain = () => extraHeaders) => {
     link.retries.assertOpen();
     const bytes = Buffer.from(body);
     if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
@@ -57,7 +57,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
       const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {
         const askedAt = performance.now();
         try {
-          return await storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain, again });
+          return await storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again });
         } catch (error) {
           if (!(error instanceof InProcessError)) throw error;
           inProcessSince ??= askedAt;

@@ -36,8 +36,8 @@ export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: 
   let stopping = false;
   const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
     // An item that may be stored twice is executed only while its effect is open.
-    const [headers, headersAgain] = [deliveryHeaders(earlierDeliveries), deliveryHeaders(earlierDeliveries + 1)];
-    const { duplicate } = await publish(workQueues[kind].pattern, messageId, body, headers, headersAgain);
+    const headersAgain = () => deliveryHeaders(earlierDeliveries + 1);
+    const { duplicate } = await publish(workQueues[kind].pattern, messageId, body, deliveryHeaders(earlierDeliveries), headersAgain);
     return { duplicate };
   };
   return {
