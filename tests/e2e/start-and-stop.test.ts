@@ -68,10 +68,10 @@ describe('npm start in a terminal', () => {
     expect((await later.program.exited).code).toBe(130);
   });
 
-  it('says of the data folder that it is new, without earlier callbacks, at its first start alone', () => {
-    expect(first.output()).toContain('(new: sessions and callbacks');
+  it('says of the data folder that it is new, without earlier sessions, at its first start alone', () => {
+    expect(first.output()).toContain('(new, so it has no sessions');
     expect(later.output()).toContain(first.dataDir);
-    expect(later.output()).not.toContain('(new:');
+    expect(later.output()).not.toContain('(new');
   });
 
   it('DESIGN 10: generated keys are for their owner alone, and shown by the start that makes them alone', () => {

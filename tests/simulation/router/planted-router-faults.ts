@@ -129,9 +129,9 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     rule: 'message id',
     patch: {
       file: 'bus/nats/connection/stored-publish.ts',
-      find: "return await link.retries.run('store a message', budgetMs, (timeoutMs) =>\n        storeMessage(requests(), { subject, messageId,",
+      find: "const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {\n        const askedAt = performance.now();\n        try {\n          return await storeMessage(requests(), { subject, messageId,",
       replace:
-        "let tries = 0;\n      return await link.retries.run('store a message', budgetMs, (timeoutMs) =>\n        storeMessage(requests(), { subject, messageId: (tries += 1) === 1 ? messageId : `${messageId}-${tries}`,",
+        "let tries = 0;\n      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {\n        const askedAt = performance.now();\n        try {\n          return await storeMessage(requests(), { subject, messageId: (tries += 1) === 1 ? messageId : `${messageId}-${tries}`,",
     },
   },
   {
