@@ -119,7 +119,7 @@ export function failuresOf(measured) {
 
 /** What was measured of the former settings, in place of what was with those of today. @param {readonly Measured[]} measured */
 function withFormerSettings(measured) {
-  return measured.filter(({ target }) => target !== 'switchyard').map((one) => (one.target === 'former-settings' ? { ...one, target: 'switchyard' } : one));
+  return measured.filter(({ target }) => target === 'former-settings').map((one) => ({ ...one, target: 'switchyard' }));
 }
 
 /** @param {Row} row @param {Figures} figures */

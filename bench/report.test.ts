@@ -30,3 +30,9 @@ it('judges a row in the traffic of its bars only', () => {
   expect(cells(table, 'CPU per 1,000 non-stream')).not.toContain('meets the bar');
   expect(table).toContain('1 of 1 rows meet their bar');
 });
+
+it('leaves the column empty where the former settings were not measured', () => {
+  const coLocated = { ...measured('co-located', { p50Ms: 1 }), load: 'whole1' };
+  const row = cells(tableOf([...rounds, coLocated], ['co-located-latency'], 'plain'), 'gateway and worker in one process');
+  expect(row.filter((cell) => cell === '1 ms')).toHaveLength(1);
+});
