@@ -200,6 +200,7 @@ async function settleCall(
     tokens: bus.tokens,
     framesAt,
     nowMs: deps.clock.nowMs(),
+    log: logAbout(deps.log, () => idsOf(call)),
     decided: (choice) => {
       record.choice = choice;
     },
@@ -209,13 +210,13 @@ async function settleCall(
       span?.attempted(attempt);
     },
     // A check has used nothing that is billed.
-    ...(!isCheck(call) && { ending: (ending) => record.store(ending) }),
+    ending: isCheck(call) ? undefined : (ending) => record.store(ending),
     capturesContent: deps.tracing.content !== 'off',
     failures: deps.failures,
   };
   const executing =
     error === null
-      ? (isCheck(call) ? checkTexts : executeCall)(execution, { ...deps, log: logAbout(deps.log, () => idsOf(call)) })
+      ? (isCheck(call) ? checkTexts : executeCall)(execution, deps)
       : refuseCall(execution, error, lost);
   let result: CallResult;
   try {

@@ -29,7 +29,8 @@ export class ItemAbortController implements ItemSignal {
   }
 
   removeEventListener(_: 'abort', listener: () => void): void {
-    this.#listeners = this.#listeners.filter((other) => other !== listener);
+    const at = this.#listeners.indexOf(listener);
+    if (at >= 0) this.#listeners.splice(at, 1);
   }
 
   abort(reason: unknown): void {

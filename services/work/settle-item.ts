@@ -5,7 +5,7 @@ import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
 import { type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
-import type { Span } from '#shared/telemetry/tracing.ts';
+import { noTracing, type Span } from '#shared/telemetry/tracing.ts';
 import type { ItemHeader, ItemKind, Outcome, Refusal } from './item-kind.ts';
 import { itemSpan } from './item-span.ts';
 import { reasonOf } from './reason-of.ts';
@@ -70,7 +70,8 @@ function traced<Work, Result>(one: Settling<Work, Result>, refusal: Refusal | nu
   const { item, work, header, kind, running, deps } = one;
   const { id, traceparent: parent } = header;
   const { trace } = kind;
-  if (trace === undefined) return outcomeOf(one, refusal);
+  // Without traces its attributes are not gathered either.
+  if (trace === undefined || deps.tracing === noTracing) return outcomeOf(one, refusal);
   running.span = itemSpan(deps.tracing, trace.of(work, running), { id, number: item.deliveryCount, mayBeSecond: running.mayBeStarted, parent });
   return running.span === null ? outcomeOf(one, refusal) : spanned(one, running.span, trace, refusal);
 }

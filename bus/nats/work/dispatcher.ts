@@ -57,7 +57,9 @@ export class Dispatcher {
 
 /** Parses a dispatch's reply subject; null for any other. */
 export function readDispatch(reply: Msg['reply'] = ''): { messageId: string; publishedAtMs: number } | null {
-  const [sentAtMs, messageId] = reply.split('.').slice(-2);
-  const publishedAtMs = Number(sentAtMs);
-  return messageId === undefined || !isToken(messageId) || !Number.isSafeInteger(publishedAtMs) ? null : { messageId, publishedAtMs };
+  const idAt = reply.lastIndexOf('.') + 1;
+  const sentAt = reply.lastIndexOf('.', idAt - 2) + 1;
+  const messageId = reply.slice(idAt);
+  const publishedAtMs = Number(reply.slice(sentAt, idAt - 1));
+  return idAt === 0 || !isToken(messageId) || !Number.isSafeInteger(publishedAtMs) ? null : { messageId, publishedAtMs };
 }

@@ -179,6 +179,8 @@ function namesIn({ model, models = [] }: ChatRequest): readonly string[] {
 
 /** The known models of a request, or the default; empty for unknown names alone. */
 export function namedModels({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
+  const only = model === undefined || models.length > 0 ? null : (catalogue.names.resolve(model)?.model ?? null);
+  if (only !== null) return [only];
   const names = namesIn({ messages: [], model, models });
   const named = names.length === 0 ? [catalogue.defaultModel] : names;
   return [...new Set(named.flatMap((name) => catalogue.names.resolve(name)?.model ?? []))];

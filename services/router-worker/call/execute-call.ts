@@ -63,7 +63,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
     signal.throwIfAborted();
     outcome = await run(routing === null ? execution : reporting(execution, routing, deps.catalogue), files, responseWriter.observer, deps);
   } catch (error) {
-    report(error, deps.log);
+    report(error, execution.log ?? deps.log);
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
   if (!mayPublish()) return { type: 'failed', failure: failureOf(signal.reason) };
@@ -85,7 +85,8 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
 
 function run(execution: Execution, files: FileAnnotation[], observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   if (deps.elsewhere === undefined) return runPipeline(execution, files, observer, deps);
-  return deps.elsewhere.run(execution.call, observer, execution.signal, deps);
+  const { call, signal, log = deps.log } = execution;
+  return deps.elsewhere.run(call, observer, signal, { ...deps, log });
 }
 
 /** Null: the caller does not want to know where it went. */
@@ -184,7 +185,7 @@ function runDecided(
   execution.decided?.(choice);
   const { candidates, decision } = choice;
   if (candidates.length === 0) throw noProvider(decision);
-  return runCall({ candidates, partTransforms: parts }, observer, execution.signal, deps);
+  return runCall({ candidates, partTransforms: parts, log: execution.log ?? deps.log }, observer, execution.signal, deps);
 }
 
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */

@@ -4,6 +4,7 @@ import type { FailureEvent } from '#shared/contracts/router/response-object.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import type { Answer } from '#shared/surfaces/answer.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { PipelineReport, RouterSearch } from '../pipeline/stage.ts';
 import type { CallObserver } from './attempt.ts';
@@ -41,6 +42,8 @@ export interface Execution {
   /** Their subject. */
   framesAt: string;
   nowMs: number;
+  /** With the ids of the call; absent: that of the worker. */
+  log?: Log;
   /** Called once, before the first attempt; not for a request that no decision was made about. */
   decided?(choice: Choice): void;
   /** Called per plugin that applies, once its end is known. Absent: the caller does not want to know. */
@@ -50,7 +53,7 @@ export interface Execution {
   /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   /** Called once, before the terminal frame, which waits for the promise and is not sent when it rejects. */
-  ending?(ending: Ending): Promise<void> | null;
+  ending?: ((ending: Ending) => Promise<void> | null) | undefined;
   capturesContent?: boolean;
   /** `errors` of the router's file. */
   failures?: FailureEvent;

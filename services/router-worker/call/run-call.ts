@@ -17,6 +17,8 @@ const MAX_ATTEMPTS = 8;
 export interface CallPlan {
   candidates: readonly Candidate[];
   partTransforms: readonly PartTransform[];
+  /** With the ids of the call; absent: that of the worker. */
+  log?: Log;
 }
 
 export type CallOutcome =
@@ -30,7 +32,8 @@ export type CallOutcome =
  * Tries the candidates in order. The first content part is the commit point: a failure before it falls back to the next candidate, a failure after it ends the
  * call, since published content can't be withdrawn.
  */
-export async function runCall({ candidates, partTransforms }: CallPlan, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
+export async function runCall(plan: CallPlan, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
+  const { candidates, partTransforms, log = deps.log } = plan;
   const previousErrors: PreviousError[] = [];
   const attempting: Attempting = { observer, partTransforms, commits: () => true };
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
@@ -38,8 +41,9 @@ export async function runCall({ candidates, partTransforms }: CallPlan, observer
   let hasRepeated = false;
   let hasHedged = false;
   for (let made = 0; made < MAX_ATTEMPTS; ) {
-    const [candidate, ...rest] = queue;
+    const [candidate] = queue;
     if (candidate === undefined) break;
+    const rest = queue.slice(1);
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const hedge: Hedge | null = hasHedged ? null : hedgeOf(candidate, rest, deps.health);
     const first = beginAttempt(candidate, observer, deps);
@@ -59,7 +63,7 @@ export async function runCall({ candidates, partTransforms }: CallPlan, observer
     for (const { tried } of attempts) {
       made += 1;
       if (tried.outrun) continue;
-      const failure = report(tried.error, tried.candidate, made, deps.log);
+      const failure = report(tried.error, tried.candidate, made, log);
       outcome = { type: 'failed', error: tried.error, candidate: tried.candidate, partial, previousErrors: [...previousErrors] };
       if (partial === null) previousErrors.push(previousErrorOf(tried.error, tried.candidate.provider.name, tried.candidate.model.id));
       if (!mayRepeat) queue = remainingAfter(failure.code, tried.candidate, queue);

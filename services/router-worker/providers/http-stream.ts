@@ -6,7 +6,7 @@ import type { HttpExchange } from '#shared/http/client.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { beginExchange, type JsonRequest, type JsonSender } from './http-stream/begin-exchange.ts';
-import { guardSilence, type SilenceGuard } from './http-stream/silence-guard.ts';
+import { SilenceGuard } from './http-stream/silence-guard.ts';
 import { type DescribeError, toBreak, toRefusal, type Upstream } from './http-stream/to-error.ts';
 import { requestVectors, type VectorDialect } from './http-stream/vectors.ts';
 import type { OpenedAdapter, PartHandler, ProviderCall, UpstreamRequest } from './provider.ts';
@@ -98,7 +98,7 @@ interface Sender extends JsonSender {
 
 async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void> {
   const { upstream, dialect } = sender;
-  const guard = guardSilence(upstream.name, call.timeouts, signal, sender.deadlines);
+  const guard = new SilenceGuard(upstream.name, call.timeouts, signal, sender.deadlines);
   let exchange: HttpExchange | null = null;
   let progress: AnswerProgress | null = null;
   let isReading = true;

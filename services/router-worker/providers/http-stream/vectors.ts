@@ -5,7 +5,7 @@ import type { VectorCall, Vectors } from '../provider.ts';
 import { beginExchange, type JsonRequest, type JsonSender } from './begin-exchange.ts';
 import { BoundedText } from './bounded-text.ts';
 import { ErrorEvent } from './error-event.ts';
-import { guardSilence } from './silence-guard.ts';
+import { SilenceGuard } from './silence-guard.ts';
 import { toBreak, toRefusal } from './to-error.ts';
 
 /** Of one answer: 2,048 vectors of 3,072 dimensions in base64, or a tenth of them as numbers with all digits. */
@@ -24,7 +24,7 @@ export interface VectorDialect {
 /** One request for vectors: timeouts, refusals, masked secrets and aborts are those of a chat. */
 export async function requestVectors(sender: JsonSender, dialect: VectorDialect, call: VectorCall, signal: CallSignal): Promise<Vectors> {
   const { upstream } = sender;
-  const guard = guardSilence(upstream.name, call.timeouts, signal, sender.deadlines);
+  const guard = new SilenceGuard(upstream.name, call.timeouts, signal, sender.deadlines);
   let exchange: HttpExchange | null = null;
   let isWhole = false;
   try {
