@@ -7,6 +7,7 @@ import type { Deadlines } from '#shared/deadlines.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
+import { matchedRoute } from '#shared/http-server/matched-route.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { RateLimits } from '#shared/rates/rate-limits.ts';
@@ -141,10 +142,11 @@ function whileOpen(admission: Admission): onRequestHookHandler {
 }
 
 function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
-  const { id, keyId, method, routeOptions } = request;
-  const level = routeOptions.config.isPublic === true ? 'debug' : 'info';
+  const { id, keyId, method } = request;
+  const { url: route, isPublic } = matchedRoute(request);
+  const level = isPublic ? 'debug' : 'info';
   if (log.writes?.(level) === false) return;
   const status = reply.raw.statusCode;
   const ids = { request_id: id, key_id: keyId, call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
-  log[level]({ method, route: routeOptions.url, status, duration_ms: Math.round(durationMs), ...ids }, 'request');
+  log[level]({ method, route, status, duration_ms: Math.round(durationMs), ...ids }, 'request');
 }

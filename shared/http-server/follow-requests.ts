@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { matchedRoute } from './matched-route.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -20,8 +21,8 @@ export interface FollowOptions {
 export function followRequests(app: FastifyInstance, { server, metrics, onEnd }: FollowOptions): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
-    const { method, routeOptions } = request;
-    const isProbe = routeOptions.config.isPublic === true;
+    const { method } = request;
+    const { url: route = 'none', isPublic: isProbe } = matchedRoute(request);
     if (isProbe && onEnd === undefined) return done();
     const startedAtMs = performance.now();
     // Not `onResponse`: it does not run when the connection breaks.
@@ -29,7 +30,6 @@ export function followRequests(app: FastifyInstance, { server, metrics, onEnd }:
       const durationMs = performance.now() - startedAtMs;
       onEnd?.(request, reply, durationMs);
       if (isProbe) return;
-      const route = routeOptions.url ?? 'none';
       metrics.add('httpRequests', { server, method, route, status: String(reply.raw.statusCode) });
       metrics.observe('httpSeconds', { server, route }, durationMs / 1_000);
     });

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
+import { workKindOf } from './matched-route.ts';
 
 /** Attributes the work of every request to its route. */
 export function markRequests(app: FastifyInstance, marks: WorkMarks = workMarks): void {
@@ -15,6 +16,6 @@ export function markRequests(app: FastifyInstance, marks: WorkMarks = workMarks)
 }
 
 /** For code that continues a request after I/O. */
-export function markRequest({ method, routeOptions }: FastifyRequest, marks: WorkMarks = workMarks): void {
-  marks.mark(routeOptions.url === undefined ? 'unknown route' : `${method} ${routeOptions.url}`);
+export function markRequest(request: FastifyRequest, marks: WorkMarks = workMarks): void {
+  marks.mark(workKindOf(request));
 }

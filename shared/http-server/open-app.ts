@@ -113,6 +113,7 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(rules.validation.compiler);
   app.decorateRequest('failure', null);
+  app.decorateRequest('route', null);
   installErrorReplies(app, sink, precedence);
   // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app, rules.requestsPerConnection);

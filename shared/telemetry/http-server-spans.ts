@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { matchedRoute } from '../http-server/matched-route.ts';
 import { spanReferenceIn, traceContextOf, traceIdIn } from './trace-context.ts';
 import { noTracing, type Span, type Tracing, unrecordedSpan } from './tracing.ts';
 
@@ -21,8 +22,8 @@ const NOTHING_NEW = 504;
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.decorateRequest('span', null);
   app.addHook('onRequest', (request, reply, done) => {
-    const { routeOptions, headers } = request;
-    const { url: route } = routeOptions;
+    const { headers } = request;
+    const { url: route } = matchedRoute(request);
     if (route === undefined || isTraced(route)) {
       const parent = spanReferenceIn(headers.traceparent) === null ? null : String(headers.traceparent);
       request.span = tracing === noTracing ? unrecordedSpan(parent) : recorded(tracing, parent, request, reply);
@@ -41,8 +42,8 @@ function isOfTraces(route: string): boolean {
 }
 
 function recorded(tracing: Tracing, parent: string | null, request: FastifyRequest, reply: FastifyReply): Span {
-  const { method, routeOptions, raw } = request;
-  const { url: route } = routeOptions;
+  const { method, raw } = request;
+  const { url: route } = matchedRoute(request);
   const known = METHODS.has(method) ? method : '_OTHER';
   const span = tracing.begin(route === undefined ? known : `${known} ${route}`, {
     kind: 'server',

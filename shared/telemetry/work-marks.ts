@@ -1,6 +1,15 @@
 /** Time outside all marks. */
 const UNMARKED = 'unmarked';
 
+/** For microtasks: `queueMicrotask` makes three more objects. */
+const settled = Promise.resolve();
+
+/** Time of one kind since the last `take`. */
+interface Total {
+  readonly kind: string;
+  ms: number;
+}
+
 /** The kind with the longest total since the last `take`. */
 export interface LongestWork {
   kind: string;
@@ -11,21 +20,23 @@ export interface LongestWork {
 
 /**
  * Attributes event loop time to kinds of work. A mark holds until the next one, or until its event loop callback has ended with its microtasks; a
- * continuation after real I/O must be marked again. Costs two clock readings; AsyncLocalStorage would slow every promise of the process.
+ * continuation after real I/O must be marked again. Costs two clock readings per callback and kind; AsyncLocalStorage would slow every promise of the process.
  *
  * Kinds become metric labels: route templates and names in the code, never foreign text.
  */
 export class WorkMarks {
   readonly #nowMs: () => number;
-  readonly #totals = new Map<string, number>();
-  #kind: string | null = null;
+  readonly #unmarked: Total = { kind: UNMARKED, ms: 0 };
+  /** Without `unmarked`. They stay: kinds are few. */
+  readonly #totals = new Map<string, Total>();
+  #current = this.#unmarked;
   #sinceMs: number;
   #lastMarked: string | null = null;
   #endsWithCallback = false;
   readonly #end = () => {
     this.#endsWithCallback = false;
     this.#attribute();
-    this.#kind = null;
+    this.#current = this.#unmarked;
   };
   // Runs among the callback's microtasks; its `nextTick` runs after all of them.
   readonly #endBehindMicrotasks = () => process.nextTick(this.#end);
@@ -37,28 +48,38 @@ export class WorkMarks {
 
   /** For the rest of this event loop callback. */
   mark(kind: string): void {
-    this.#attribute();
-    this.#kind = kind;
     this.#lastMarked = kind;
+    if (this.#current.kind === kind) return;
+    this.#attribute();
+    this.#current = this.#totalOf(kind);
     if (this.#endsWithCallback) return;
     this.#endsWithCallback = true;
-    queueMicrotask(this.#endBehindMicrotasks);
+    void settled.then(this.#endBehindMicrotasks);
   }
 
   /** Idle time counts as `unmarked`. Resets the totals. */
   take(): LongestWork {
     this.#attribute();
-    let longest: LongestWork = { kind: UNMARKED, ms: 0, lastMarked: this.#lastMarked };
-    for (const [kind, ms] of this.#totals) if (ms > longest.ms) longest = { ...longest, kind, ms };
-    this.#totals.clear();
+    let longest = this.#unmarked;
+    for (const total of this.#totals.values()) if (total.ms > longest.ms) longest = total;
+    const taken = { kind: longest.kind, ms: longest.ms, lastMarked: this.#lastMarked };
+    for (const total of [this.#unmarked, ...this.#totals.values()]) total.ms = 0;
     this.#lastMarked = null;
-    return longest;
+    return taken;
+  }
+
+  #totalOf(kind: string): Total {
+    let total = this.#totals.get(kind);
+    if (total === undefined) {
+      total = { kind, ms: 0 };
+      this.#totals.set(kind, total);
+    }
+    return total;
   }
 
   #attribute(): void {
     const nowMs = this.#nowMs();
-    const kind = this.#kind ?? UNMARKED;
-    this.#totals.set(kind, (this.#totals.get(kind) ?? 0) + nowMs - this.#sinceMs);
+    this.#current.ms += nowMs - this.#sinceMs;
     this.#sinceMs = nowMs;
   }
 }
