@@ -54,3 +54,26 @@ it('reports as unmarked what runs without a mark, and names the last mark before
 
   expect(marks.take()).toEqual({ kind: 'unmarked', ms: 2_000, lastMarked: 'a' });
 });
+
+it('goes on with a kind that is marked again in its callback, and ends it once', async () => {
+  const { marks, work } = begin();
+  marks.take();
+  setImmediate(async () => {
+    marks.mark('a');
+    work(100);
+    await null;
+    marks.mark('a');
+    work(200);
+    marks.mark('b');
+    work(50);
+    marks.mark('a');
+    work(300);
+  });
+  await nextCallback();
+  await nextCallback();
+  work(500);
+
+  expect(marks.take()).toEqual({ kind: 'a', ms: 600, lastMarked: 'a' });
+  work(20);
+  expect(marks.take()).toEqual({ kind: 'unmarked', ms: 20, lastMarked: null });
+});
