@@ -214,10 +214,7 @@ async function settleCall(
     capturesContent: deps.tracing.content !== 'off',
     failures: deps.failures,
   };
-  const executing =
-    error === null
-      ? (isCheck(call) ? checkTexts : executeCall)(execution, deps)
-      : refuseCall(execution, error, lost);
+  const executing = error === null ? (isCheck(call) ? checkTexts : executeCall)(execution, deps) : refuseCall(execution, error, lost);
   let result: CallResult;
   try {
     result = await executing; // no fail point: inside
