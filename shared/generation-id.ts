@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { ulid, ulidTimeMs } from './ids.ts';
 
 /** 80 bits, like the ULID's random part, and short enough to copy. */
@@ -6,7 +6,8 @@ const TAG_HEX_DIGITS = 20;
 const GENERATION_ID = /^gen-([A-Za-z][A-Za-z0-9]{0,31})-([0-9A-HJKMNP-TV-Z]{26})-([0-9a-f]{20})$/;
 
 export interface GenerationIdParts {
-  houseSecret: string;
+  /** For many ids a key: Node converts a text for each tag, a fifth of its cost. */
+  houseSecret: string | KeyObject;
   /** The gateway's id: letters and digits only, so that the generation id can be parsed. */
   origin: string;
   keyId: string;
@@ -39,15 +40,6 @@ export function readGenerationId(
 }
 
 /** The ULID's fixed length makes the concatenation unambiguous. */
-function tagOf(houseSecret: string, id: string, keyId: string): string {
-  return createHmac('sha256', keyOf(houseSecret)).update(`${id}${keyId}`).digest('hex').slice(0, TAG_HEX_DIGITS);
-}
-
-/** A process has one secret. */
-let lastKey: { houseSecret: string; key: KeyObject } | null = null;
-
-/** Kept: Node would convert a text for each tag, a fifth of its cost. */
-function keyOf(houseSecret: string): KeyObject {
-  if (lastKey?.houseSecret !== houseSecret) lastKey = { houseSecret, key: createSecretKey(Buffer.from(houseSecret, 'utf8')) };
-  return lastKey.key;
+function tagOf(houseSecret: string | KeyObject, id: string, keyId: string): string {
+  return createHmac('sha256', houseSecret).update(`${id}${keyId}`).digest('hex').slice(0, TAG_HEX_DIGITS);
 }

@@ -1,3 +1,4 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import { mintGenerationId } from '#shared/generation-id.ts';
 
 /** Of an id's timestamp. */
@@ -16,12 +17,12 @@ interface IdBatch {
 
 /** Call ids, in batches for busy keys: an id's cost is mostly loading the hash's code and tables into the CPU cache, once per batch. */
 export class GenerationIds {
-  readonly #houseSecret: string;
+  readonly #houseSecret: KeyObject;
   readonly #origin: string;
   readonly #batches = new Map<string, IdBatch>();
 
   constructor({ houseSecret, origin }: { houseSecret: string; origin: string }) {
-    this.#houseSecret = houseSecret;
+    this.#houseSecret = createSecretKey(houseSecret, 'utf8');
     this.#origin = origin;
   }
 

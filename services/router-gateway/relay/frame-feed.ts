@@ -99,9 +99,11 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#outgoing = call.outgoing;
     this.#sink = sink;
     this.#isUnconfirmed = resumed !== undefined;
-    const subject = subjectOf(addresses.tokens, origin, callId);
-    // Time-limited, as nothing is delivered during a replay.
-    const replay = (upTo: 'kept' | 'now') => within(limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0), bus.tokens.replay(subject, upTo), noAnswer);
+    // Time-limited, as nothing is delivered during a replay. Most calls need none.
+    const replay = (upTo: 'kept' | 'now') => {
+      const frames = bus.tokens.replay(subjectOf(addresses.tokens, origin, callId), upTo);
+      return within(limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0), frames, noAnswer);
+    };
     this.frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
     this.#subscription = readers.subscribe(callId, this, origin);
     const timedOut = () => {
