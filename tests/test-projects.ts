@@ -44,7 +44,7 @@ export const needOwnProcess = [
   'tests/simulation/**/*.test.ts',
   'services/router-worker/providers/http-stream/quoted-secrets.test.ts',
   'services/router-gateway/routes/traces-intake.test.ts',
-  'shared/lifecycle/{heap,loop-watchdog}.test.ts',
+  'shared/lifecycle/{heap,heap-growth,loop-watchdog}.test.ts',
   'shared/telemetry/open-tracing.test.ts',
   'tests/otel-variables.test.ts',
   'scripts/**/*.test.ts',

@@ -3,6 +3,7 @@ import { versionOf } from '#bus/messages/version-of.ts';
 import { renewLease } from '#bus/renew-lease.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
+import { noteText } from '#shared/lifecycle/heap.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { ItemBudget } from './item-budget.ts';
 import { InvalidItem, type ItemKind } from './item-kind.ts';
@@ -20,6 +21,7 @@ export function consumeKind<Work, Result>(kind: ItemKind<Work, Result>, deps: Wo
   const budget = bodyBytes === null ? null : new ItemBudget(bodyBytes);
   return deps.bus.work.consume(name, { concurrency, ackWaitMs: lease.ackWaitMs }, async (item) => {
     workMarks.mark(name);
+    noteText(item.body.length);
     if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind: name });
     const leave = budget === null ? unlimited : budget.acquire(Buffer.byteLength(item.body));
     try {

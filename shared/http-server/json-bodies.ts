@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { noteText } from '../lifecycle/heap.ts';
 import { markRequest } from './mark-requests.ts';
 import { readBody } from './read-body.ts';
 
@@ -29,6 +30,7 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
     refuseEncodedBody(request.headers);
     const handle = (body: Buffer) => {
       markRequest(request);
+      noteText(body.byteLength);
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
       const text = withoutMark(body.toString());
       onText?.(request, text);

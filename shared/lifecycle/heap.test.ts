@@ -1,9 +1,12 @@
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { setUpHeap } from './heap.ts';
+import { noteText, setUpHeap } from './heap.ts';
 
 const MADE = 2_000_000;
+const LONG_TEXT_BYTES = 100_000;
 /** Some seconds of a core alone. */
 const BUSY_MACHINE_MS = 300_000;
 
@@ -62,3 +65,39 @@ it(
   },
   BUSY_MACHINE_MS,
 );
+
+it(
+  'long texts cost fewer full collections once they are noted',
+  async () => {
+    setUpHeap();
+    const living = Array.from({ length: 150_000 }, (_, n) => ({ n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] }));
+    const without = await collectionsOf(() => {});
+    const noted = await collectionsOf(() => noteText(LONG_TEXT_BYTES));
+
+    expect(living).toHaveLength(150_000);
+    expect(noted).toBeLessThan(without / 1.5);
+  },
+  BUSY_MACHINE_MS,
+);
+
+/** Full collections while long texts come in buffers, eight at a time. */
+async function collectionsOf(onText: () => void): Promise<number> {
+  let collections = 0;
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const { detail }: { detail?: { kind?: number } } = entry.toJSON();
+      if (detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR) collections += 1;
+    }
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  const inFlight: Buffer[] = [];
+  for (let n = 0; n < 8_000; n += 1) {
+    onText();
+    inFlight[n % 8] = Buffer.alloc(LONG_TEXT_BYTES, 'a');
+    inFlight[n % 8]?.toString();
+    if (n % 8 === 0) await nextTick();
+  }
+  await nextTick();
+  observer.disconnect();
+  return collections;
+}

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+const flags: string[] = [];
+vi.mock('node:v8', () => ({ setFlagsFromString: (flag: string) => void flags.push(flag) }));
+
+const { noteText, setUpHeap } = await import('./heap.ts');
+
+const LONG = 100_000;
+const growths = () => flags.filter((flag) => flag.startsWith('--heap-growing-percent'));
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => {
+  vi.runOnlyPendingTimers();
+  vi.useRealTimers();
+  flags.length = 0;
+});
+
+it('a process that has not set its heap up keeps V8’s flags, however long its texts are', () => {
+  noteText(LONG);
+
+  expect(flags).toEqual([]);
+});
+
+it('the old generation may double while long texts pass, and grows by a fifth again ten seconds after the last', () => {
+  setUpHeap();
+  noteText(1_000);
+  expect(growths()).toEqual(['--heap-growing-percent=20']);
+
+  noteText(LONG);
+  noteText(LONG);
+  expect(growths().slice(1)).toEqual(['--heap-growing-percent=100']);
+
+  vi.advanceTimersByTime(9_000);
+  noteText(LONG);
+  vi.advanceTimersByTime(9_000);
+  expect(growths()).toHaveLength(2);
+
+  vi.advanceTimersByTime(11_000);
+  expect(growths().slice(2)).toEqual(['--heap-growing-percent=20']);
+  expect(vi.getTimerCount()).toBe(0);
+
+  noteText(LONG);
+  expect(growths().slice(3)).toEqual(['--heap-growing-percent=100']);
+  vi.advanceTimersByTime(30_000);
+});
