@@ -63,17 +63,20 @@ export class DeclaredStreams {
 
   /** A stream was deleted in use, or has no leader at this moment. Concurrent callers share one declaration. Never rejects. */
   redeclare(): Promise<void> {
-    const before = this.#identities;
     const { address, log } = this.#options;
-    this.#redeclaring ??= this.declare(() => pauseFor(DELETION_SETTLES_MS))
-      .then(() => {
-        if ([...this.#identities].every(([name, created]) => before.get(name) === created)) return;
-        for (const handler of [...this.#handlers]) handler();
-      })
+    this.#redeclaring ??= this.declareInUse(() => pauseFor(DELETION_SETTLES_MS))
       .catch((error) => log.warn({ err: error, address }, 'a stream is missing and could not be declared'))
       .finally(() => {
         this.#redeclaring = null;
       });
     return this.#redeclaring;
+  }
+
+  /** As `declare`, while the streams are in use: readers of one that is another one now have lost their consumers. */
+  async declareInUse(beforeCreating?: () => Promise<void>): Promise<void> {
+    const before = this.#identities;
+    await this.declare(beforeCreating);
+    if ([...this.#identities].every(([name, created]) => before.get(name) === created)) return;
+    for (const handler of [...this.#handlers]) handler();
   }
 }

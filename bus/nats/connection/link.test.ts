@@ -1,10 +1,12 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
+import { eventually, gate } from '../../conformance/under-test.ts';
 import { declareStreams } from '../declare-streams.ts';
 import { defaultSettings } from '../settings.ts';
 import { declarationsFor } from '../streams.ts';
+import type { Declare } from './declared-streams.ts';
 import { NatsLink } from './link.ts';
 
 let server: NatsServer;
@@ -15,12 +17,14 @@ afterAll(async () => {
   await server?.close();
 });
 
+const declareAll: Declare = (declaring, beforeCreating) => declareStreams(declaring, declarationsFor(null, defaultSettings), silentLog, beforeCreating);
+
 const missing = () => new JetStreamApiError({ code: 404, err_code: 10059, description: 'stream not found' });
 
 it('consumers count as lost when a stream was created anew, and not when it only had no leader for a moment', async () => {
   const link = await NatsLink.open({
     ...{ servers: server.url, user: null, password: null, connectBudgetMs: 8_000, log: silentLog },
-    declare: (declaring, beforeCreating) => declareStreams(declaring, declarationsFor(null, defaultSettings), silentLog, beforeCreating),
+    declare: declareAll,
   });
   try {
     let redeclared = 0;
@@ -44,4 +48,87 @@ it('consumers count as lost when a stream was created anew, and not when it only
   } finally {
     await link.close();
   }
+});
+
+describe('after the loss of a server', () => {
+  /** It is away and back, empty where a stream is in memory. @param addresses of the one server, which stand for those of a cluster where there are two */
+  async function losable(...addresses: string[]) {
+    const held = gate();
+    let isLost = false;
+    const link = await NatsLink.open({
+      ...{ servers: addresses.join(','), user: null, password: null, connectBudgetMs: 30_000, log: silentLog },
+      declare: async (declaring, beforeCreating) => {
+        if (isLost) await held.opened;
+        return declareAll(declaring, beforeCreating);
+      },
+    });
+    onTestFinished(async () => {
+      held.open();
+      await link.close();
+    });
+    let announced = 0;
+    link.onReconnect(() => {
+      announced += 1;
+    });
+    const lose = async () => {
+      isLost = true;
+      await server.kill();
+      await eventually(
+        async () => link.isUp,
+        (isUp) => !isUp,
+      );
+      await server.start();
+    };
+    const isReady = () =>
+      eventually(
+        async () => link.isReady,
+        (found) => found,
+      );
+    return { link, lose, declare: () => held.open(), announced: () => announced, isReady };
+  }
+  const two = () => [server.url, server.url.replace('127.0.0.1', 'localhost')];
+
+  it('what needs none of the streams that have no leader yet goes on in a cluster, which is ready once all are looked up', async () => {
+    const { link, lose, declare, announced, isReady } = await losable(...two());
+    await lose();
+
+    const asked = await link.retries.run('ask', 60_000, (timeoutMs) => link.requests.ask('$JS.API.INFO', '', { timeoutMs }));
+    expect(asked.json()).toMatchObject({ type: 'io.nats.jetstream.api.v1.account_info_response' });
+    expect(link.isReady).toBe(false);
+    expect(announced()).toBe(0);
+
+    declare();
+    await isReady();
+    expect(announced()).toBe(1);
+  });
+
+  it('readers of a stream that was lost meanwhile learn of it in a cluster, although they have begun before', async () => {
+    const { link, lose, declare, isReady } = await losable(...two());
+    let redeclared = 0;
+    link.streams.onRedeclare(() => {
+      redeclared += 1;
+    });
+    await lose();
+    await link.up(AbortSignal.timeout(60_000));
+    expect(redeclared).toBe(0);
+
+    declare();
+    await isReady();
+    expect(redeclared).toBe(1);
+  });
+
+  it('nothing goes on at a single server before its streams are there', async () => {
+    const { link, lose, declare, isReady } = await losable(server.url);
+    await lose();
+    const flushed = () =>
+      link.main.flush().then(
+        () => true,
+        () => false,
+      );
+    await eventually(flushed, (isBack) => isBack);
+    expect(link.isUp).toBe(false);
+
+    declare();
+    await isReady();
+  });
 });

@@ -18,7 +18,7 @@ const FLUSH_TIMEOUT_MS = 2_000;
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Called after each connect, before the link is up. */
+  /** Called after each connect. */
   declare: Declare;
 }
 
@@ -26,6 +26,11 @@ export interface LinkOptions extends Account {
  * The two connections of a process:
  *
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
+ *
+ * In a cluster the streams outlast the server that was lost, and each of those that it led has no leader until its election is over. So there the link is up
+ * as soon as it is connected, and ready once the streams are declared:
+ *
+ *   down ──connected──▶ up, declaring ──declared──▶ up, ready
  *
  * Each up period is a session with an AbortSignal: consumers and pulls end with it, and are made anew in the next. Tokens have their own connection, which
  * recovers by itself: a stalled token reader blocks nothing else.
@@ -50,6 +55,8 @@ export class NatsLink {
   readonly #options: LinkOptions;
   /** The current session; null while not up. */
   #up: AbortController | null = null;
+  /** Since the main connection was lost, if it was. */
+  #isDeclared = false;
   #tokensUp = true;
   #wasAway = false;
   /** A recovery stops when a further disconnect is counted. */
@@ -97,15 +104,16 @@ export class NatsLink {
     const { address, isCluster } = this;
     this.streams = new DeclaredStreams({ manager, changes, isCluster, declare: options.declare, address, log: options.log });
     const isUp = () => this.isUp;
-    this.retries = new Retries({ address, isCluster, isUp, up: (until) => this.up(until), redeclare: () => this.streams.redeclare() });
+    this.retries = new Retries({ address, isCluster, isUp, up: (until) => this.up(until), redeclare: () => this.#redeclare() });
     this.consumers = new Consumers({ isCluster, manager, requests: this.requests });
   }
 
-  /** Both connections are usable. */
+  /** Both connections are usable, and the streams are there. */
   get isReady(): boolean {
-    return this.#up !== null && this.#tokensUp;
+    return this.#up !== null && this.#isDeclared && this.#tokensUp;
   }
 
+  /** Of a cluster the streams may not be looked up yet since the connection was lost. */
   get isUp(): boolean {
     return this.#up !== null;
   }
@@ -146,7 +154,7 @@ export class NatsLink {
   async close(): Promise<void> {
     await this.retries.close();
     this.#closed = true;
-    if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_TIMEOUT_MS)]);
+    if (this.isUp && this.#tokensUp) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_TIMEOUT_MS)]);
     this.#goDown();
     for (const wake of this.#waiting) wake();
     await Promise.all([this.main.close(), this.tokens.close()]);
@@ -163,7 +171,7 @@ export class NatsLink {
     for (;;) {
       const trouble = await Promise.race([this.streams.declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
       // Lost again: `#watch` recovers it.
-      if (trouble === undefined && this.#disconnects === 0) this.#goUp();
+      if (trouble === undefined && this.#disconnects === 0) this.#onDeclared();
       if (trouble === undefined) return;
       if (isRefusedStream(trouble)) throw trouble;
       const isLate = trouble === 'late' || performance.now() + FIRST_PAUSE_MS > untilMs;
@@ -217,15 +225,21 @@ export class NatsLink {
   }
 
   #onFound(): void {
+    if (this.isCluster && !this.#closed) this.#goUp();
     void this.#recover(this.#disconnects);
   }
 
-  /** A restarted broker has lost its memory streams: declare before use. Never rejects. */
+  /** Creations never overlap: until the streams are declared after a reconnect, `#recover` does it. Never rejects. */
+  #redeclare(): Promise<void> {
+    return this.#isDeclared ? this.streams.redeclare() : Promise.resolve();
+  }
+
+  /** A restarted broker has lost its memory streams: declare before use, where it is a single one. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, this.retries.longestPauseMs())) {
       try {
-        await this.streams.declare();
-        if (disconnects === this.#disconnects && !this.#closed) this.#goUp();
+        await this.streams.declareInUse();
+        if (disconnects === this.#disconnects && !this.#closed) this.#onDeclared();
         return;
       } catch (error) {
         if (disconnects !== this.#disconnects || this.#closed) return;
@@ -239,10 +253,16 @@ export class NatsLink {
     this.#up = new AbortController();
     setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();
+  }
+
+  #onDeclared(): void {
+    this.#isDeclared = true;
+    if (!this.isUp) this.#goUp();
     this.#announce();
   }
 
   #goDown(): void {
+    this.#isDeclared = false;
     this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
     this.#up = null;
     const lost = lostMeanwhile();
