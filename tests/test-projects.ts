@@ -144,7 +144,7 @@ export const longest = [
 /** Run in the deep tier only. */
 export const deepOnly: string[] = [
   'bus/nats/replicas-conformance.test.ts',
-  'tests/chaos/{brokers,brokers-restarted,outage,upgrade}.test.ts',
+  'tests/chaos/{brokers,brokers-cut-off,brokers-restarted,outage,upgrade}.test.ts',
   'tests/e2e/many-runs.test.ts',
   'tests/e2e/sixty-turns/sixty-turns.test.ts',
   'tests/simulation/{schedules-second,router/router-schedules-second}.test.ts',

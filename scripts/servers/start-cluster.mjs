@@ -31,7 +31,11 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 /** @typedef {typeof roles[number]} Role */
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
 /** @typedef {import('./stores.mjs').Store} Store */
-/** @typedef {Store & { folder: string, monitorUrl: string | null }} Broker `folder` of its streams; `monitorUrl` of a server of a cluster */
+/**
+ * @typedef {Store & { folder: string, monitorUrl: string | null, servicesUrl: string }} Broker `folder` of its streams; `monitorUrl` of a server of a
+ *   cluster; `servicesUrl` is how services reach it
+ */
+/** @typedef {(from: number | 'services', to: number, port: number) => Promise<number>} Relay opens a proxy to a broker's port; brokers by index */
 
 /**
  * @typedef {object} ClusterProcess
@@ -68,6 +72,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
  * @property {number} [brokers] servers of one cluster, each with all streams; by default a single server
+ * @property {Relay | undefined} [relay] between the brokers, and from the services to them; by default they connect directly
  * @property {string} [storePassword] of PostgreSQL and Redis; absent: they require none
  * @property {import('./stores.mjs').StoreTls} [tls] the stores admit connections over TLS only; the processes need NODE_EXTRA_CA_CERTS
  * @property {string | undefined} [postgresTemplate] data folder of a stopped PostgreSQL without a password, which is copied; by default the
@@ -87,6 +92,8 @@ const SILENCE_LIMIT_MS = 90_000;
 const POLL_MS = 20;
 /** As in deploy/kubernetes: the shortest that nats-server allows. */
 const LAME_DUCK = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "5s"';
+/** Nothing listens there. */
+const NOWHERE = '127.0.0.1:1';
 /** Of a cluster, until its servers have elected a leader. */
 const ELECTION_BUDGET_MS = 60_000;
 /** Beyond the drain. */
@@ -106,6 +113,7 @@ export async function startCluster(options) {
     environment,
     natsConfig,
     brokers: brokerCount = 1,
+    relay,
     storePassword,
     tls,
     postgresTemplate,
@@ -128,12 +136,12 @@ export async function startCluster(options) {
   };
   try {
     const [brokers, postgres, redis] = await Promise.all([
-      openBrokers(run, brokerCount, { program: programs.nats, config: natsConfig, env: passwords, tls }),
+      openBrokers(run, brokerCount, { program: programs.nats, config: natsConfig, env: passwords, tls }, relay),
       openPostgres(run, { bin: programs.postgresBin, durable, password: storePassword, tls, template: postgresTemplate }),
       openRedis(run, { program: programs.redis, password: storePassword, tls }),
     ]);
     const [nats] = brokers;
-    const broker = { NATS_URL: brokers.map(({ url }) => url).join(','), NATS_REPLICAS: String(brokers.length) };
+    const broker = { NATS_URL: brokers.map(({ servicesUrl }) => servicesUrl).join(','), NATS_REPLICAS: String(brokers.length) };
     const { NODE_EXTRA_CA_CERTS } = environment;
     await declareStreams(run, { ...broker, NODE_EXTRA_CA_CERTS, NATS_PASSWORD: passwords[passwordVariableOf('operator')] }, brokerCount > 1);
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
@@ -195,24 +203,36 @@ function passwordsFor(natsConfig) {
  * @param {TestRun} run
  * @param {number} count
  * @param {import('./stores.mjs').NatsOptions & { config: string }} options
+ * @param {Relay} [relay]
  * @returns {Promise<[Broker, ...Broker[]]>}
  */
-async function openBrokers(run, count, options) {
-  if (count === 1) return [Object.assign(await openNats(run, options), { monitorUrl: null })];
+async function openBrokers(run, count, options, relay) {
+  if (count === 1) {
+    const single = await openNats(run, options);
+    return [Object.assign(single, { monitorUrl: null, servicesUrl: single.url })];
+  }
   const routes = await Promise.all(Array.from({ length: count }, freePort));
-  const all = routes.map((port) => `nats://127.0.0.1:${port}`).join(',');
   const servers = routes.map(async (route, index) => {
-    const monitor = await freePort();
+    const [port, monitor] = [await freePort(), await freePort()];
+    const others = routes.flatMap((to, other) => (other === index ? [] : [relay === undefined ? to : relay(index, other, to)]));
+    const routeUrls = (await Promise.all(others)).map((to) => `nats://127.0.0.1:${to}`);
+    const servicesPort = relay === undefined ? port : await relay('services', index, port);
+    const relayed =
+      relay === undefined
+        ? { settings: [], cluster: '' }
+        : // What it tells others of itself: no server and no client may connect to it past the relay.
+          { settings: [`client_advertise: "127.0.0.1:${servicesPort}"`], cluster: `advertise: "${NOWHERE}", ` };
     const config = [
       options.config,
       `server_name: broker-${index}`,
       `http: "127.0.0.1:${monitor}"`,
+      ...relayed.settings,
       LAME_DUCK,
       ...natsClusterPings,
-      `cluster { name: test, listen: "127.0.0.1:${route}", routes: [${all}] }`,
+      `cluster { name: test, listen: "127.0.0.1:${route}", ${relayed.cluster}routes: [${routeUrls.join(',')}] }`,
     ];
-    const server = await openNats(run, { ...options, config: `${config.join('\n')}\n`, name: `broker-${index}`, port: await freePort() });
-    return Object.assign(server, { monitorUrl: `http://127.0.0.1:${monitor}` });
+    const server = await openNats(run, { ...options, config: `${config.join('\n')}\n`, name: `broker-${index}`, port });
+    return Object.assign(server, { monitorUrl: `http://127.0.0.1:${monitor}`, servicesUrl: server.url.replace(`:${port}`, `:${servicesPort}`) });
   });
   return /** @type {[Broker, ...Broker[]]} */ (await Promise.all(servers));
 }

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { type Figures, newFigures } from '../../scripts/chaos-figures.mjs';
-import type { ClusterProcess, Role } from '../../scripts/servers/start-cluster.mjs';
+import type { ClusterProcess, Relay, Role } from '../../scripts/servers/start-cluster.mjs';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
@@ -67,6 +67,8 @@ const MAX_STARTS = 4;
 interface EnvironmentOptions {
   /** Servers of the broker; by default one. */
   brokers?: number;
+  /** Between these servers, and from the services to them; by default they connect directly. */
+  relay?: Relay;
   /** The folder of another `dist/`, which the first processes run. */
   folder?: string;
   /** Requests go to no gateway that has received a signal, as with a proxy that asks gateways whether they are ready. */
@@ -78,13 +80,14 @@ const COUNTS = { 'router-gateway': 2, 'agent-gateway': 2, 'router-worker': 2, 'e
 /** Starts it all. @param random made from the seed that the caller has printed */
 export async function openEnvironment(
   random: () => number,
-  { brokers = 1, folder: first, avoidsEnded = false }: EnvironmentOptions = {},
+  { brokers = 1, relay, folder: first, avoidsEnded = false }: EnvironmentOptions = {},
 ): Promise<Environment> {
   const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   const figures = newFigures();
   const cluster = await startCluster({
     brokers,
+    relay,
     // Another release migrates the database as far as it knows.
     isFirstStart: first !== undefined,
     roles: { ...(first === undefined ? COUNTS : NONE), 'actor-host': 0 },

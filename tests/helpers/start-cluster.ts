@@ -1,6 +1,6 @@
 import { afterAll, inject } from 'vitest';
 import { natsServerConfig } from '../../bus/nats/server-config.ts';
-import { type ClusterProcess, type Role, type Cluster as Running, startCluster as start } from '../../scripts/servers/start-cluster.mjs';
+import { type ClusterProcess, type Relay, type Role, type Cluster as Running, startCluster as start } from '../../scripts/servers/start-cluster.mjs';
 import type { StoreTls } from '../../scripts/servers/stores.mjs';
 import { builtInRouter } from '../../services/standalone/built-in-router.ts';
 import { newKeys, withKeys } from '../../services/standalone/keys.ts';
@@ -39,6 +39,8 @@ interface ClusterOptions {
   onLine?: (line: string) => void;
   /** Servers of the broker's cluster, each with all streams; by default a single server. */
   brokers?: number;
+  /** Between these servers, and from the services to them; by default they connect directly. */
+  relay?: Relay | undefined;
   /** Of PostgreSQL and Redis; by default they require none. */
   storePassword?: string;
   /** The stores admit connections over TLS only; NODE_EXTRA_CA_CERTS in `env` names the authority's file. */
@@ -64,6 +66,7 @@ export async function startCluster({
   env = {},
   onLine,
   brokers = 1,
+  relay,
   storePassword,
   tls,
   isFirstStart = storePassword !== undefined || tls !== undefined,
@@ -78,6 +81,7 @@ export async function startCluster({
     ...(isFirstStart ? {} : { postgresTemplate: inject('postgresTemplate') }),
     natsConfig,
     brokers,
+    relay,
     ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
     environment: {
       ...withKeys(plainEnvironment(), keys),

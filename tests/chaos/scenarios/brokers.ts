@@ -5,6 +5,7 @@ import { connect } from '@nats-io/transport-node';
 import { z } from 'zod';
 import { streams } from '../../../bus/nats/streams.ts';
 import { eventually } from '../../helpers/eventually.ts';
+import type { BrokerNetwork } from '../broker-network.ts';
 import type { Environment } from '../environment.ts';
 import type { Load } from '../load.ts';
 import { type Fault, untilItOwns } from '../scenario.ts';
@@ -63,6 +64,20 @@ export const brokerPaused: Fault = {
     }
   },
 };
+
+/** Nothing goes through between it and the others, nor between it and the services, while it runs on. */
+export function brokerCutOff(network: BrokerNetwork): Fault {
+  return {
+    name: 'one of three brokers is cut off, and comes back',
+    extraCalls: ROUNDS_SILENT,
+    inject: async (environment, load) => {
+      for (let round = 0; round < ROUNDS_SILENT; round += 1) {
+        network.cutOff(round);
+        await silent(environment, load, 'cut off', () => network.restore(round));
+      }
+    },
+  };
+}
 
 /** @param restore ends the fault */
 async function silent(environment: Environment, load: Load, what: string, restore: () => void): Promise<void> {

@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { printFigures } from '../../scripts/chaos-figures.mjs';
+import { type BrokerNetwork, openBrokerNetwork } from './broker-network.ts';
+import { type Environment, openEnvironment } from './environment.ts';
+import { underLoad } from './scenario.ts';
+import { answeredAfterMs, brokerCutOff } from './scenarios/brokers.ts';
+import { seededRandom } from './seeded-random.ts';
+
+const TIMEOUT_MS = 900_000;
+const ANSWERED_WITHIN_MS = 30_000;
+
+let network: BrokerNetwork;
+let environment: Environment;
+beforeAll(async () => {
+  network = await openBrokerNetwork();
+  environment = await openEnvironment(seededRandom(Number(process.env['CHAOS_SEED'] ?? 1)), { brokers: 3, relay: network.relay });
+}, TIMEOUT_MS);
+afterAll(async () => {
+  console.info(printFigures(environment.figures));
+  console.info('answered after a loss (ms):', JSON.stringify(answeredAfterMs));
+  await environment?.close();
+  await network?.close();
+}, TIMEOUT_MS);
+
+it(
+  'DESIGN 3: nothing accepted is lost, and work goes on, when one of three brokers is cut off from the others and from the services, and comes back',
+  async () => {
+    await underLoad(environment, [brokerCutOff(network)]);
+
+    expect(answeredAfterMs).toHaveLength(3);
+    expect(Math.max(...answeredAfterMs.map(({ last }) => last))).toBeLessThanOrEqual(ANSWERED_WITHIN_MS);
+  },
+  TIMEOUT_MS,
+);
