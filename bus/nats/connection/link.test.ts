@@ -102,7 +102,7 @@ describe('after the loss of a server', () => {
     expect(announced()).toBe(1);
   });
 
-  it('DESIGN 3: readers of a stream that was lost meanwhile learn of it in a cluster, although they have begun before', async () => {
+  it('readers of a stream that was lost meanwhile learn of it in a cluster, although they have begun before', async () => {
     const { link, lose, declare, isReady } = await losable(...two());
     let redeclared = 0;
     link.streams.onRedeclare(() => {
@@ -117,7 +117,7 @@ describe('after the loss of a server', () => {
     expect(redeclared).toBe(1);
   });
 
-  it('DESIGN 3: nothing goes on at a single server before its streams are there', async () => {
+  it('nothing goes on at a single server before its streams are there', async () => {
     const { link, lose, declare, isReady } = await losable(server.url);
     await lose();
     const flushed = () =>
