@@ -89,12 +89,37 @@ const some: fc.Arbitrary<UsageRecord> = fc
     attempts: attempts.map((change) => ({ ...attempt, ...change })),
   }));
 
-it('is written as JSON, whatever it contains', () => {
+it.each([
+  ['with all fields, as earlier releases write it', (written: UsageRecord) => JSON.stringify(written)],
+  ['without those that have their default', usageRecordText],
+])('is read back whatever it contains, written %s', (_, textOf) => {
   fc.assert(
     fc.property(some, (written) => {
-      expect(JSON.parse(usageRecordText(written))).toEqual(JSON.parse(JSON.stringify(written)));
+      expect(usageRecord.parse(JSON.parse(textOf(written)))).toEqual(JSON.parse(JSON.stringify(written)));
     }),
+    { numRuns: 500 },
   );
+});
+
+it('has no nulls, no flags that are not set, and no names of its attempts that it has itself', () => {
+  expect(usageRecordText({ ...record, decision: null })).toBe(
+    '{"v":1,"generationId":"gen-g1-01","keyId":"one","reserved":true,"createdAtMs":1000,"model":"acme/model","provider":"one",' +
+      '"tokens":{"prompt":10,"completion":5,"reasoning":0,"cached":0,"cacheWrite":0},"costNano":15,"endedAtMs":1040,' +
+      '"attempts":[{"startedAtMs":1000,"durationMs":40,"firstTokenMs":20,"costNano":15}],"providerName":"One","finishReason":"stop","nativeFinishReason":"stop","decision":null}',
+  );
+});
+
+it('has all fields where ledgers of earlier releases have to parse it', () => {
+  const named = { ...record, keyId: 'a"b' };
+
+  expect(usageRecordText(named)).toBe(JSON.stringify(named));
+});
+
+it('is refused with an attempt that has no name where the record has none', () => {
+  const { provider: _, ...nameless } = attempt;
+
+  expect(usageRecord.safeParse({ ...record, attempts: [nameless] }).success).toBe(true);
+  expect(usageRecord.safeParse({ ...record, provider: null, attempts: [nameless] }).success).toBe(false);
 });
 
 it('takes next to no bytes for a decision where nothing was to decide, and none where none was made', () => {

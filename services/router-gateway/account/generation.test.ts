@@ -104,6 +104,20 @@ describe('GET /generation', () => {
     });
   });
 
+  it.each([{}, { streamed: false, attempts: [], sessionId: null, user: null, metadata: null, decision: null }])(
+    'is the same for a row of an earlier release, whose record has all fields: %j',
+    async (more) => {
+      const record = usageRecordOf({ generationId: idOf('plain'), keyId: 'plain', ...more });
+      await storeUsage(database, record);
+      const now = (await ask('plain', record.generationId)).json();
+      await database.query('truncate usage_ledger');
+      await storeUsage(database, record, JSON.stringify);
+
+      expect((await ask('plain', record.generationId)).json()).toEqual(now);
+      expect(now.data).toMatchObject({ streamed: record.streamed, external_user: record.user, metadata: record.metadata });
+    },
+  );
+
   it('has what each attempt cost the operator for a management key', async () => {
     const { data } = (await ask('manager', await stored('plain'))).json();
 

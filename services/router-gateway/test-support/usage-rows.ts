@@ -1,4 +1,4 @@
-import type { UsageRecord } from '#bus/messages/usage.ts';
+import { type UsageRecord, usageRecordText } from '#bus/messages/usage.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
 const CREATED_AT_MS = Date.parse('2026-11-22T11:59:00Z');
@@ -46,12 +46,12 @@ export function usageRecordOf(more: Partial<UsageRecord> & Pick<UsageRecord, 'ge
   };
 }
 
-/** As the ledger's writer stores it. */
-export async function storeUsage(database: Queryable, record: UsageRecord): Promise<void> {
+/** As the ledger's writer stores it. @param textOf another one for rows of earlier releases */
+export async function storeUsage(database: Queryable, record: UsageRecord, textOf = usageRecordText): Promise<void> {
   const { generationId, keyId, createdAtMs, model, provider, tokens, costNano } = record;
   await database.query(
     `insert into usage_ledger (generation_id, key_id, created_at, model, provider, prompt_tokens, completion_tokens, reasoning_tokens, cost_nano, record)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::json)`,
-    [generationId, keyId, new Date(createdAtMs), model, provider, tokens.prompt, tokens.completion, tokens.reasoning, costNano, JSON.stringify(record)],
+    [generationId, keyId, new Date(createdAtMs), model, provider, tokens.prompt, tokens.completion, tokens.reasoning, costNano, textOf(record)],
   );
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { UsageBacklog } from '#bus/bus.ts';
+import { usageRecord } from '#bus/messages/usage.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { lapseReservations } from '../lapse-reservations.ts';
@@ -66,7 +67,8 @@ export function ledgerCases(name: string, open: () => Promise<Database>): void {
         { generation_id: 'gen-1', key_id: 'key-a', model: null, provider: null, prompt_tokens: 10, completion_tokens: 5, reasoning_tokens: 2, cost_nano: 15 },
       ]);
       expect(rows[0]?.created_at).toEqual(new Date('2026-03-01T12:34:56.789Z'));
-      expect(JSON.parse(String(rows[0]?.text))).toEqual(read.record);
+      expect(rows[0]?.text).toBe(read.body);
+      expect(usageRecord.parse(JSON.parse(read.body))).toEqual(read.record);
     });
 
     it('bills a record once, twice in a batch and in later ones, with another cost too', async () => {
