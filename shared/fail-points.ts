@@ -11,7 +11,7 @@ export const failPoints = {
   'commit.stored': 'the commit is stored, and nothing of it is published',
   'commit.announced': 'the commit is stored, and notices, replies and work items may be published',
   'outbox.rendered': 'an effect is stored, and its work item is about to be published',
-  'outbox.published': 'the item is on the bus, and its effect is still in the outbox',
+  'outbox.published': 'the item is on the bus, and its effect is still marked as unpublished',
   'heartbeat.written': 'the heartbeat of a host is stored, and it may own no partition yet',
   'take-over.claimed': 'partitions have a new epoch, and the state that their last owner stored is not read yet',
   'take-over.effects-read': 'their open effects are read, and are about to be republished',

@@ -49,6 +49,16 @@ export interface EffectKind<Inputs extends CommonInputs = CommonInputs, Request 
    * `call.failed`. Otherwise by a timer of its own, whose command `effect.overdue` becomes this event.
    */
   readonly overdue: 'report' | ((command: CommandOf<'effect.overdue'>, scope: Scope) => Event);
+  /** A timer for as long as it is open, which a host that takes over arms. Absent: its actor stores what it needs. */
+  timerOf?(effect: EffectRow): DerivedTimer;
+}
+
+/** A timer without a row of its own. */
+export interface DerivedTimer {
+  key: string;
+  dueAtMs: number;
+  /** JSON. */
+  command: string;
 }
 
 /** Of prompts about a conversation. Absent in rows of releases before: their prompts have no name and no variables. */

@@ -1,5 +1,5 @@
 import type { CommandOf, ResultType } from '#bus/messages/session.ts';
-import type { EffectKind, Opening } from './effect-kind.ts';
+import type { DerivedTimer, EffectKind, Opening } from './effect-kind.ts';
 import type { CommonInputs, EffectRow } from './effect-row.ts';
 import type { RenderDeps } from './render-deps.ts';
 
@@ -37,6 +37,12 @@ export class EffectTable {
     }
     const read = this.#byResult.get(`${actor} ${command.type}`)?.results[command.type];
     return read === undefined ? null : Reflect.apply(read, null, [command, scope]);
+  }
+
+  /** What a host that takes over arms for an open effect. */
+  timersOf(effect: EffectRow): (DerivedTimer & { partition: number })[] {
+    const timer = this.kind(effect.kind).timerOf?.(effect);
+    return timer === undefined ? [] : [{ partition: effect.partition, ...timer }];
   }
 
   /** The work item as JSON. Rows that were read are parsed, those of this process are not. */

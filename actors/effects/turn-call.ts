@@ -10,6 +10,7 @@ import type { VariableValues } from '../engine/variables/variable-values.ts';
 import { composeReply, GUIDED_TEMPLATE } from '../kinds/turn/steps/compose-reply.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
+import { deadlineKeyOf } from '../tool-loop/effect-ids.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, customerInput, customerOf, type EffectKind } from './effect-kind.ts';
 import type { RenderDeps } from './render-deps.ts';
@@ -81,6 +82,21 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
       },
   },
   overdue: 'report',
+  /** The deadline of a turn that is this one call. Of other turns it is the same as that of their row. */
+  timerOf({ actorId: turnId, sessionId, createdAtMs: sentAtMs, inputs: { deadlineAtMs: dueAtMs, traceparent } }) {
+    const key = deadlineKeyOf(turnId);
+    const command = {
+      v: 1,
+      sessionId,
+      commandId: key,
+      sentAtMs,
+      answerTo: null,
+      traceparent,
+      type: 'turn.deadline',
+      turnId,
+    } satisfies CommandOf<'turn.deadline'>;
+    return { key, dueAtMs, command: JSON.stringify(command) };
+  },
 };
 
 /** With the evaluations that the turn began with. */

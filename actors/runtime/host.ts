@@ -2,6 +2,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { EffectRow } from '../effects/effect-row.ts';
 import type { PartitionClaim } from '../store/port/partition-store.ts';
 import type { RuntimeStore } from '../store/runtime-store.ts';
 import type { CommitLoop } from './apply/commit-loop.ts';
@@ -12,7 +13,7 @@ import { refuseOtherLogAmong } from './partitions/one-log.ts';
 import { partitionRanges } from './partitions/partition-ranges.ts';
 import { type LiveHost, type Share, shareOf } from './partitions/rendezvous.ts';
 import { StoredProgress } from './partitions/stored-progress.ts';
-import type { Timers } from './partitions/timers.ts';
+import type { ArmedTimer, Timers } from './partitions/timers.ts';
 import { startsOfUnstarted, UNSTARTED_SEARCH_MS } from './partitions/unstarted-runs.ts';
 import type { Outbox } from './publish/outbox.ts';
 
@@ -24,6 +25,8 @@ export interface HostDeps {
   log: Log;
   loop: CommitLoop;
   timers: Timers;
+  /** The timers of an open effect that stand in no row. */
+  timersOf(effect: EffectRow): ArmedTimer[];
   outbox: Outbox;
   times: HostTimes;
 }
@@ -237,7 +240,7 @@ export class Host {
   /** Acquires free partitions; others follow when their owners have released them. */
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
-    const { bus, store, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
+    const { bus, store, hostId, machineVersion, log, loop, outbox, timers, timersOf, times } = this.#deps;
     const [{ created }, queueCreatedAtMs] = await Promise.all([bus.commands.state(), bus.work.createdAtMs()]); // no fail point: reads
     const { expiresAfterMs } = times;
     const claims = await store.partitions.acquire({ hostId, machineVersion, logCreated: created, partitions, expiresAfterMs });
@@ -249,8 +252,8 @@ export class Host {
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
-      await outbox.load(store.effects, acquired, queueCreatedAtMs); // no fail point: inside (2)
-      await timers.load(store.timers, acquired);
+      const open = await outbox.load(store.effects, acquired, queueCreatedAtMs); // no fail point: inside (2)
+      await timers.load(store.timers, acquired, open.flatMap(timersOf));
       await this.#start(acquired, true);
       failPoint('take-over.loaded');
     } catch (error) {

@@ -126,7 +126,7 @@ describe('callbacks that wait in a stream that is lost', () => {
     const next = cluster.nextCall();
     await cluster.startRun({ id: 'run_1' });
     await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
-    await eventually(async () => (await cluster.bus.work.depths()).delivery === 1 && (await cluster.count('outbox')) === 0);
+    await eventually(async () => (await cluster.bus.work.depths()).delivery === 1 && (await cluster.count('effects', `state = 'open' and unpublished`)) === 0);
     return { stores, cluster, host };
   }
 

@@ -149,7 +149,18 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     }),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
-  const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, store, bus, log, loop, timers, outbox, times });
+  const host = new Host({
+    hostId,
+    machineVersion: config.machineVersion ?? MACHINE_VERSION,
+    store,
+    bus,
+    log,
+    loop,
+    timers,
+    timersOf: (effect) => effects.timersOf(effect),
+    outbox,
+    times,
+  });
   const callReplies = replyForCalls({ bus, outbox, epochOf, log });
   const queueWatch = watchQueue({ bus, effects: store.effects, outbox, partitions: () => loop.partitions, log });
   await host.open();

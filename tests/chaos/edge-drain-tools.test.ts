@@ -163,7 +163,7 @@ function holdModel(): () => void {
 /** Whether both tool calls of a run are on the queue. */
 async function areQueued(runId: string): Promise<boolean> {
   const { rows } = await database.query<{ calls: number; unpublished: number }>(
-    `select count(*)::int as calls, (select count(*)::int from outbox) as unpublished from effects where turn_id = $1 and kind = 'tool-call' and state = 'open'`,
+    `select count(*)::int as calls, count(*) filter (where unpublished)::int as unpublished from effects where turn_id = $1 and kind = 'tool-call' and state = 'open'`,
     [runId],
   );
   return rows[0]?.calls === 2 && rows[0]?.unpublished === 0;

@@ -107,7 +107,7 @@ export async function storedSessions(database: pg.Pool, ids: readonly string[]):
 export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages> = new Map()): Promise<true> {
   const messages = [...sessions.values()].reduce((sum, { texts }) => sum + texts.length, 0);
   const { rows } = await database.query<Record<string, number>>(
-    `select (select count(*)::int from effects where state = 'open') as effects, (select count(*)::int from outbox) as outbox,
+    `select (select count(*)::int from effects where state = 'open') as effects,
        (select count(*)::int from timers) as timers, (select count(*)::int from runs where completed_at is null) as runs,
        (select count(*)::int from deliveries where state = 'open') as deliveries,
        $2 - (select count(*)::int from events where session_id = any($1) and kind = 'user_message') as messages`,

@@ -12,7 +12,6 @@ export interface CommitRows {
   seen: Row[];
   effects: Row[];
   closedEffects: Row[];
-  outbox: Row[];
   publishedEffects: Row[];
   timers: Row[];
   disarmedTimers: Row[];
@@ -32,7 +31,7 @@ export interface CommitRows {
 
 /** A plan as its sender serialises it: later changes of the claims don't reach a commit that is in flight. */
 export function rowsOf(plan: CommitPlan): CommitRows {
-  const timers = [...plan.timers.values()];
+  const timers = [...plan.timers.values()].filter(({ isDerived }) => isDerived !== true);
   return {
     partitions: [...plan.partitions.values()].map(({ claim: { partition: p, epoch, commitNo, owner }, cursor, cursorFingerprint }) => {
       return { p, epoch, commitNo, owner, cursor, cursorFingerprint };
@@ -93,14 +92,13 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
   };
 }
 
-function effectRows(plan: CommitPlan): Pick<CommitRows, 'effects' | 'closedEffects' | 'outbox' | 'publishedEffects'> {
+function effectRows(plan: CommitPlan): Pick<CommitRows, 'effects' | 'closedEffects' | 'publishedEffects'> {
   const effects = [...plan.effects.values()].map(({ partition: p, id, sessionId, actorId, createdAtMs, kind, state, inputs }) => {
-    return { p, id, session_id: sessionId, turn_id: actorId, kind, state, inputs: JSON.stringify(inputs), created_at: at(createdAtMs) };
+    return { p, id, session_id: sessionId, turn_id: actorId, kind, state, inputs: JSON.stringify(inputs), created_at: at(createdAtMs), unpublished: true };
   });
   return {
     effects,
     closedEffects: [...plan.effectStates].map(([id, { partition: p, state }]) => ({ p, id, state })),
-    outbox: effects.filter(({ state }) => state === 'open').map(({ p, id, created_at }) => ({ p, id, created_at })),
     publishedEffects: [...plan.outboxDone].map(([id, p]) => ({ p, id })),
   };
 }

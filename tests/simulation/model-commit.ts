@@ -97,7 +97,9 @@ const CHANGES: Record<Kind, Change> = {
     }
   },
   publishedEffects: (tables, rows) => {
-    tables.outbox = tables.outbox.filter((one) => !rows.some(({ p, id }) => one['p'] === p && one['id'] === id));
+    for (const { id, p } of rows) {
+      for (const effect of tables.effects.get(id as string) ?? []) if (effect['p'] === p && effect['state'] === 'open') effect['unpublished'] = false;
+    }
   },
   disarmedTimers: (tables, rows) => rows.forEach(({ p, key }) => void tables.timers.delete(`${p} ${key}`)),
   runs: (tables, rows) => {
@@ -145,7 +147,6 @@ const CHANGES: Record<Kind, Change> = {
   },
   seen: (tables, rows) => rows.forEach((row) => void tables.seen.set(seenKey(row), without(row, 'p'))),
   effects: (tables, rows) => rows.forEach((row) => void list(tables.effects, row['id'] as string).push({ ...row })),
-  outbox: (tables, rows) => rows.forEach((row) => void tables.outbox.push(row)),
   timers: (tables, rows) => rows.forEach((row) => void tables.timers.set(`${row['p']} ${row['key']}`, row)),
   steps: (tables, rows) => rows.forEach((row) => void list(tables.steps, row['run_id'] as string).push(without(row, 'p'))),
   turnSteps: (tables, rows) => rows.forEach((row) => void list(tables.turnSteps, row['turn_id'] as string).push(without(row, 'p'))),

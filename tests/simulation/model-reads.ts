@@ -72,7 +72,9 @@ export function effectsOf(tables: ModelTables, nowMs: () => number, withdrawal: 
             createdAtMs: msOf(row['created_at']),
             ...{ kind: row['kind'] as string, inputs: jsonOf(row['inputs']) as EffectRow['inputs'] },
           },
-          isUnpublished: tables.outbox.some(({ p, id }) => p === row['p'] && id === row['id']),
+          isUnpublished: row['unpublished'] as boolean,
+          // The schedules have no releases before.
+          hasOutboxRow: false,
           isClaimed: isBegun(row['id'] as string),
         })),
 

@@ -16,7 +16,6 @@ export class ModelTables {
   /** By session and command. */
   readonly seen = new Map<string, Row>();
   readonly effects = new Map<string, Row[]>();
-  outbox: Row[] = [];
   /** By partition and key. */
   readonly timers = new Map<string, Row>();
   readonly runs = new Map<string, Row>();
@@ -46,7 +45,6 @@ export class ModelTables {
       events: [...this.events.values()].flatMap((rows) => [...rows.values()]),
       seen: [...this.seen.values()],
       effects: [...this.effects.values()].flat(),
-      outbox: this.outbox,
       timers: [...this.timers.values()],
       runs: [...this.runs.values()],
       steps: [...this.steps.values()].flat(),

@@ -58,7 +58,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     },
   },
   {
-    name: 'an outbox row deleted before its publish',
+    name: 'an effect marked as published before its publish',
     caughtAt: 5,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',

@@ -242,7 +242,6 @@ export class Simulation {
     const { tables } = this.model;
     const found: string[] = [];
     for (const rows of tables.effects.values()) for (const { id, state } of rows) if (state === 'open') found.push(`effect ${id}`);
-    for (const { id } of tables.outbox) found.push(`outbox ${id}`);
     for (const rows of tables.deliveries.values()) for (const { id, state } of rows) if (state === 'open') found.push(`delivery ${id}`);
     for (const { id, state } of tables.runs.values()) if (state !== 'succeeded' && state !== 'failed') found.push(`run ${id} is ${state}`);
     // Also that of a delivery that has settled meanwhile: its round is opened, and ended at once.

@@ -62,10 +62,10 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   /** @param plan as it is sent: its claims change until it is executed */
   commit(plan: CommitPlan): CommitWatch {
     const sent = [...plan.partitions.values()].map(({ claim, cursor }) => ({ p: claim.partition, epoch: claim.epoch, commitNo: claim.commitNo, cursor }));
+    const marked = [...plan.outboxDone];
     return {
       begin: () => {
         const before = new Map(sent.map(({ p }) => [p, { ...this.#tables.parts.get(p) }]));
-        const outbox = this.#tables.outbox;
         const afterLogs = this.logs.begin(plan);
         const isOld = sent.every(({ p, epoch, commitNo }) => before.get(p)?.['epoch'] !== epoch || before.get(p)?.['commit_no'] !== commitNo);
         return (result) => {
@@ -83,19 +83,15 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
             if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
           }
           afterLogs(result.owned);
-          this.#lookAtOutbox(outbox);
+          for (const [id, p] of marked) if (result.owned.has(p)) this.#lookAtMark(id);
           for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
         };
       },
     };
   }
 
-  #lookAtOutbox(before: readonly Record<string, unknown>[]): void {
-    if (before === this.#tables.outbox) return;
-    for (const { id } of before) {
-      if (this.#published.has(id as string) || this.#tables.outbox.some((row) => row['id'] === id)) continue;
-      if (this.#isOpen(id as string)) this.breach('outbox', `the row of ${id} went before it was published`);
-    }
+  #lookAtMark(id: string): void {
+    if (!this.#published.has(id) && this.#isOpen(id)) this.breach('outbox', `${id} was marked as published before it was`);
   }
 
   appended(entry: LogEntry): void {

@@ -36,11 +36,11 @@ const handlers: Handlers<TurnActions> = {
     openEffect(plan, turnActor.name, request, { id: request.id, actorId, bundleHash, traceparent: below, carried });
   },
   supersede: (plan, { id }) => plan.closeEffect(id, 'superseded'),
-  timer: (plan, { key, atMs, command }) => {
+  timer: (plan, { key, atMs, isDerived, command }) => {
     const { turnId } = stateOf(plan).context;
-    plan.arm(key, atMs, command === undefined ? { type: 'turn.deadline', turnId } : { ...command, ...actorFields(turnId) });
+    plan.arm(key, atMs, command === undefined ? { type: 'turn.deadline', turnId } : { ...command, ...actorFields(turnId) }, { isDerived });
   },
-  disarm: (plan, { key }) => plan.disarm(key),
+  disarm: (plan, { key, isDerived }) => plan.disarm(key, { isDerived }),
 };
 
 export const turnKind: ActorKind<Plan> = {
@@ -52,6 +52,7 @@ export const turnKind: ActorKind<Plan> = {
     migrations: new Map([
       [1, unchanged],
       [2, unchanged],
+      [3, withDeadlineRow],
     ]),
   },
   initial: null,
@@ -66,6 +67,12 @@ function outcomeOf({ value }: ActorState): 'completed' | 'cancelled' | 'failed' 
 /** States of version 1, which had no engine, and of version 2, which waited for no moderation, fit: their hosts must not own turns that have it. */
 function unchanged(state: ActorState): ActorState {
   return state;
+}
+
+/** Version 3 stored a timer for each turn. */
+function withDeadlineRow(state: ActorState): ActorState {
+  const context = state.context as TurnContext;
+  return context.engine === undefined ? { ...state, context: { ...context, hasDeadlineRow: true } } : state;
 }
 
 function afterTransition(plan: Plan, { before, event, state, isDone, hasActions }: ActorTransition): void {

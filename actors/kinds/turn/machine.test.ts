@@ -115,7 +115,9 @@ describe('the turn machine', () => {
 
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(decoded as never), timed(completed('trn_1-1')));
     expect(linesOf(actions)).toEqual(['assistant_message evt_1-1 "Two years."', 'ready', 'disarm trn_1-deadline']);
-    expect(next.context).toEqual(machine.context);
+    // Its deadline is a timer with a row.
+    expect(next.context).toEqual({ ...machine.context, hasDeadlineRow: true });
+    expect(actions.at(-1)?.params).toEqual({ key: 'trn_1-deadline' });
   });
 
   it('stores no more than version 1 where nothing is matched', () => {

@@ -1,10 +1,11 @@
 import { and } from 'xstate';
 import { replyEventId } from '#bus/messages/session.ts';
 import { type Asker, asking, interruptedBy } from '../../tool-loop/asking.ts';
-import { deadlineKeyOf, effectIdOf } from '../../tool-loop/effect-ids.ts';
+import { effectIdOf } from '../../tool-loop/effect-ids.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
 import type { AskFailure, Replied } from '../../tool-loop/types.ts';
 import { beginCheck, draftMessage, isDue, isMissed, isSent, isToBeChecked, settleCheck } from './check-states.ts';
+import { armDeadline, disarmDeadline, storeDeadline } from './deadline.ts';
 import {
   ask,
   askAgain,
@@ -33,7 +34,7 @@ import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const TURN_MACHINE_VERSION = 3;
+export const TURN_MACHINE_VERSION = 4;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 
@@ -133,17 +134,14 @@ export const turnMachine = turnSetup.createMachine({
       ...(opening && { engine: engineAtStart(opening, held !== undefined) }),
       ...(preamble && { preamble }),
       ...(held && { held }),
+      ...(held && opening === undefined && { hasDeadlineRow: true }),
     };
   },
   initial: 'matching',
   on: { 'preamble.settled': { guard: isPreamble, actions: takePreamble } },
   states: {
     matching: {
-      entry: [
-        { type: 'fact', params: statusFact('acknowledged') },
-        { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context.turnId), atMs: context.deadlineAtMs }) },
-        openPreamble,
-      ],
+      entry: [{ type: 'fact', params: statusFact('acknowledged') }, { type: 'timer', params: armDeadline }, openPreamble],
       always: [
         { guard: isHeld, target: 'moderating' },
         { guard: hasEngine, target: 'deciding', actions: [stageOpening, openSearch] },
@@ -249,7 +247,7 @@ export const turnMachine = turnSetup.createMachine({
           ...composing.on['call.replied'],
         ],
         'message.joined': [
-          { guard: isHeldBy, target: 'moderating', actions: [supersedeCall, hold] },
+          { guard: isHeldBy, target: 'moderating', actions: [supersedeCall, storeDeadline, hold] },
           { guard: hasEngine, target: 'deciding', actions: [supersedeCall, renewPreamble, restart, openSearch] },
           { target: 'composing', reenter: true, actions: [supersedeCall, renewPreamble] },
         ],
@@ -281,11 +279,7 @@ export const turnMachine = turnSetup.createMachine({
 });
 
 function settle() {
-  return [
-    endSearch,
-    { type: 'fact' as const, params: statusFact('ready') },
-    { type: 'disarm' as const, params: ({ context }: { context: TurnContext }) => ({ key: deadlineKeyOf(context.turnId) }) },
-  ];
+  return [endSearch, { type: 'fact' as const, params: statusFact('ready') }, { type: 'disarm' as const, params: disarmDeadline }];
 }
 
 function isUnrendered({ context, event }: { context: TurnContext; event: Replied<ComposedReply> }): boolean {

@@ -53,6 +53,8 @@ export interface TurnContext {
   preamble?: PreambleContext;
   /** Absent: no message is being checked that it waits for. */
   held?: Held | undefined;
+  /** Its deadline is a stored timer though it has no engine. Absent: it is that of the open model call. */
+  hasDeadlineRow?: boolean;
   /** Why the turn has failed, safe to show. A turn that goes on has none. */
   failure?: string;
 }
@@ -233,7 +235,7 @@ export type TurnEventBody =
 export type TurnEvent = TurnEventBody & { atMs: number };
 
 /** Executed by the runtime in one commit. */
-export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
+export interface TurnActions extends Pick<LoopActions, 'supersede'> {
   /** Appends to the session's log. `id`: null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
   /** Stores a row of the turn. */
@@ -250,5 +252,6 @@ export interface TurnActions extends Pick<LoopActions, 'supersede' | 'disarm'> {
     | { kind: 'preamble'; id: string; deadlineAtMs: number }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */
-  timer: { key: string; atMs: number; command?: { type: 'effect.overdue'; callId: string; kind: string } };
+  timer: { key: string; atMs: number; isDerived?: boolean; command?: { type: 'effect.overdue'; callId: string; kind: string } };
+  disarm: { key: string; isDerived?: boolean };
 }

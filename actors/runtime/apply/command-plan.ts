@@ -26,6 +26,7 @@ import type {
   RunProgress,
   StepRow,
   TimerRow,
+  TimerStorage,
   TurnStepRow,
 } from './commit-rows.ts';
 import { instant } from './instant.ts';
@@ -269,14 +270,14 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
   }
 
   /** The command's id is the timer's key, so firing twice applies it once. */
-  arm(key: string, dueAtMs: number, command: WithoutHeader<SessionCommand>): void {
+  arm(key: string, dueAtMs: number, command: WithoutHeader<SessionCommand>, { isDerived = false }: TimerStorage = {}): void {
     const { sessionId, partition, atMs: sentAtMs } = this;
     const text = JSON.stringify({ v: 1, sessionId, commandId: key, sentAtMs, answerTo: null, traceparent: this.command.traceparent, ...command });
-    this.timers.push({ partition, key, dueAtMs, command: text });
+    this.timers.push({ partition, key, dueAtMs, command: text, isDerived });
   }
 
-  disarm(key: string): void {
-    this.timers.push({ partition: this.partition, key, dueAtMs: null });
+  disarm(key: string, { isDerived = false }: TimerStorage = {}): void {
+    this.timers.push({ partition: this.partition, key, dueAtMs: null, isDerived });
   }
 
   /** For events of a command outside turns and runs. */

@@ -32,6 +32,7 @@ export class CommitPlan {
   readonly effects = new Map<string, OpenedEffect>();
   /** Effects of earlier commits that this one closes. */
   readonly effectStates = new Map<string, ClosedEffect>();
+  /** Published effects of earlier commits, with their partitions. None that this one closes: a statement changes a row once. */
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, TimerRow>();
   readonly runs = new Map<string, RunProgress>();
@@ -159,8 +160,6 @@ export class CommitPlan {
       return;
     }
     this.effectStates.set(closed.id, closed);
-    // Closed effects must not be published any more.
-    this.outboxDone.set(closed.id, closed.partition);
   }
 
   /** A run that begins and ends in one commit keeps its start. */

@@ -122,7 +122,13 @@ export interface ClosedEffect {
 }
 
 /** `dueAtMs` null: the timer is deleted. */
-export type TimerRow = { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null };
+export type TimerRow = TimerStorage &
+  ({ partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null });
+
+export interface TimerStorage {
+  /** It has no row: the next owner derives it from an open effect. */
+  isDerived?: boolean | undefined;
+}
 
 /** Progress of a run, as in its row. Null: not set yet. */
 export interface RunProgress {

@@ -10,15 +10,20 @@ export interface DueTimer {
   command: string;
 }
 
+export type ArmedTimer = DueTimer & { dueAtMs: number };
+
 /** setTimeout's maximum; later timers are checked again then. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
-/** Fires the timers of this host's partitions. The rows are authoritative: a due timer fires once, and the commit of its command deletes its row. */
+/**
+ * Fires the timers of this host's partitions. The rows are authoritative, and for a derived timer its open effect is: a due timer fires once, and the
+ * commit of its command deletes its row, or closes the effect.
+ */
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
   readonly #retrySuffix: string;
-  #armed = new ObjectMap<DueTimer & { dueAtMs: number }>();
+  #armed = new ObjectMap<ArmedTimer>();
   /** Due retries without a committed command, with their partitions. */
   readonly #dueRetries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
@@ -31,13 +36,14 @@ export class Timers {
     this.#retrySuffix = retrySuffix;
   }
 
-  async load(store: TimerStore, partitions: readonly number[]): Promise<void> {
+  /** @param derived of open effects, without a row; a row of the same key counts in its place */
+  async load(store: TimerStore, partitions: readonly number[], derived: readonly ArmedTimer[]): Promise<void> {
     const stored = await store.of(partitions);
     failPoint('take-over.timers-read');
-    for (const timer of stored) this.arm(timer);
+    for (const timer of [...derived, ...stored]) this.arm(timer);
   }
 
-  arm(timer: DueTimer & { dueAtMs: number }): void {
+  arm(timer: ArmedTimer): void {
     this.#armed.set(timer.key, timer);
     if (timer.dueAtMs < this.#alarmAtMs) this.#setAlarm(timer.dueAtMs);
   }

@@ -17,7 +17,7 @@ const effect: EffectRow = {
 };
 /** Of the effects only one is open, and its publish is acknowledged. */
 const store: Pick<EffectStore, 'open'> = {
-  open: async (partitions) => (partitions.includes(3) ? [{ effect, isUnpublished: false, isClaimed: true }] : []),
+  open: async (partitions) => (partitions.includes(3) ? [{ effect, isUnpublished: false, hasOutboxRow: false, isClaimed: true }] : []),
 };
 
 describe('a worker that asks for the interest in its calls', () => {

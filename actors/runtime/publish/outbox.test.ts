@@ -27,7 +27,7 @@ describe('the outbox', () => {
     vi.useRealTimers();
   });
 
-  it('DESIGN 6 rule 1: a row is deleted within a second of its publish ack, by a separate commit if none comes, and never before', async () => {
+  it('DESIGN 6 rule 1: an effect is marked as published within a second of its publish ack, by a separate commit if none comes, and never before', async () => {
     let ack = () => {};
     const publish = vi.fn(() => new Promise<void>((resolve) => (ack = resolve)));
     const onRowsDone = vi.fn();
@@ -75,7 +75,7 @@ describe('the outbox', () => {
 describe('an outbox whose queue was lost', () => {
   const stored = (id: string, fields: { unpublished?: boolean; claimed?: boolean; openedAtMs?: number } = {}): OpenEffect => {
     const { unpublished = false, claimed = false, openedAtMs = 0 } = fields;
-    return { effect: { ...effect, id, createdAtMs: openedAtMs }, isUnpublished: unpublished, isClaimed: claimed };
+    return { effect: { ...effect, id, createdAtMs: openedAtMs }, isUnpublished: unpublished, hasOutboxRow: false, isClaimed: claimed };
   };
   function outboxOn(effects: OpenEffect[]) {
     const published: string[] = [];
@@ -116,5 +116,30 @@ describe('an outbox whose queue was lost', () => {
     expect(await outbox.publishAgain(store, [1])).toBe(1);
     await outbox.stop();
     expect(published).toEqual(['open again']);
+  });
+});
+
+describe('an outbox with effects of a release before', () => {
+  it('has their rows deleted, also when they end before their publish is acknowledged', async () => {
+    const outbox = new Outbox({
+      bus: { work: { publish: () => new Promise(() => {}) }, notices: {} } as unknown as Bus,
+      clock: systemClock,
+      log: silentLog,
+      workOf: () => 'router.turn',
+      render: async () => '{}',
+      onRowsDone: () => {},
+      fail: () => expect.fail('nothing has failed'),
+    });
+    await outbox.load({ open: async () => [{ effect, isUnpublished: true, hasOutboxRow: true, isClaimed: false }] }, [1], 0);
+    const closing = new CommitPlan();
+    closing.effectStates.set(effect.id, { partition: 1, id: effect.id, state: 'done' });
+    outbox.addDone(closing, () => true);
+    outbox.release(closing, new Set([1]));
+    const next = new CommitPlan();
+    outbox.addDone(next, () => true);
+    outbox.release(next, new Set([1]));
+
+    expect([[...closing.outboxDone], [...next.outboxDone]]).toEqual([[], [[effect.id, 1]]]);
+    expect(outbox.hasDone).toBe(false);
   });
 });

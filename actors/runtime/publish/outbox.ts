@@ -34,8 +34,8 @@ interface Requested {
 
 type EffectInPartition = Pick<EffectRow, 'id' | 'partition'>;
 
-/** After the publish's acknowledgement, unless the effect's end deletes the row first. */
-const DELETE_WITHIN_MS = 500;
+/** After the publish's acknowledgement, unless the effect ends before. */
+const MARK_WITHIN_MS = 500;
 
 export interface OutboxDeps {
   bus: Bus;
@@ -45,15 +45,15 @@ export interface OutboxDeps {
   workOf(kind: string): WorkKind;
   /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
-  /** Rows of published effects wait for a commit. */
+  /** Published effects wait for a commit that marks them. */
   onRowsDone(): void;
   /** Not published before its deadline, or not renderable: reports it to the owner by a command, so that it does not wait for ever. */
   fail(effect: EffectRow, error: unknown): void;
 }
 
 /**
- * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is deleted,
- * so after a crash the next owner finds it. Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
+ * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is marked as
+ * published, so after a crash the next owner finds it. The row of an effect that ends before is never marked: it is open no more (ADR 133). Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
  */
 export class Outbox {
   readonly #deps: OutboxDeps;
@@ -64,10 +64,13 @@ export class Outbox {
   readonly #open = new ObjectMap<EffectInPartition & Pick<EffectRow, 'kind'>>();
   /** Partitions with all open effects loaded. */
   readonly #loaded = new Set<number>();
+  /** To be marked. */
   readonly #published = new ObjectMap<EffectInPartition>();
+  /** Effects with an outbox row of a release before. */
+  readonly #withRow = new ObjectMap<EffectInPartition>();
   readonly #running = new SlotMap<Promise<void>>();
   readonly #retries = new Set<NodeJS.Timeout>();
-  #deletion: NodeJS.Timeout | null = null;
+  #marking: NodeJS.Timeout | null = null;
   #stopped = false;
 
   constructor(deps: OutboxDeps) {
@@ -94,19 +97,22 @@ export class Outbox {
   }
 
   /**
-   * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
+   * Publishes again, under the same ids: unpublished effects of acquired partitions, and those lost with a work queue.
    * @param queueCreatedAtMs by the queue's clock
+   * @returns the open effects
    */
-  async load(store: Pick<EffectStore, 'open'>, partitions: readonly number[], queueCreatedAtMs: number): Promise<void> {
+  async load(store: Pick<EffectStore, 'open'>, partitions: readonly number[], queueCreatedAtMs: number): Promise<EffectRow[]> {
     const stored = await store.open(partitions);
     failPoint('take-over.effects-read');
-    for (const { effect, isUnpublished, isClaimed } of stored) {
+    for (const { effect, isUnpublished, hasOutboxRow, isClaimed } of stored) {
       this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
+      if (hasOutboxRow) this.#withRow.set(effect.id, { id: effect.id, partition: effect.partition });
       const isLost = effect.createdAtMs < queueCreatedAtMs + CLOCK_MARGIN_MS && !isClaimed;
       if (isUnpublished || isLost) this.#request(effect, true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
+    return stored.map(({ effect }) => effect);
   }
 
   /**
@@ -135,14 +141,18 @@ export class Outbox {
       if (!owned.has(partition)) continue;
       this.#open.delete(id);
       this.#requested.delete(id);
+      if (this.#withRow.has(id)) this.#markDone({ id, partition });
+      else this.#published.delete(id);
     }
-    for (const [id, partition] of plan.outboxDone) if (owned.has(partition)) this.#published.delete(id);
+    for (const [id, partition] of plan.outboxDone) if (owned.has(partition)) for (const known of [this.#published, this.#withRow]) known.delete(id);
     this.#pump();
   }
 
-  /** Adds the deletion of published effects' rows to a plan. */
+  /** Adds published effects to a plan, which marks them. Those that it closes need no mark. */
   addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {
-    for (const { id, partition } of this.#published.values()) if (touch(partition)) plan.outboxDone.set(id, partition);
+    for (const { id, partition } of this.#published.values()) {
+      if (!plan.isClosed(id) && touch(partition)) plan.outboxDone.set(id, partition);
+    }
   }
 
   get hasDone(): boolean {
@@ -151,14 +161,15 @@ export class Outbox {
 
   forget(partition: number): void {
     this.#loaded.delete(partition);
-    for (const known of [this.#open, this.#published]) for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
+    for (const known of [this.#open, this.#published, this.#withRow])
+      for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
   }
 
   /** Publishes nothing more and waits for publishes in flight. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    if (this.#deletion !== null) clearTimeout(this.#deletion);
+    if (this.#marking !== null) clearTimeout(this.#marking);
     for (const retry of this.#retries) clearTimeout(retry);
     await Promise.all(this.#running.values()); // no fail point: waits
   }
@@ -249,12 +260,12 @@ export class Outbox {
     requested.pauseMs = Math.min(requested.pauseMs * 2, RETRY_LONGEST_MS);
   }
 
-  #markDone({ id, partition }: EffectRow): void {
+  #markDone({ id, partition }: EffectInPartition): void {
     this.#published.set(id, { id, partition });
-    if (this.#deletion !== null || this.#stopped) return;
-    this.#deletion = setTimeout(() => {
-      this.#deletion = null;
+    if (this.#marking !== null || this.#stopped) return;
+    this.#marking = setTimeout(() => {
+      this.#marking = null;
       if (this.#published.size > 0) this.#deps.onRowsDone();
-    }, DELETE_WITHIN_MS);
+    }, MARK_WITHIN_MS);
   }
 }

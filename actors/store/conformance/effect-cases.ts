@@ -36,13 +36,13 @@ export function effectCases(underTest: UnderTest): void {
       open(plan, callOf(id, claim));
       await commit(underTest(), plan);
       const found = async () => (await underTest().store.effects.open([claim.partition])).find(({ effect }) => effect.id === id);
-      expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: true, isClaimed: false });
+      expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: true, hasOutboxRow: false, isClaimed: false });
 
       const published = planOf(claim);
       published.outboxDone.set(id, claim.partition);
       await commit(underTest(), published);
       await underTest().others.claim(id);
-      expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: false, isClaimed: true });
+      expect(await found()).toEqual({ effect: callOf(id, claim), isUnpublished: false, hasOutboxRow: false, isClaimed: true });
     });
 
     it('that were superseded are distinguished from those that are done or open, and stay so', async () => {

@@ -27,5 +27,22 @@ export function timerCases(underTest: UnderTest): void {
       await commit(underTest(), elsewhere);
       expect(await ofCase(partition)).toHaveLength(1);
     });
+
+    it('that are derived from open effects are not stored, and disarming one deletes no row', async () => {
+      const claim = await acquire(underTest(), nextPartition());
+      const { partition } = claim;
+      const [derived, row] = [unique('timer'), unique('timer')];
+      const keys = async () => (await underTest().store.timers.of([partition])).map(({ key }) => key).filter((key) => [derived, row].includes(key));
+      const arming = planOf(claim);
+      arming.timers.set(derived, { partition, key: derived, dueAtMs: AT_MS, command: '{}', isDerived: true });
+      arm(arming, claim, row, AT_MS, '{}');
+      await commit(underTest(), arming);
+      expect(await keys()).toEqual([row]);
+
+      const disarming = planOf(claim);
+      disarming.timers.set(row, { partition, key: row, dueAtMs: null, isDerived: true });
+      await commit(underTest(), disarming);
+      expect(await keys()).toEqual([row]);
+    });
   });
 }

@@ -4,6 +4,8 @@ export interface OpenEffect {
   effect: EffectRow;
   /** Its publish was not acknowledged, as far as is stored. */
   isUnpublished: boolean;
+  /** A host of a release before has inserted an outbox row for it. */
+  hasOutboxRow: boolean;
   /** A tool call that must not be repeated has begun. */
   isClaimed: boolean;
 }

@@ -1,8 +1,7 @@
 import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import type { RowSet } from './row-set.ts';
-import { rowSets, turnSets } from './row-sets.ts';
-import { stagedSets } from './turn-sets.ts';
+import { rowSets, stagedTurnSets, turnSets } from './row-sets.ts';
 
 /** Partition, epoch, commit number, cursor, its fingerprint, owner. */
 const FENCE_PARAMETERS = 6;
@@ -24,7 +23,7 @@ interface Form {
 const whole = formOf('commit', rowSets.length);
 
 /** Each kind of rows costs time even without rows: without those that no turn writes, and without those that only some turns write. Shortest first. */
-const forms: readonly Form[] = [formOf('commit-turns', turnSets.length), formOf('commit-staged-turns', turnSets.length + stagedSets.length), whole];
+const forms: readonly Form[] = [formOf('commit-turns', turnSets.length), formOf('commit-staged-turns', turnSets.length + stagedTurnSets.length), whole];
 
 /** Recognises commits among a host's queries. */
 export function isCommit(statement: string | NamedStatement): boolean {

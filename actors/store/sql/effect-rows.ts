@@ -7,7 +7,12 @@ export function effectRows(database: Queryable): EffectStore {
   return {
     async open(partitions) {
       const { rows } = await database.query<OpenEffectRow>(OPEN, [partitions]);
-      return rows.map((row) => ({ effect: effectOf(row), isUnpublished: row.unpublished, isClaimed: row.claimed }));
+      return rows.map((row) => ({
+        effect: effectOf(row),
+        isUnpublished: row.unpublished || row.in_outbox,
+        hasOutboxRow: row.in_outbox,
+        isClaimed: row.claimed,
+      }));
     },
 
     async superseded(effectIds) {
@@ -37,6 +42,7 @@ interface OpenEffectRow {
   inputs: EffectRow['inputs'];
   created_at: Date;
   unpublished: boolean;
+  in_outbox: boolean;
   claimed: boolean;
 }
 
@@ -45,8 +51,8 @@ function effectOf(row: OpenEffectRow): EffectRow {
   return { partition, id, sessionId, actorId, createdAtMs: row.created_at.getTime(), kind, inputs };
 }
 
-const OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
-  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
+const OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at, unpublished,
+  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as in_outbox,
   exists (select 1 from claims where claims.effect_id = effects.id and not claims.withdrawn) as claimed
   from effects where state = 'open' and p = any($1::int[]) order by created_at`;
 

@@ -60,14 +60,17 @@ export const turnSets: readonly RowSet[] = [
   insert into seen (session_id, command_id, answer) select i.session_id, i.command_id, i.answer::json from ${from}`,
   ),
   ...effectSets(),
-  ...timerSets(),
 ];
+
+/** Row kinds of turns that match policies, follow routines or call tools, beside those. */
+export const stagedTurnSets: readonly RowSet[] = [...stagedSets, ...timerSets()];
 
 /** In the statement's order, those of turns first, and then those of some turns. All see one snapshot, none another's changes. */
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
-  ...stagedSets,
+  ...stagedTurnSets,
   ...deletions(),
+  ...publishedSets(),
   ...logChangeSets,
   ...listingSets,
   ...runSets(),
@@ -150,8 +153,8 @@ function effectSets(): RowSet[] {
         created_at: ['timestamptz', (row) => instant(row.createdAtMs)],
       },
       (from) => `
-  insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at)
-  select i.id, i.p, i.session_id, i.turn_id, i.kind, i.state, i.inputs::json, i.created_at from ${from}`,
+  insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at, unpublished)
+  select i.id, i.p, i.session_id, i.turn_id, i.kind, i.state, i.inputs::json, i.created_at, true from ${from}`,
     ),
     rowSet(
       'effect_states',
@@ -160,17 +163,26 @@ function effectSets(): RowSet[] {
       (from) => `
   update effects set state = i.state from ${from} where effects.id = i.id and effects.p = i.p and effects.state = 'open'`,
     ),
+  ];
+}
+
+/** By a commit within half a second of the publish, where the effect is still open. */
+function publishedSets(): RowSet[] {
+  const published = (plan: CommitPlan) => [...plan.outboxDone];
+  const columns: Columns<[string, number]> = { p: ['int', ([, partition]) => partition], id: ['text', ([id]) => id] };
+  return [
     rowSet(
-      'outbox_rows',
-      (plan) => [...plan.effects.values()].filter((effect) => effect.state === 'open'),
-      { p: ['int', (row) => row.partition], id: ['text', (row) => row.id], created_at: ['timestamptz', (row) => instant(row.createdAtMs)] },
+      'published_effects',
+      published,
+      columns,
       (from) => `
-  insert into outbox (p, id, created_at) select i.p, i.id, i.created_at from ${from}`,
+  update effects set unpublished = false from ${from} where effects.id = i.id and effects.p = i.p and effects.state = 'open'`,
     ),
+    // Of releases before.
     rowSet(
       'outbox_done',
-      (plan) => [...plan.outboxDone],
-      { p: ['int', ([, partition]) => partition], id: ['text', ([id]) => id] },
+      published,
+      columns,
       (from) => `
   delete from outbox using ${from} where outbox.p = i.p and outbox.id = i.id`,
     ),
@@ -181,7 +193,7 @@ function timerSets(): RowSet[] {
   return [
     rowSet(
       'timer_rows',
-      (plan) => [...plan.timers.values()].flatMap((timer) => (timer.dueAtMs === null ? [] : [timer])),
+      (plan) => [...plan.timers.values()].flatMap((timer) => (timer.dueAtMs === null || timer.isDerived === true ? [] : [timer])),
       {
         p: ['int', (row) => row.partition],
         key: ['text', (row) => row.key],
@@ -194,7 +206,7 @@ function timerSets(): RowSet[] {
     ),
     rowSet(
       'timer_done',
-      (plan) => [...plan.timers.values()].filter((timer) => timer.dueAtMs === null),
+      (plan) => [...plan.timers.values()].filter((timer) => timer.dueAtMs === null && timer.isDerived !== true),
       { p: ['int', (row) => row.partition], key: ['text', (row) => row.key] },
       (from) => `
   delete from timers using ${from} where timers.p = i.p and timers.key = i.key`,

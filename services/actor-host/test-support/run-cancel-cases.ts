@@ -103,7 +103,7 @@ export function runCancelCases(open: () => Promise<TestCluster>): void {
       await callRefunds(cluster);
       expect(await claim(cluster, 'run_1-3')).toBe(true);
       // So that the next commit is the cancellation's.
-      await eventually(async () => (await cluster.count('outbox')) === 0);
+      await eventually(async () => (await cluster.count('effects', `state = 'open' and unpublished`)) === 0);
       first.faults.push('die-before');
       await cluster.send(cancel('ses_run', 'run_1'));
       await eventually(() => first.isCrashed());

@@ -114,7 +114,6 @@ async function checkNothingLeft(cluster: TestCluster): Promise<void> {
   expect(await cluster.rows('select key from timers'), 'timers').toEqual([]);
   expect(await cluster.rows(`select id from effects where state = 'open'`), 'open effects').toEqual([]);
   expect(await cluster.rows('select id from effects group by id having count(*) > 1'), 'effects that stand twice').toEqual([]);
-  expect(await cluster.rows('select id from outbox'), 'outbox').toEqual([]);
   expect(await cluster.rows(`select id from deliveries where state = 'open'`), 'open deliveries').toEqual([]);
   expect(await cluster.rows(`select id, reason from dead_letters where source = 'command'`), 'commands that could not be applied').toEqual([]);
   expect(await cluster.rows('select id from dead_letters group by id having count(*) > 1'), 'dead letters that stand twice').toEqual([]);

@@ -1,3 +1,5 @@
+import type { EffectRow } from '#actors/effects/effect-row.ts';
+import { effects } from '#actors/effects/registry.ts';
 import type { WorkKind } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { deliveryWork } from '#bus/messages/delivery.ts';
@@ -134,7 +136,7 @@ export class Scenario {
     const isOver = async () => {
       while (this.#items.length > 0) await this.#answer(0, 0, 1);
       // Ends back-offs at once.
-      for (const { command } of await this.#timers(DUE)) await this.#send(command, 1);
+      for (const { command } of await this.#dueTimers()) await this.#send(command, 1);
       outstanding = await this.#outstanding();
       return outstanding.length === 0;
     };
@@ -151,7 +153,6 @@ export class Scenario {
   async #outstanding(): Promise<string[]> {
     const busy = await this.#cluster.rows<{ what: string }>(
       `select 'effect ' || id as what from effects where state = 'open'
-       union all select 'outbox ' || id from outbox
        union all select 'delivery ' || id from deliveries where state = 'open'
        union all select 'timer ' || key from timers where ${DUE}
        union all select state || ' run ' || id from runs where state not in ('succeeded', 'failed')
@@ -247,11 +248,28 @@ export class Scenario {
 
   async #makeOverdue(index: number): Promise<void> {
     const timer = at(await this.#timers(), index);
-    if (timer !== undefined) await this.#cluster.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
+    if (timer === undefined) return;
+    await this.#cluster.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
+    // Of a timer without a row, which the next owner derives.
+    await this.#cluster.rows(
+      `update effects set inputs = (inputs::jsonb || '{"deadlineAtMs": 1}')::json where state = 'open' and kind = 'router-call' and turn_id || '-deadline' = $1`,
+      [timer.key],
+    );
   }
 
-  #timers(where = 'true'): Promise<{ p: number; key: string; command: SessionCommand }[]> {
-    return this.#cluster.rows(`select p, key, command from timers where ${where} order by key`);
+  /** Those with a row, then those of open effects. */
+  async #timers(): Promise<{ p: number; key: string; command: SessionCommand }[]> {
+    const rows = await this.#cluster.rows<{ p: number; key: string; command: SessionCommand }>('select p, key, command from timers order by key');
+    const open = await this.#cluster.rows<Pick<EffectRow, 'id' | 'sessionId' | 'actorId' | 'kind' | 'inputs'> & { p: number }>(
+      `select p, id, session_id as "sessionId", turn_id as "actorId", kind, inputs from effects where state = 'open' order by id`,
+    );
+    const derived = open.flatMap(({ p, ...effect }) => effects.timersOf({ ...effect, partition: p, createdAtMs: 0 }));
+    const missing = derived.filter(({ key }) => rows.every((row) => row.key !== key));
+    return [...rows, ...missing.map(({ partition: p, key, command }) => ({ p, key, command: JSON.parse(command) as SessionCommand }))];
+  }
+
+  #dueTimers(): Promise<{ command: SessionCommand }[]> {
+    return this.#cluster.rows(`select command from timers where ${DUE} order by key`);
   }
 
   async #send(command: SessionCommand, copies: number): Promise<void> {
