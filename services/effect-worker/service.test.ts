@@ -92,7 +92,7 @@ async function deadLetters() {
 }
 
 describe('the rules of work', () => {
-  it('DESIGN 6 rule 1: an item whose outbox row remained after its publish comes again as republished, and is not executed twice', async () => {
+  it('DESIGN 6 rule 1: an item whose effect was not marked after its publish comes again as republished, and is not executed twice', async () => {
     await start();
     const item = await call();
     await deployment.effect(item.effectId, 'open');

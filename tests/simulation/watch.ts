@@ -63,6 +63,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   commit(plan: CommitPlan): CommitWatch {
     const sent = [...plan.partitions.values()].map(({ claim, cursor }) => ({ p: claim.partition, epoch: claim.epoch, commitNo: claim.commitNo, cursor }));
     const marked = [...plan.outboxDone];
+    const derived = [...plan.timers.values()].filter(({ isDerived, dueAtMs }) => isDerived === true && dueAtMs !== null);
     return {
       begin: () => {
         const before = new Map(sent.map(({ p }) => [p, { ...this.#tables.parts.get(p) }]));
@@ -85,6 +86,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
           afterLogs(result.owned);
           for (const [id, p] of marked) if (result.owned.has(p)) this.#lookAtMark(id);
           for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
+          for (const { key, partition } of derived) if (result.owned.has(partition)) this.timerKeys.add(key);
         };
       },
     };

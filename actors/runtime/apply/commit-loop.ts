@@ -60,7 +60,7 @@ export class CommitLoop {
   #running: Promise<void> | null = null;
   #inFlight: Promise<void> = Promise.resolve();
   #flushRows = false;
-  /** Whether the current batch deletes the outbox rows of published effects. */
+  /** Whether the current batch marks published effects. */
   #isFlushing = false;
   #stopped = false;
   /** After `abort`: no retries. */
@@ -108,7 +108,7 @@ export class CommitLoop {
       });
   };
 
-  /** Deletes the outbox rows of published effects even without a command. */
+  /** Marks published effects even without a command. */
   flushRows(): void {
     this.#flushRows = true;
     this.kick();

@@ -4,11 +4,11 @@ import { drainHost, type Fault } from '../scenario.ts';
 
 /**
  * Ends the broker while three processes are paused between two steps that involve it: a host between the publish of work and the
- * deletion of its outbox row, a worker between a call and its result, and one between its result and the acknowledgement.
+ * mark of its effect as published, a worker between a call and its result, and one between its result and the acknowledgement.
  */
 export function brokerEndsInBetween(signal: 'SIGTERM' | 'SIGKILL'): Fault {
   return {
-    name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between publish, result, acknowledgement and the deletion of the outbox row`,
+    name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between publish, result, acknowledgement and the mark of the effect`,
     extraCalls: 1,
     inject: async (environment) => {
       const host = await environment.addHost({ FAIL_POINT: 'outbox.published:stop:5' });
