@@ -72,6 +72,8 @@ export const longest = [
   'tests/e2e/console.test.ts',
   'tests/e2e/chat-page.test.ts',
   'tests/simulation/schedules-first.test.ts',
+  // Searches for faults that a change of the product has moved (docs/adr/0111).
+  'tests/simulation/planted-faults.test.ts',
   'tests/e2e/service-processes.test.ts',
   'tests/e2e/roles-in-one-process.test.ts',
   'tests/e2e/actor-host-on-servers.test.ts',

@@ -41,7 +41,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result accepted for a superseded call',
-    caughtAt: 519,
+    caughtAt: 686,
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -134,7 +134,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 128,
+    caughtAt: 45,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -148,7 +148,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result of a tool counted twice in the log',
-    caughtAt: 1,
+    caughtAt: 4,
     patch: {
       file: 'actors/kinds/turn/engine-states.ts',
       find: "if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
@@ -157,7 +157,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
-    caughtAt: 1,
+    caughtAt: 4,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
@@ -166,7 +166,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 172,
+    caughtAt: 17,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -175,7 +175,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
-    caughtAt: 13,
+    caughtAt: 200,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -184,7 +184,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a failed check that passes',
-    caughtAt: 13,
+    caughtAt: 17,
     patch: { file: 'actors/effects/moderation.ts', find: "data === undefined ? { type: 'unavailable' }", replace: "data === undefined ? { type: 'passed' }" },
   },
   {
@@ -195,7 +195,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a claim of a tool call that is not read',
     caughtAt: 1,
-    // The delivery count does not show every redelivery: a broker's new leader may not have heard of the first delivery.
+    // The delivery count does not show every redelivery: a broker's new leader may not know of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
   { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 15, options: { withdrawal: 'read only' } },
