@@ -11,17 +11,17 @@ import { openAgentStores } from '#shared/lifecycle/agent-stores.ts';
 import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
-import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { bundleDeps } from './bundle-deps.ts';
 import { parseConfig } from './config.ts';
+import { gatewayCredentials } from './credentials.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { agentEntryOf, registrarOf, startRegistration } from './registration.ts';
 import { startAgentGateway } from './service.ts';
 
-/** The process `agent-gateway`: listens first, then connects to PostgreSQL, NATS and Redis, and serves the agent's HTTP API. */
+/** The process `agent-gateway`: listens first, then connects to PostgreSQL and NATS, and serves the agent's HTTP API, with or without Redis. */
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
@@ -31,14 +31,14 @@ await runProcess({
     const secrets = await readSecrets({ ...config, environment: given });
     const environment = secrets.atStart;
     const openedBus = beside(() => step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log })));
-    const redis = `Redis at ${addressOf(config.redisUrl)}`;
-    const openedCache = beside(() => step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log })));
+    const openedCache = beside(() => step(`connecting to Redis at ${addressOf(config.redisUrl)}`, () => openRedis({ url: config.redisUrl, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent-gateway', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents,
       environment,
+      credentials: gatewayCredentials,
     });
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     log.info({ url: port.url }, 'listening, and not ready yet');
@@ -57,7 +57,6 @@ await runProcess({
     await step('comparing the command log with that of the running hosts', () => refuseOtherLog({ hosts: hostRows(database), commands: bus.commands }));
     const cache = await openedCache();
     releasers.add('cache', () => cache.close());
-    await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
 
     const deps = { ...ofBundle, config, secretNow: secrets.now, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('starting the HTTP server', () => startAgentGateway(deps, port));

@@ -105,6 +105,14 @@ describe('an agent with an endpoint', () => {
 });
 
 describe('its platform', () => {
+  it('is not registered at without a key: the variable is named', () => {
+    const manifest = manifestWith({ platform: { base_url: 'https://platform.example' } });
+    const open = (given: Record<string, string>) => () => registrarOf({ manifest, publicBaseUrl: null, environment: given, database: noDatabase });
+
+    expect(open({ SECRET: 'sk' })).toThrow('agent_config.platform.public_key: the environment variable PUBLIC is not set');
+    expect(open({ PUBLIC: 'pk' })).toThrow('agent_config.platform.secret_key: the environment variable SECRET is not set');
+  });
+
   async function platformServer(status: number): Promise<{ url: string; seen: { request: IncomingMessage; body: string }[] }> {
     const seen: { request: IncomingMessage; body: string }[] = [];
     const server: Server = createServer((request, response) => {

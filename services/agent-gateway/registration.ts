@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fetch } from 'undici';
 import { type AgentEntry, AgentRows, RENEW_EVERY_MS } from '#shared/config/agent-rows.ts';
 import { foreignPlatformOf } from '#shared/config/platform-address.ts';
-import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
@@ -55,9 +55,9 @@ function ownRegistrar(agentRows: Pick<AgentRows, 'register'>): Registrar {
   };
 }
 
-/** At the router gateway of another deployment. @param address without a slash at its end */
+/** At the router gateway of another deployment. @param address without a slash at its end @throws `config.invalid` naming the variable of a key that is not set */
 function platformRegistrar(address: string, { platform }: Manifest['agent_config'], environment: Environment): Registrar {
-  const keys = [platform.public_key, platform.secret_key].map((reference) => resolveSecret(reference, environment) ?? '');
+  const keys = [keyOf('public_key', platform.public_key, environment), keyOf('secret_key', platform.secret_key, environment)];
   const headers = { authorization: `Basic ${Buffer.from(keys.join(':'), 'utf8').toString('base64')}`, 'content-type': 'application/json' };
   const dispatcher = openOutbound(environment).openDispatcher({ connectTimeoutMs: REQUEST_MS, maxConnections: 1 });
   return {
@@ -75,6 +75,12 @@ function platformRegistrar(address: string, { platform }: Manifest['agent_config
     },
     close: () => dispatcher.destroy(),
   };
+}
+
+function keyOf(name: string, reference: string, environment: Environment): string {
+  const key = resolveSecret(reference, environment);
+  if (key === null) throw new SwitchyardError('config.invalid', `agent_config.platform.${name}: the environment variable ${variableOf(reference)} is not set`);
+  return key;
 }
 
 interface RegistrationDeps {

@@ -7,6 +7,7 @@ import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
 import { startStaleStoreSweep } from '#services/actor-host/boot/sweep-stale-store.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { bundleDeps } from '#services/agent-gateway/bundle-deps.ts';
+import { gatewayCredentials } from '#services/agent-gateway/credentials.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
@@ -20,13 +21,12 @@ import { beside } from '#shared/lifecycle/beside.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { countdown } from '#shared/lifecycle/countdown.ts';
-import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { parseConfig } from './config.ts';
 
-/** The process `agent`: an agent gateway and an actor host on one bus, which passes replies, notices and deltas between them in memory (ADR 125). */
+/** The process `agent`: an agent gateway and an actor host on one bus, which passes replies and notices between them in memory (ADR 125). */
 await runProcess({
   name: 'agent',
   parseConfig,
@@ -37,11 +37,11 @@ await runProcess({
     const environment = secrets.atStart;
     const nats = `NATS at ${addressOf(config.nats.servers)}`;
     const openedBus = beside(() => step(`connecting to ${nats}`, () => openNatsBus({ ...config.nats, isLocal: true, log })));
-    const redis = `Redis at ${addressOf(config.redisUrl)}`;
-    const openedCache = beside(() => step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log })));
+    const openedCache = beside(() => step(`connecting to Redis at ${addressOf(config.redisUrl)}`, () => openRedis({ url: config.redisUrl, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
-    const bundle = await loadBundle({ manifestPath: config.manifestPath, documents, environment });
+    // The gateway's are those of the host, too.
+    const bundle = await loadBundle({ manifestPath: config.manifestPath, documents, environment, credentials: gatewayCredentials });
     const { manifest } = bundle.body;
     useManifestLevel(manifest.agent_config.runtime.log_level);
     log.info({ url: port.url }, 'listening, and not ready yet');
@@ -59,7 +59,6 @@ await runProcess({
     const bus = withTaggedCommands(untagged, tags);
     const cache = await openedCache();
     releasers.add('cache', () => cache.close());
-    await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
 
     // One budget for both: the gateway stops first, and its requests need the host.
     const drainLeftMs = countdown(config.drainTimeoutMs);

@@ -36,7 +36,7 @@ interface LoadBundleOptions {
   manifestPath: string;
   documents: DocumentSource;
   environment: Environment;
-  /** The credentials that this process needs; absent: all, and the secrets of routines' webhooks. */
+  /** The credentials that this process needs; absent: all. With those of webhooks, the secrets of routines' webhooks are looked for, too. */
   credentials?: readonly Credential[];
 }
 
@@ -69,7 +69,7 @@ export async function loadBundle({ manifestPath, documents: source, environment,
   }
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
   const body = { manifest, documents: documentsOf(named) };
-  const webhooks = used === undefined ? checkRoutineWebhooks(named, environment) : [];
+  const webhooks = used === undefined || used.includes('webhooks.*.secret_env') ? checkRoutineWebhooks(named, environment) : [];
   const warnings = [
     ...[...otherVersion(manifest.schema_version), ...credentials.warnings].map(inManifest),
     ...read.warnings,

@@ -65,11 +65,9 @@ describe('a service whose store is not there', { concurrent: true }, () => {
     const silent = await listen(onTestFinished);
     const cases: [Role, Record<string, string>, RegExp][] = [
       ['agent-gateway', { DATABASE_URL: 'postgres://anna:hunter2@127.0.0.1:1/agents' }, /PostgreSQL at 127\.0\.0\.1:1\b/],
-      ['agent-gateway', { REDIS_URL: 'redis://:hunter2@127.0.0.1:1' }, /Redis at (?:redis:\/\/)?127\.0\.0\.1:1\b/],
       ['router-gateway', { NATS_URL: 'nats://127.0.0.1:1', NATS_PASSWORD: 'hunter2' }, /NATS at (?:nats:\/\/)?127\.0\.0\.1:1\b/],
       ['actor-host', { DATABASE_URL: `postgres://anna:hunter2@127.0.0.1:${silent}/agents` }, new RegExp(`PostgreSQL at 127\\.0\\.0\\.1:${silent}\\b`)],
       ['effect-worker', { NATS_URL: `nats://127.0.0.1:${silent}`, NATS_PASSWORD: 'hunter2' }, new RegExp(`NATS at (?:nats://)?127\\.0\\.0\\.1:${silent}\\b`)],
-      ['agent-gateway', { REDIS_URL: `redis://:hunter2@127.0.0.1:${silent}` }, new RegExp(`Redis at (?:redis://)?127\\.0\\.0\\.1:${silent}\\b`)],
     ];
     await Promise.all(
       cases.map(async ([role, env, names]) => {
@@ -215,12 +213,15 @@ describe('a service that is not set up', () => {
   });
 
   it('requires no secret that it does not use', async () => {
-    const secrets = { AGENT_API_KEY: undefined, ROUTER_MANAGEMENT_KEY: undefined, PLATFORM_SECRET_KEY: undefined, HOUSE_SECRET: undefined };
-    const worker = startService('router-worker', { ...secrets, LOG_LEVEL: 'info' });
-    await becomesReady(worker);
-    worker.signal('SIGTERM');
+    const platform = { PLATFORM_PUBLIC_KEY: undefined, PLATFORM_SECRET_KEY: undefined, ROUTER_MANAGEMENT_KEY: undefined };
+    const worker = startService('router-worker', { ...platform, AGENT_API_KEY: undefined, HOUSE_SECRET: undefined, LOG_LEVEL: 'info' });
+    const gateway = startService('agent-gateway', { ...platform, PORT: '0', LOG_LEVEL: 'info' });
+    for (const service of [worker, gateway]) {
+      await becomesReady(service);
+      service.signal('SIGTERM');
+    }
 
-    expect(await worker.exited).toEqual(CLEAN);
+    expect([await worker.exited, await gateway.exited]).toEqual([CLEAN, CLEAN]);
   });
 
   it('an effect worker ends for an unknown kind, and works on those of its command line', async () => {

@@ -16,15 +16,19 @@ beforeAll(async () => {
 
 async function readinessOf(role: Parameters<Cluster['running']>[0]): Promise<{ code: number; checks: Record<string, string> }> {
   const [one] = cluster.running(role);
-  const response = await fetch(`${one?.managementUrl}/ready`);
+  return readinessAt(one?.managementUrl ?? '');
+}
+
+async function readinessAt(managementUrl: string): Promise<{ code: number; checks: Record<string, string> }> {
+  const response = await fetch(`${managementUrl}/ready`);
   const { checks } = (await response.json()) as { checks: Record<string, string> };
   return { code: response.status, checks };
 }
 
-async function answersAMessage(): Promise<void> {
-  const { id } = await agent.createSession();
-  await agent.postMessage(id, 'How long is the warranty?');
-  await agent.logUntil(id, (event) => event.kind === 'assistant_message');
+async function answersAMessage(at: AgentClient = agent): Promise<void> {
+  const { id } = await at.createSession();
+  await at.postMessage(id, 'How long is the warranty?');
+  await at.logUntil(id, (event) => event.kind === 'assistant_message');
 }
 
 async function completes(): Promise<number> {
@@ -93,15 +97,19 @@ describe('without NATS', () => {
 });
 
 describe('without Redis', () => {
-  it('DESIGN 3: without the cache all stays ready and answers, says that the cache is away, and has it again when it is back', async () => {
+  it('DESIGN 3: without the cache all stays ready and answers, a gateway starts, it is said that the cache is away, and all have it again when it is back', async () => {
     await cluster.redis.kill();
     await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'unavailable', { timeoutMs: TIMEOUT_MS });
     expect((await readinessOf('agent-gateway')).code).toBe(200);
     await answersAMessage();
     expect(await completes()).toBe(200);
+    const late = await cluster.add('agent-gateway');
+    expect((await readinessAt(late.managementUrl)).checks).toEqual({ bus: 'ok', database: 'ok', cache: 'unavailable' });
+    await answersAMessage(agentClient(late.url ?? '', cluster.keys.agentKey));
     allRun();
 
     await cluster.redis.start();
+    await eventually(async () => (await readinessAt(late.managementUrl)).checks.cache === 'ok', { timeoutMs: TIMEOUT_MS });
     await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'ok', { timeoutMs: TIMEOUT_MS });
     await answersAMessage();
     allRun();
