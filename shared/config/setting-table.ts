@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { httpUrl } from '../contracts/manifest/hosts.ts';
+import { logLevelOf } from '../telemetry/log-levels.ts';
 import { eventWebhookKinds, eventWebhookUrl } from './event-webhook-settings.ts';
 import { mailFrom, smtpUrl } from './mail-settings.ts';
 import { tracesLocal, tracingSettings } from './tracing-settings.ts';
@@ -41,6 +42,15 @@ function urlOf(...schemes: [string, string]) {
   return z.url({ protocol: new RegExp(`^(?:${schemes.join('|')})$`), error: ({ input }) => (input === undefined ? undefined : sentence) });
 }
 const text = z.string().optional();
+
+const logLevel = z
+  .string()
+  .refine((name) => logLevelOf(name) !== null, 'must be trace, debug, info, warn, error, fatal or silent')
+  .optional();
+const logFormat = z
+  .string()
+  .refine((name) => /^(?:text|json)$/i.test(name), 'must be text or json')
+  .optional();
 
 /** As many as a request may name. */
 const MAX_PROVIDERS = 256;
@@ -104,9 +114,9 @@ const settingTable = {
   MANAGEMENT_PORT: { ...read(services, port.default(9_090)), ...read(['standalone'], port.optional()) },
   MANAGEMENT_HOST: { ...read(services, z.string().default('0.0.0.0')), ...read(['standalone'], z.string().default('127.0.0.1')) },
   /** Absent: `runtime.log_level` of the manifest if the process reads one, else info. */
-  LOG_LEVEL: read(everywhere, text),
+  LOG_LEVEL: read(everywhere, logLevel),
   /** `text` or `json`; absent: text on a terminal, else JSON. */
-  LOG_FORMAT: read(everywhere, text),
+  LOG_FORMAT: read(everywhere, logFormat),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: read(everywhere, drain),
   /** Whether the process keeps its last traces in memory and shows them. */
   TRACES_LOCAL: { ...read(gateways, tracesLocal.default(false)), ...read(['standalone'], tracesLocal.default(true)) },
@@ -183,7 +193,7 @@ const settingTable = {
   EFFECT_KINDS: read(['effect-worker'], text),
   /** Delay from a host's start to its one sweep of the store. */
   STORE_GC_DELAY_SECONDS: read(['actor-host'], seconds.default(120)),
-  /** Retention of settled runs, tombstones of deleted sessions, closed effects and dead letters. */
+  /** Retention of settled runs, deliveries of webhooks, replies to writes, tombstones of deleted sessions, closed effects and dead letters. */
   RUN_RETENTION_DAYS: read(['actor-host'], z.coerce.number().int().min(1).max(3_650).default(30)),
   /** Commands without a tag that the log stored before this time are applied; later ones are refused. */
   COMMAND_TAGS_REQUIRED_FROM: read(

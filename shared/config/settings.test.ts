@@ -18,6 +18,8 @@ describe('a setting', () => {
     ['HOUSE_SECRET', 'hunter2'],
     ['SHUTDOWN_DRAIN_TIMEOUT_SECONDS', '0'],
     ['STREAMING', 'hunter2'],
+    ['LOG_LEVEL', 'hunter2'],
+    ['LOG_FORMAT', 'hunter2'],
     ['AUTONOMOUS_CALLBACK_MAX_RETRIES', '0'],
     ['STORE_GC_DELAY_SECONDS', '0'],
     ['RUN_RETENTION_DAYS', '0'],
@@ -51,6 +53,8 @@ describe('a setting', () => {
     ['DATABASE_URL', 'postgresql://anna:secret@[::1]/agents?sslmode=require', 'postgresql://anna:secret@[::1]/agents?sslmode=require'],
     ['REDIS_URL', 'rediss://127.0.0.1:6380/2', 'rediss://127.0.0.1:6380/2'],
     ['STREAMING', 'False', false],
+    ['LOG_LEVEL', 'Warning', 'Warning'],
+    ['LOG_FORMAT', 'JSON', 'JSON'],
     ['MANAGEMENT_PORT', '0', 0],
     ['LLM_PROVIDER_ORDER', 'openai, deepinfra/turbo', ['openai', 'deepinfra/turbo']],
   ])('%s may be %s', (name, value, expected) => {
@@ -58,8 +62,9 @@ describe('a setting', () => {
   });
 
   it('that is wrong is reported together with all others', () => {
-    const shape = { NATS_URL: settings.NATS_URL, HOUSE_SECRET: settings.HOUSE_SECRET, COALESCE_MS: settings.COALESCE_MS };
+    const shape = { NATS_URL: settings.NATS_URL, HOUSE_SECRET: settings.HOUSE_SECRET, COALESCE_MS: settings.COALESCE_MS, LOG_LEVEL: settings.LOG_LEVEL };
+    const wrong = { COALESCE_MS: 'soon', LOG_LEVEL: 'loud' };
 
-    expect(() => readSettings(shape, { COALESCE_MS: 'soon' })).toThrow(/3 errors:\n {2}NATS_URL: .*\n {2}HOUSE_SECRET: .*\n {2}COALESCE_MS: /);
+    expect(() => readSettings(shape, wrong)).toThrow(/4 errors:\n {2}NATS_URL: .*\n {2}HOUSE_SECRET: .*\n {2}COALESCE_MS: .*\n {2}LOG_LEVEL: /);
   });
 });

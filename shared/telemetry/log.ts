@@ -2,23 +2,11 @@ import { isatty } from 'node:tty';
 import { pino, stdTimeFunctions } from 'pino';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type LineWriter, lineWriter } from './line-writer.ts';
+import { logLevelOf, type logLevels } from './log-levels.ts';
 import { maskUrl, redactSecrets } from './redact.ts';
 import { textLine } from './text-line.ts';
 
 const STDERR = 2;
-
-/** The contract's level names, mapped to pino's. */
-const LEVELS = {
-  TRACE: 'trace',
-  DEBUG: 'debug',
-  INFO: 'info',
-  WARN: 'warn',
-  WARNING: 'warn',
-  ERROR: 'error',
-  CRITICAL: 'fatal',
-  FATAL: 'fatal',
-  SILENT: 'silent',
-} as const satisfies Record<string, string>;
 
 type Write = (fields: Record<string, unknown>, message: string) => void;
 
@@ -148,12 +136,11 @@ function isText(format: string | null, isTerminal: boolean): boolean {
   }
 }
 
-function levelOf(level: string): (typeof LEVELS)[keyof typeof LEVELS] {
-  const found = Object.entries(LEVELS).find(([name]) => name === level.toUpperCase());
-  if (found === undefined)
-    throw new SwitchyardError(
-      'config.invalid',
-      `the log level (LOG_LEVEL, or runtime.log_level of the manifest) '${level}' is unknown: choose TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL`,
-    );
-  return found[1];
+function levelOf(level: string): (typeof logLevels)[keyof typeof logLevels] {
+  const found = logLevelOf(level);
+  if (found !== null) return found;
+  throw new SwitchyardError(
+    'config.invalid',
+    `the log level (LOG_LEVEL, or runtime.log_level of the manifest) '${level}' is unknown: choose TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL`,
+  );
 }
