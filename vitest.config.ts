@@ -4,7 +4,7 @@ import { tier } from './tests/helpers/tier.ts';
 import { LongestFirst } from './tests/longest-first.ts';
 import { alone, deepOnly, needOwnProcess, needServers, slow, timed } from './tests/test-projects.ts';
 
-const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
+const neverTests = ['**/node_modules/**', 'dist{,.next,.former}/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
 /** A process for each file takes more CPU than most files do. */
 const sharedProcesses = { isolate: false };
 /** Units begin when files that assert times do, which leave them most of the CPU (docs/adr/0121). The fast tier has only units. */

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
 /**
- * Writes `dist/programs/`: each program in few files, with the packages that it uses, since Node finds and reads a thousand small files more
+ * Writes `programs/` of the folder that is its argument, dist/ or what becomes it: each program in few files, with the packages that it uses, since Node finds and reads a thousand small files more
  * slowly than it runs them (docs/adr/0122). Runs after tsc, whose file of each program then imports the one written here.
  */
 const root = fileURLToPath(new URL('..', import.meta.url));
-const dist = join(root, 'dist');
+const dist = resolve(root, process.argv[2] ?? 'dist');
 const programs = join(dist, 'programs');
 
 /** What Node is started with, and the thread that starts from a file of its own. */

@@ -1,4 +1,4 @@
-import { accessSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -112,23 +112,30 @@ function npm() {
   return { command: 'npm', before: [] };
 }
 
-/** @param {Context} context */
+/**
+ * Builds beside dist/ and takes its place at the end: processes that run from dist/ still find files that they load late.
+ *
+ * @param {Context} context
+ */
 async function compile({ root, signal }) {
   const dist = join(root, 'dist');
-  // tsc would leave the output of removed sources.
-  rmSync(dist, { recursive: true, force: true });
-  mkdirSync(dist);
+  const [next, former] = [`${dist}.next`, `${dist}.former`];
+  for (const folder of [next, former]) rmSync(folder, { recursive: true, force: true }); // of a build that was killed
+  mkdirSync(next);
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const { code, output } = await runTool(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { root, cwd: root, signal });
+  const { code, output } = await runTool(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', next], { root, cwd: root, signal });
   if (code !== 0) throw new ScriptError(`Building failed: tsc ${outcomeOf(code)}:\n${output.trim()}`);
   // tsc does not copy SQL, HTML or JSON.
   for (const path of [...rooms, ...dataFolders].flatMap((folder) => builtFiles(root, folder))) {
     if (path.endsWith('.ts')) continue;
-    mkdirSync(dirname(join(dist, path)), { recursive: true });
-    copyFileSync(join(root, path), join(dist, path));
+    mkdirSync(dirname(join(next, path)), { recursive: true });
+    copyFileSync(join(root, path), join(next, path));
   }
-  const programs = await runTool(process.execPath, [join(root, 'scripts', 'build-programs.mjs')], { root, cwd: root, signal });
+  const programs = await runTool(process.execPath, [join(root, 'scripts', 'build-programs.mjs'), next], { root, cwd: root, signal });
   if (programs.code !== 0) throw new ScriptError(`Building failed: scripts/build-programs.mjs ${outcomeOf(programs.code)}:\n${programs.output.trim()}`);
+  if (existsSync(dist)) renameSync(dist, former);
+  renameSync(next, dist);
+  rmSync(former, { recursive: true, force: true });
 }
 
 /**

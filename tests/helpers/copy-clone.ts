@@ -5,7 +5,7 @@ import { freeFolder } from './free-folder.ts';
 import { root } from './run-program.ts';
 
 /** Absent from a clone before its first start. */
-const MADE_HERE = new Set(['dist', 'data', '.git', '.node', '.prepare.lock', join('tests', 'screenshots')]);
+const MADE_HERE = new Set(['dist', 'dist.next', 'dist.former', 'data', '.git', '.node', '.prepare.lock', join('tests', 'screenshots')]);
 
 /**
  * A copy of this clone as it is now, in a folder whose name has spaces: the sources alone, or with the packages too, so that a start in it
