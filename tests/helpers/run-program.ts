@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { devNull } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { settingGroups } from '../../scripts/settings.mjs';
 
 /** How a program ended: one of the two is null. */
@@ -35,14 +35,20 @@ const MAX_OUTPUT_CHARS = 1024 * 1024;
 
 const running = new Set<ChildProcess>();
 const killAll = () => {
-  for (const { pid } of running) if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  for (const { pid } of running) if (pid !== undefined) killGroup(pid);
 };
-afterAll(killAll);
+/** A test that timed out goes on behind the end of its file, and could start another program then. */
+let endedFile: string | undefined;
+afterAll(() => {
+  endedFile = expect.getState().testPath;
+  killAll();
+});
 // A vitest worker that is terminated in the middle of a test runs no hooks.
 process.on('exit', killAll);
 
 /** Starts a program as from a shell, without variables of the test runner. It is killed at the end of the test file. */
 export function runProgram([command = '', ...args]: string[], { cwd = root, env = {} }: ProgramOptions = {}): RunningProgram {
+  if (endedFile !== undefined && endedFile === expect.getState().testPath) throw new Error(`${command} is not started: the test file has ended`);
   // A process group, since npm starts programs too: all of them end with the test file.
   const child = spawn(command, args, { cwd, env: { ...plainEnvironment(), ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   running.add(child);
@@ -69,6 +75,14 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
     exited,
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   };
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended, and its output has not: the others are killed all the same.
+  }
 }
 
 /** The environment of this process without variables of the test runner and without Switchyard's settings. */
