@@ -107,8 +107,13 @@ export const settingGroups = [
         meaning: 'key that makes, lists and changes keys of the model router, and calls no model; generated likewise',
       },
       { name: 'HOUSE_SECRET', default: 'generated', meaning: 'secret that signs the ids that Switchyard issues; generated likewise, never shown' },
-      { name: 'PLATFORM_PUBLIC_KEY', default: 'derived', meaning: 'public half of the platform key that the manifest names; derived from HOUSE_SECRET' },
-      { name: 'PLATFORM_SECRET_KEY', default: 'derived', meaning: 'secret half of that key; derived from HOUSE_SECRET' },
+      {
+        name: 'PLATFORM_PUBLIC_KEY',
+        default: 'derived',
+        meaning:
+          'public half of the key pair with which documents of agents are published and read, agents registered, and traces sent to the router; by default derived from HOUSE_SECRET',
+      },
+      { name: 'PLATFORM_SECRET_KEY', default: 'derived', meaning: 'secret half of that pair; by default derived from HOUSE_SECRET' },
     ],
   },
   {
