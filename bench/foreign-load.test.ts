@@ -31,7 +31,7 @@ function show({ machine, bench, target, stranger }: { machine: string; bench: nu
   }
 }
 
-it("tells what other programs use from the bench's and the target's own", () => {
+it("separates what other programs use from the bench's and the target's own", () => {
   show({ machine: '1000 0 0 50000 700 0 0 0 0 0', bench: 100, target: 200, stranger: 700 });
   const watched = watchMachine([{ name: 'target', pid: TARGET }], { proc, pid: BENCH, nowMs: () => nowMs });
   nowMs += 10_000;

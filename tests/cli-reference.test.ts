@@ -49,7 +49,7 @@ const HEAD = `# Command line
 
 **Progress** of slow commands is one line on a terminal, which the result replaces; a pipe and \`--json\` get none.
 
-**Versions.** A command works against servers of other releases as far as their APIs agree. Where a request fails and \`GET /\` of the server names another version of the API than this program was made for, the next step of the error says both. A wrong key is said first: without a valid one an agent server does not tell its version.
+**Versions.** A command works against servers of other releases as far as their APIs agree. Where a request fails and \`GET /\` of the server names another version of the API than this program was made for, the next step of the error says both. A wrong key is said first: without a valid one an agent server does not answer with its version.
 
 **Tables** on a terminal that is too narrow for them are printed as a line per cell, \`HASH: …\`, with an empty line between rows; a pipe always gets a line per row.
 

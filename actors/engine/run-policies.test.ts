@@ -32,20 +32,20 @@ function bodyOf({ policies, own = [], relationships = {}, routines = [] }: Given
 const always = (id: string, more: Partial<Policy> = {}) => ({ id, condition: null, action: `do ${id}`, ...more });
 const when = (id: string, more: Partial<Policy> = {}) => ({ id, condition: `it is ${id}`, action: `do ${id}`, ...more });
 const talk = (more: object) => ({ id: 'talk', version: 1, conditions: ['c'], steps: [{ kind: 'chat', id: 's', chat_state: 'Hello' }], ...more });
-const toldTo = (given: Given) => runPoliciesOf(bodyOf(given), 'triage').map(({ condition, action }) => `${condition ?? 'always'}: ${action}`);
+const policiesFor = (given: Given) => runPoliciesOf(bodyOf(given), 'triage').map(({ condition, action }) => `${condition ?? 'always'}: ${action}`);
 
 describe('the policies of a run', () => {
   it('rule 132: are those that always hold, and those of its routine with their conditions', () => {
     const policies = [always('a'), when('b'), when('c'), when('d', { routines: ['triage'] }), always('e', { routines: ['talk'] }), always('f')];
 
-    expect(toldTo({ policies, own: ['c'], routines: [talk({ policies: ['f'] })] })).toEqual(['always: do a', 'it is c: do c', 'it is d: do d']);
+    expect(policiesFor({ policies, own: ['c'], routines: [talk({ policies: ['f'] })] })).toEqual(['always: do a', 'it is c: do c', 'it is d: do d']);
   });
 
   it('rule 132: are none that only observe, ask the customer, or are disabled', () => {
     const asking = when('ask', { disambiguates: ['policy:a', 'policy:seen'] });
     const policies = [always('a'), when('seen', { action: null }), asking, always('off', { enabled: false })];
 
-    expect(toldTo({ policies, own: ['seen', 'ask', 'off'] })).toEqual(['always: do a']);
+    expect(policiesFor({ policies, own: ['seen', 'ask', 'off'] })).toEqual(['always: do a']);
   });
 
   it.each<[string, Given, string[]]>([
@@ -68,7 +68,7 @@ describe('the policies of a run', () => {
       ['always: do a', 'always: do b'],
     ],
   ])('rule 132: are what relationships leave: %s', (_, given, expected) => {
-    expect(toldTo(given)).toEqual(expected);
+    expect(policiesFor(given)).toEqual(expected);
   });
 
   it('rule 132: those of an autonomous routine alone, or of a disabled one, are in no turn', () => {

@@ -4,7 +4,7 @@ import { scopesOf } from './policies/candidates.ts';
 import { relationshipGraph } from './relationships/relationship-graph.ts';
 import { resolve } from './relationships/resolve.ts';
 
-/** A policy that a run is told. */
+/** A policy that is in a run's prompt. */
 export interface RunPolicy {
   /** Null: it holds in any case. */
   condition: string | null;

@@ -11,7 +11,7 @@ export function stepToolsOf({ steps }: Pick<Routine, 'steps'>): string[] {
 }
 
 /**
- * What a run is told of its routine's steps (rule 133), by their numbers in the document; empty without steps.
+ * The text of its routine's steps in a run's prompt (rule 133), by their numbers in the document; empty without steps.
  * @param functionOf the function by which the model calls a tool
  */
 export function runStepsText(routine: AutonomousSteps, documents: Pick<Documents, 'macros' | 'variable_sets'>, functionOf: (toolId: string) => string): string {

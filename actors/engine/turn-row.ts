@@ -47,7 +47,7 @@ const turnRow = z.discriminatedUnion('kind', [
     kind: z.literal('query'),
     ...call,
     query: z.string().nullable(),
-    /** Null: the model was not heard of. */
+    /** Null: no answer of the model named it. */
     model: z.string().nullable(),
     /** Why there is none; null: there is one. */
     failure: z.enum(['malformed', 'unavailable']).nullable(),

@@ -9,7 +9,7 @@ import { failureToPrint } from './failures.ts';
 import { routerRequest } from './router-api.ts';
 import type { FoundTarget } from './targets.ts';
 
-/** A gateway that leads browsers to its page, tells its version, if given, and answers all else the same. */
+/** A gateway that leads browsers to its page, states its version, if given, and answers all else the same. */
 async function gateway(page: string, status: number, body: object, version?: string): Promise<string> {
   const server = createServer((request, response) => {
     const isBrowser = request.url === '/' && request.headers.authorization === undefined;

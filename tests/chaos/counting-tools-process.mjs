@@ -10,14 +10,14 @@ import { z } from 'zod';
 const CALL_MS = 150;
 
 /** Resolves when it is written. @param {object} message @returns {Promise<void>} */
-const tell = (message) => new Promise((resolve) => process.send?.(message, () => resolve()));
+const send = (message) => new Promise((resolve) => process.send?.(message, () => resolve()));
 
 /** @param {string} tool @param {string} word */
 const counting =
   (tool, word) =>
   /** @param {{ key: string }} given */
   async ({ key }) => {
-    await tell({ tool, key });
+    await send({ tool, key });
     await after(CALL_MS);
     return { content: [{ type: /** @type {const} */ ('text'), text: `${word} ${key}` }] };
   };
@@ -47,10 +47,10 @@ const http = createServer(async (request, response) => {
   await transport.handleRequest(request, response);
 });
 
-process.on('message', () => void tell({ isEcho: true }));
+process.on('message', () => void send({ isEcho: true }));
 // The test has ended, in whatever way.
 process.on('disconnect', () => process.exit());
 http.listen(0, '127.0.0.1', () => {
   const address = http.address();
-  if (typeof address === 'object' && address !== null) void tell({ port: address.port });
+  if (typeof address === 'object' && address !== null) void send({ port: address.port });
 });

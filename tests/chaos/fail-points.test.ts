@@ -152,7 +152,7 @@ it('a process that is killed at any fail point loses nothing and does nothing tw
   await load.answered();
   await eventually(() => isQuiet(environment.database, load.said), TIMEOUT);
   const checked = await load.check();
-  // A call is repeated once for each worker that dies with it in flight, or lives and loses its lease, and for no other reason.
+  // A call is repeated once for each worker that dies with it in flight, or runs on and loses its lease, and for no other reason.
   const workers = all.filter(({ role }) => role === 'router-worker').length;
   const { most, extra } = environment.model.repeats(0);
   expect(Math.max(most, load.mostCallsSince(0))).toBeLessThanOrEqual(1 + workers + (await redelivered()));
@@ -239,7 +239,7 @@ async function hasSomethingToLose({ role, leaves }: Armed, one: ClusterProcess):
 
 /**
  * How often the running router workers got a call that was delivered before. A worker without CPU for longer than a lease lasts (6 s) loses its calls while it
- * lives, and what it has asked by then is asked again: a model call has no claim, as a tool call has.
+ * runs, and what it has asked by then is asked again: a model call has no claim, as a tool call has.
  */
 async function redelivered(): Promise<number> {
   const pages = await Promise.all(

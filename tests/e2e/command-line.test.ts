@@ -101,7 +101,7 @@ describe('switchyard chat', () => {
 });
 
 describe('a server that is another, or none', () => {
-  it('is told apart: the other port, an address that is none', async () => {
+  it('is recognised: the other port, an address that is none', async () => {
     const [runs, keys, nonsense, variable] = await Promise.all([
       switchyard(['runs', 'list', '--url', server.routerUrl, '--json']),
       switchyard(['keys', 'list', '--url', server.agentUrl, '--json']),

@@ -193,7 +193,7 @@ describe('the console of the agent', () => {
     expect(replayed).toEqual(['POST /dead_letters/run_1-callback/replay']);
   });
 
-  it('draws a routine, and says so to those who do not see it', async () => {
+  it('draws a routine, and says so to readers that do not see it', async () => {
     await show('routines');
     await page.locator('main li a').first().click();
     await page.locator('svg .node').first().waitFor();
@@ -438,7 +438,7 @@ describe('the console of the router', () => {
     await page.getByText('Spans within').waitFor();
   });
 
-  it('leads a browser from the port’s address, and tells others which API this is', async () => {
+  it('leads a browser from the port’s address, and answers others with the API’s name', async () => {
     const asked = async (accept: string) => fetch(standalone.routerUrl, { headers: { accept }, redirect: 'manual' });
     const [toBrowser, toOthers] = await Promise.all([asked('text/html'), asked('application/json')]);
     expect([toBrowser.status, toBrowser.headers.get('location')]).toEqual([302, '/console']);

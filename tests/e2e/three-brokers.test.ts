@@ -13,7 +13,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 
 /** Elections of nats-server take up to 9 s, and a lost consumer may need several attempts. */
-const PATIENCE = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 const TEST_TIMEOUT_MS = 400_000;
 
 const STREAMS = ['CMD', 'WORK', 'TOK', 'BLOB', 'USAGE'];
@@ -29,7 +29,7 @@ beforeAll(async () => {
   ({ servers, url, close: closeCluster } = await startNatsCluster(3));
   connection = await connect({ servers: url.split(','), maxReconnectAttempts: -1, reconnectTimeWait: 50, pingInterval: 1_000 });
   manager = await jetstreamManager(connection, { checkAPI: false });
-  await eventually(() => manager.getAccountInfo(), PATIENCE);
+  await eventually(() => manager.getAccountInfo(), TIMEOUT);
 });
 
 afterEach(async () => {
@@ -67,11 +67,11 @@ async function isWhole(): Promise<void> {
     const { cluster } = await manager.streams.info(name);
     return cluster?.leader !== undefined && (cluster.replicas ?? []).filter(({ current, offline }) => current && !offline).length === 2;
   };
-  await eventually(async () => (await Promise.all(STREAMS.map(currentOf))).every(Boolean), PATIENCE);
+  await eventually(async () => (await Promise.all(STREAMS.map(currentOf))).every(Boolean), TIMEOUT);
 }
 
 async function leaderOf(stream: string): Promise<NatsServer> {
-  const name = await eventually(async () => (await manager.streams.info(stream)).cluster?.leader, PATIENCE);
+  const name = await eventually(async () => (await manager.streams.info(stream)).cluster?.leader, TIMEOUT);
   const server = servers[Number(name.replace('broker-', ''))];
   if (server === undefined) throw new Error(`there is no server ${name}`);
   return server;
@@ -158,7 +158,7 @@ describe('three brokers', () => {
         eventually(() => {
           if (missing().length > 0) throw new Error(`missing: ${missing().join(', ')}`);
           return true;
-        }, PATIENCE);
+        }, TIMEOUT);
       for (let index = 0; index < 20; index += 1) await send(`before-${index}`);
       await isAllThere();
 

@@ -260,8 +260,8 @@ export class ModelBroker {
   }
 
   /**
-   * Another of three servers leads. It has what a majority has stored, which is all that was acknowledged. Feeds at the lost server end. Of a delivery it may
-   * not have heard: it delivers the item again and counts it anew, while its worker runs on. The former leader may deliver once more what was settled since.
+   * Another of three servers leads. It has what a majority has stored, which is all that was acknowledged. Feeds at the lost server end. A delivery may
+   * be unknown to it: it delivers the item again and counts it anew, while its worker runs on. The former leader may deliver once more what was settled since.
    * @param isLost asked for each of these
    */
   changeLeader(isLost: () => boolean): void {

@@ -17,7 +17,7 @@ const INACTIVE_MS = 120_000;
 
 const REMOVE_BUDGET_MS = 5_000;
 /**
- * In a cluster an idle feed asks this often for the partition's last command. A server that copies what it has missed from the others may not tell its
+ * In a cluster an idle feed asks this often for the partition's last command. A server that copies what it has missed from the others may not notify its
  * consumers of it (nats-server 2.9), and they would deliver it with the partition's next command.
  */
 const CHECK_EVERY_MS = 2_500;

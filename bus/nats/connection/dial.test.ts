@@ -33,7 +33,7 @@ it('the reason is that of the last attempt which the end of the budget has not c
   const server = createServer((socket) => {
     connections += 1;
     socket.on('error', () => {});
-    // The first is told something; the others wait for an answer.
+    // The first gets an answer; the others wait for one.
     if (connections === 1) socket.end("-ERR 'Maximum Connections Exceeded'\r\n");
   });
   server.listen(0, '127.0.0.1');

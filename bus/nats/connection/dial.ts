@@ -101,7 +101,7 @@ function options({ user, password, isLocal = false }: Account, servers: string[]
     ...(user === null ? {} : { user, pass: password ?? '' }),
     inboxPrefix: inboxPrefixOf(user),
     noEcho: isLocal,
-    // The library takes `tls://` for a spelling of `nats://`: a server that offers no TLS would get the password in plain text.
+    // The library takes `tls://` for a spelling of `nats://`: a server without TLS would get the password in plain text.
     ...(servers.some((server) => /^tls:/i.test(server)) ? { tls: {} } : {}),
     maxReconnectAttempts: -1,
     // Credentials corrected at the broker must not require our restart.

@@ -72,7 +72,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [],
   },
   'GET /console': {
-    summary: 'The page for those who run the agent; a browser without a login is sent to /auth/login',
+    summary: 'The page for operators of the agent; a browser without a login is sent to /auth/login',
     access: 'key',
     answers: { 200: page, 302: null },
     refusals: [],

@@ -101,7 +101,7 @@ describe('GET /dead_letters', () => {
 });
 
 describe('POST /dead_letters/:dead_letter_id/replay', () => {
-  it('opens a dead delivery again and tells its owner, once though it is sent twice at the same time', async () => {
+  it('opens a dead delivery again and notifies its owner, once though it is sent twice at the same time', async () => {
     await delivery('dead');
     await letter(DELIVERY, 'delivery');
     const app = deployment.app();

@@ -274,7 +274,7 @@ describe('/', () => {
     expect([before.statusCode, before.headers.location]).toEqual([302, '/auth/login?next=%2F']);
   });
 
-  it('tells any other client, with the key alone, the API’s name, its version and its description', async () => {
+  it('answers any other client, with the key alone, with the API’s name, its version and its description', async () => {
     const app = open();
 
     expect((await app.inject({ url: '/' })).statusCode).toBe(401);

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Description } from '../openapi/description.ts';
 
-/** GET /: leads a browser to the page, and tells any other client which API this is. */
+/** GET /: leads a browser to the page, and answers any other client with the API's name. */
 export function root({ title, version }: Description): FastifyPluginAsync {
   const body = { name: title, version, docs: '/docs', openapi: '/openapi.json' };
   return async (app) => {

@@ -21,16 +21,16 @@ function scriptFor(shell: string): string {
   return lines.join('\n');
 }
 
-/** What bash offers for the last word. */
-function offeredByBash(...words: string[]): string[] {
+/** The candidates of bash for the last word. */
+function candidatesOfBash(...words: string[]): string[] {
   const script = `${scriptFor('bash')}\nCOMP_WORDS=(switchyard "$@")\nCOMP_CWORD=$#\n_switchyard\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout, stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { encoding: 'utf8' });
   expect(stderr).toBe('');
   return stdout.split('\n').filter((word) => word !== '');
 }
 
-/** What zsh offers for the last word at a Tab, in a terminal, with nothing else in its start file. It ends behind that. */
-async function offeredByZsh(...words: string[]): Promise<string[]> {
+/** The candidates of zsh for the last word at a Tab, in a terminal, with nothing else in its start file. It ends behind that. */
+async function candidatesOfZsh(...words: string[]): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-zsh-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const zsh = await testProgram('zsh');
@@ -38,7 +38,7 @@ async function offeredByZsh(...words: string[]): Promise<string[]> {
   writeFileSync(
     join(folder, '.zshrc'),
     `source ${folder}/completion
-compadd() { local -a hits; builtin compadd -O hits "$@"; print -lr -- "" "offered:"\${^hits}; }
+compadd() { local -a hits; builtin compadd -O hits "$@"; print -lr -- "" "proposed:"\${^hits}; }
 comppostfuncs=(exit)
 zle-line-init() { print "line:begun"; }
 zle -N zle-line-init`,
@@ -55,7 +55,7 @@ while zpty -r shell out; do print -rn -- $out; done`;
     timeout: TIMEOUT_MS,
   });
   expect([status === null, stderr]).toEqual([false, '']);
-  return [...stdout.matchAll(/^offered:(\S+)\s*$/gm)].map(([, word = '']) => word);
+  return [...stdout.matchAll(/^proposed:(\S+)\s*$/gm)].map(([, word = '']) => word);
 }
 
 const cases: [words: string[], candidates: string[]][] = [
@@ -72,11 +72,11 @@ const cases: [words: string[], candidates: string[]][] = [
 ];
 
 it.each([...cases, [['nonsense', 'list', 'x'], []]])('completes %j in bash with %j', (words, candidates) => {
-  expect(offeredByBash(...words)).toEqual(candidates);
+  expect(candidatesOfBash(...words)).toEqual(candidates);
 });
 
 it.each(cases)('completes %j in zsh with %j', { timeout: 2 * TIMEOUT_MS }, async (words, candidates) => {
-  expect((await offeredByZsh(...words)).sort()).toEqual([...candidates].sort());
+  expect((await candidatesOfZsh(...words)).sort()).toEqual([...candidates].sort());
 });
 
 it('refuses another shell', () => {

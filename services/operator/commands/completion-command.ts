@@ -16,21 +16,21 @@ const ZSH = ['(( $+functions[compdef] )) || { autoload -U +X compinit && compini
 function completionScript(program: Command, shell: string): string {
   const commands = commandsBelow(program, []);
   const found = commands.filter(({ path }) => path !== '').map(({ path }) => `      '${path}') found='${path}' ;;`);
-  const offered = commands.map(({ path, words }) => `    '${path}') offered='${words.join(' ')}' ;;`);
+  const proposed = commands.map(({ path, words }) => `    '${path}') proposed='${words.join(' ')}' ;;`);
   return [
     ...(shell === 'zsh' ? ZSH : []),
     '_switchyard() {',
     // In zsh `path` is the one of programs, and `words` the line that is completed.
-    '  local found= word offered=',
+    '  local found= word proposed=',
     '  for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do',
     '    case "${found:+$found }$word" in',
     ...found,
     '    esac',
     '  done',
     '  case "$found" in',
-    ...offered,
+    ...proposed,
     '  esac',
-    '  COMPREPLY=($(compgen -W "$offered" -- "${COMP_WORDS[COMP_CWORD]}"))',
+    '  COMPREPLY=($(compgen -W "$proposed" -- "${COMP_WORDS[COMP_CWORD]}"))',
     '}',
     'complete -o default -F _switchyard switchyard',
   ].join('\n');

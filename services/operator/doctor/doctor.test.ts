@@ -89,7 +89,7 @@ describe('doctor', () => {
     [9, 'ok', null],
     [10, 'failed', 'run that release, or a newer one'],
     [7, 'warning', 'start a process of this release: it applies the others'],
-  ])('tells a database of another release by its %i migrations of 9: %s', (applied, status, fix) => {
+  ])('recognises a database of another release by its %i migrations of 9: %s', (applied, status, fix) => {
     expect(schemaFinding({ applied, known: 9 })).toMatchObject({ status, fix });
   });
 });

@@ -56,7 +56,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: json(z.object({ name: z.string(), version: z.string(), docs: z.string(), openapi: z.string() })), 302: null },
     refusals: [],
   },
-  'GET /console': { summary: 'The page for those who run the router', access: 'none', answers: { 200: page }, refusals: [] },
+  'GET /console': { summary: 'The page for operators of the router', access: 'none', answers: { 200: page }, refusals: [] },
   'GET /pages/{file}': { summary: 'A file of the pages', access: 'none', answers: { 200: { media: 'text/javascript' } }, refusals: [404] },
   'GET /openapi.json': { summary: 'This description', access: 'key', answers: { 200: { media: 'application/json' }, 304: null }, refusals: [] },
 

@@ -6,7 +6,7 @@ const API = { name: 'Switchyard model router', version: API_VERSIONS.router, doc
 
 /**
  * GET /console: a page without content of its own: what it shows, it asks for with the management key that is typed into it. GET /: leads a browser there, and
- * tells any other client which API this is. Both without a key.
+ * answers any other client with the API's name. Both without a key.
  */
 export function consolePage(): FastifyPluginAsync {
   const send = builtPage('router-console.html', 'Switchyard router');

@@ -20,7 +20,7 @@ export function kubernetesFiles(): Record<string, string> {
   const files: Record<string, { about: string; objects: readonly object[] }> = {
     '0-namespace.yaml': { about: 'The namespace of everything else. Its pods run without privileges.', objects: [withoutNamespace(namespace)] },
     '1-network-policies.yaml': {
-      about: 'Who may open connections to what. Nothing else is allowed, if the network of the cluster enforces policies.',
+      about: 'Which pods may open connections to what. Nothing else is allowed, if the network of the cluster enforces policies.',
       objects: networkPolicies(),
     },
     '2-nats.yaml': {
