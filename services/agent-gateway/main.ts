@@ -16,7 +16,6 @@ import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { bundleDeps } from './bundle-deps.ts';
 import { parseConfig } from './config.ts';
-import { gatewayCredentials } from './credentials.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { agentEntryOf, registrarOf, startRegistration } from './registration.ts';
 import { startAgentGateway } from './service.ts';
@@ -34,11 +33,12 @@ await runProcess({
     const openedCache = beside(() => step(`connecting to Redis at ${addressOf(config.redisUrl)}`, () => openRedis({ url: config.redisUrl, log })));
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent-gateway', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
+    // Those of the platform are required where documents are fetched from another deployment, or the agent is registered there.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documents,
       environment,
-      credentials: gatewayCredentials,
+      credentials: ['runtime.api_key', 'llms.api_key', 'traces.backend.api_key', 'webhooks.*.secret_env'],
     });
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     log.info({ url: port.url }, 'listening, and not ready yet');

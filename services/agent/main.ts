@@ -7,7 +7,6 @@ import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
 import { startStaleStoreSweep } from '#services/actor-host/boot/sweep-stale-store.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { bundleDeps } from '#services/agent-gateway/bundle-deps.ts';
-import { gatewayCredentials } from '#services/agent-gateway/credentials.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { agentEntryOf, registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
@@ -41,7 +40,12 @@ await runProcess({
     const openDatabase = agentDatabase({ config, environment, log, step, releasers }, (url) => openPostgres({ url, applicationName: 'agent', log }));
     const documents = agentDocuments({ ...config, environment, database: async () => (await openDatabase()).database });
     // The gateway's are those of the host, too.
-    const bundle = await loadBundle({ manifestPath: config.manifestPath, documents, environment, credentials: gatewayCredentials });
+    const bundle = await loadBundle({
+      manifestPath: config.manifestPath,
+      documents,
+      environment,
+      credentials: ['runtime.api_key', 'llms.api_key', 'traces.backend.api_key', 'webhooks.*.secret_env'],
+    });
     const { manifest } = bundle.body;
     useManifestLevel(manifest.agent_config.runtime.log_level);
     log.info({ url: port.url }, 'listening, and not ready yet');
