@@ -1720,7 +1720,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The page for those who run the agent; a browser without a login is sent to /auth/login */
+        /** The page for operators of the agent; a browser without a login is sent to /auth/login */
         get: {
             parameters: {
                 query?: never;
