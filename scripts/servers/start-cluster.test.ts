@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { busUsers } from '../../bus/nats/permissions.ts';
 import { natsServerConfig, passwordVariableOf } from '../../bus/nats/server-config.ts';
 import { startCluster, startProcess } from './start-cluster.mjs';
@@ -15,15 +15,9 @@ it.each(busUsers)('starts nothing when the broker has no user %s', async (user) 
   );
 });
 
-const folders: string[] = [];
-afterEach(async () => {
-  for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
-});
-
 /** Starts a process of a role that runs this program. */
 async function start(program: string, silenceLimitMs = 6_000) {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-cluster-'));
-  folders.push(folder);
   await mkdir(join(folder, 'dist/services/actor-host'), { recursive: true });
   await writeFile(join(folder, 'dist/services/actor-host/main.js'), program);
   const run = await openRun({ callerHandlesSignals: true });
@@ -33,10 +27,12 @@ async function start(program: string, silenceLimitMs = 6_000) {
     return await startProcess(run, { role: 'actor-host', index: 1, cwd: folder, env, silenceLimitMs });
   } finally {
     await closeRun(run);
+    await rm(folder, { recursive: true });
   }
 }
 
-it('waits for a process for as long as it reports progress', async () => {
+// These wait, so they wait together.
+it.concurrent('waits for a process for as long as it reports progress', async ({ expect }) => {
   const facts = JSON.stringify({ pid: 1, managementUrl: 'http://127.0.0.1:1' });
   const slow = `let lines = 0;
     setInterval(() => {
@@ -48,7 +44,7 @@ it('waits for a process for as long as it reports progress', async () => {
   expect(await start(slow)).toMatchObject({ role: 'actor-host', managementUrl: 'http://127.0.0.1:1' });
 }, 60_000);
 
-it('names a process that makes none', async () => {
+it.concurrent('names a process that makes none', async ({ expect }) => {
   await expect(start("console.log('connecting'); setInterval(() => {}, 1_000);", 15_000)).rejects.toThrow(
     /^actor-host-1 is not ready and has printed nothing for 15 s; before that:\nconnecting/,
   );

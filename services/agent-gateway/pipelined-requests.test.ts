@@ -67,7 +67,7 @@ it('releases polls and streams that were pipelined behind others when their clie
 });
 
 it('drops a pipelined stream whose output accumulates behind a poll', async () => {
-  const { parts, pipeline, sessionId } = await listening();
+  const { parts, pipeline, sessionId } = await listening({ waits: { heartbeatMs: 1_000 } });
   const socket = pipeline({ accept: 'application/json', query: 'wait_for_data=60&kinds=tool' }, { accept: 'text/event-stream' });
   await until(() => parts.polls.size === 1 && parts.streams.size === 1, 'both readers');
 
