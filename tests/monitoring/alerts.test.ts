@@ -8,7 +8,8 @@ import { testProgram } from '../../scripts/servers/test-programs.mjs';
 import { root } from '../helpers/deployment.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { type AlertCase, alertCases } from '../helpers/monitoring/alert-cases.ts';
-import { type DocumentedAlert, documentedAlerts } from '../helpers/monitoring/operations-tables.ts';
+import { alertCauses } from '../helpers/monitoring/alert-causes.ts';
+import { alertsRaisedByTheirCause, type DocumentedAlert, documentedAlerts } from '../helpers/monitoring/operations-tables.ts';
 
 const run = promisify(execFile);
 const rules = join(root, 'deploy/prometheus/alerts.yaml');
@@ -32,6 +33,13 @@ describe('the alert rules, in Prometheus', () => {
 
   it('have a case each', () => {
     expect(Object.keys(alertCases)).toEqual(documentedAlerts().map(({ name }) => name));
+  });
+
+  it('are raised by their cause where docs/operations.md says so, and in no other place', () => {
+    const raised = alertCauses.flatMap(({ alerts }) => alerts);
+
+    expect(alertsRaisedByTheirCause()).toEqual(documentedAlerts().flatMap(({ name }) => (raised.includes(name) ? [name] : [])));
+    expect(new Set(raised).size).toBe(alertsRaisedByTheirCause().length);
   });
 
   it.each(documentedAlerts())('$name fires for its cause, and for nothing that is healthy', ({ name }) => {

@@ -45,6 +45,12 @@ export function documentedAlerts(): DocumentedAlert[] {
   }));
 }
 
+/** The alerts that docs/operations.md says are raised by their cause. */
+export function alertsRaisedByTheirCause(): string[] {
+  const [, named = ''] = /these are also raised by their cause.*?: (.*?)\. /.exec(operations) ?? [];
+  return [...named.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
+}
+
 /** Cells of the first table below a heading, without its head. */
 function rowsUnder(heading: string): string[][] {
   const [, section = ''] = operations.split(`\n${heading}\n`);

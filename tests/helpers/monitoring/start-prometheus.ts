@@ -17,6 +17,10 @@ const answerSchema = z.object({
 export interface Prometheus {
   /** @returns the series of an expression now, by their labels and value */
   query(expression: string): Promise<{ metric: Record<string, string>; value: string }[]>;
+  /** @returns the names of all alerts that have fired in the last seconds */
+  fired(withinSeconds: number): Promise<Set<string>>;
+  /** Scrapes one more target from now on. */
+  scrape(target: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -31,9 +35,12 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
     stringify({
       global: { scrape_interval: '1s', evaluation_interval: '1s' },
       rule_files: ['alerts.yaml'],
-      scrape_configs: [{ job_name: 'switchyard', static_configs: [{ targets }] }],
+      scrape_configs: [{ job_name: 'switchyard', file_sd_configs: [{ files: ['targets.json'], refresh_interval: '1s' }] }],
     }),
   );
+  const scraped = [...targets];
+  const writeTargets = () => writeFile(join(folder, 'targets.json'), JSON.stringify([{ targets: scraped }]));
+  await writeTargets();
   const url = `http://127.0.0.1:${await freePort()}`;
   const program = runProgram([
     await testProgram('prometheus'),
@@ -43,11 +50,20 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
   ]);
   await eventually(async () => program.hasExited() || (await fetch(`${url}/-/ready`)).ok, { timeoutMs: 60_000 });
   if (program.hasExited()) throw new Error(`Prometheus has ended:\n${program.output()}`);
+  const query: Prometheus['query'] = async (expression) => {
+    const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`);
+    if (!answer.ok) throw new Error(`${expression}: ${await answer.text()}`);
+    return answerSchema.parse(await answer.json()).data.result.map(({ metric, value: [, value] }) => ({ metric, value }));
+  };
   return {
-    async query(expression) {
-      const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`);
-      if (!answer.ok) throw new Error(`${expression}: ${await answer.text()}`);
-      return answerSchema.parse(await answer.json()).data.result.map(({ metric, value: [, value] }) => ({ metric, value }));
+    query,
+    fired: async (withinSeconds) => {
+      const alerts = await query(`last_over_time(ALERTS{alertstate="firing"}[${Math.ceil(withinSeconds)}s])`);
+      return new Set(alerts.map(({ metric }) => metric.alertname ?? ''));
+    },
+    scrape: (target) => {
+      scraped.push(target);
+      return writeTargets();
     },
     async stop() {
       program.signal('SIGTERM');
