@@ -39,7 +39,8 @@ const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> 
  */
 export function busConformance(name: string, open: (kind: BusKind) => Promise<BusUnderTest>): void {
   // Waits inside have shorter limits and name their condition.
-  describe(name, { timeout: 2 * TIMEOUT_MS }, () => {
+  // Its cases share a bus, also where two suites run side by side.
+  describe.sequential(name, { timeout: 2 * TIMEOUT_MS }, () => {
     for (const kind of ['ordinary', 'brief', 'small'] as const) {
       describe(`opened ${kind}`, () => {
         let held: BusUnderTest;

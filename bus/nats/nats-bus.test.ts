@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus } from '../bus.ts';
@@ -21,26 +21,33 @@ const settingsOf: Record<BusKind, Partial<NatsSettings>> = {
   small: { commandMaxBytes: SMALL_BYTES, workMaxBytes: SMALL_BYTES, usageMaxBytes: SMALL_BYTES },
 };
 
-let server: NatsServer;
-let broker: NatsConnection;
-let manager: JetStreamManager;
+interface Broker {
+  server: NatsServer;
+  connection: NatsConnection;
+  manager: JetStreamManager;
+}
 
-beforeAll(async () => {
-  server = await startNatsServer();
-  broker = await connect({ servers: server.url });
-  manager = await jetstreamManager(broker);
+/** Side by side, since the cases mostly wait for windows; each suite on a server of its own, whose streams are deleted before each case. */
+describe.each([
+  ['nats', { isLocal: false }],
+  /** The cases publish and read on one bus, so that their messages pass in memory; with `another` they pass over the broker. */
+  ['nats, with readers in this process', { isLocal: true }],
+] as const)('%s', { concurrent: true }, (name, { isLocal }) => {
+  let broker: Broker;
+  beforeAll(async () => {
+    const server = await startNatsServer();
+    const connection = await connect({ servers: server.url });
+    broker = { server, connection, manager: await jetstreamManager(connection) };
+  });
+  afterAll(async () => {
+    await broker?.connection.close();
+    await broker?.server.close();
+  });
+
+  busConformance(name, (kind) => openUnderTest(broker, kind, { isLocal }));
 });
 
-afterAll(async () => {
-  await broker?.close();
-  await server?.close();
-});
-
-busConformance('nats', (kind) => openUnderTest(kind, { isLocal: false }));
-/** The cases publish and read on one bus, so that their messages pass in memory; with `another` they pass over the broker. */
-busConformance('nats, with readers in this process', (kind) => openUnderTest(kind, { isLocal: true }));
-
-async function openUnderTest(kind: BusKind, { isLocal }: { isLocal: boolean }): Promise<BusUnderTest> {
+async function openUnderTest({ server, manager }: Broker, kind: BusKind, { isLocal }: { isLocal: boolean }): Promise<BusUnderTest> {
   await deleteStreams(manager);
   const settings = settingsOf[kind];
   const { dedupeMs, tokenMaxAgeMs, blobMaxAgeMs } = { ...defaultSettings, ...settings };
