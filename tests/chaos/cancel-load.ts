@@ -23,7 +23,7 @@ const CANCELLED = { code: 'engine_error', details: { reason: 'cancelled' } };
 let triggered = 0;
 
 /** Triggers a run, cancels it twice, and waits for its callback. @throws when the second answer is another one */
-export async function cancelRun({ receiver }: Environment, client: RetryingClient): Promise<CancelledRun> {
+export async function cancelRun({ receiver, client: canceller }: Environment, client: RetryingClient): Promise<CancelledRun> {
   triggered += 1;
   const key = `cancelled-${process.pid}-${triggered}`;
   const callback = receiver.address(204);
@@ -32,8 +32,9 @@ export async function cancelRun({ receiver }: Environment, client: RetryingClien
   const { run_id: runId } = runEnvelope.parse(accepted.body);
   // A plain wait: it decides where the run is when it is cancelled.
   await delay(AFTER_MS[triggered % AFTER_MS.length] ?? 0);
-  const first = await client.post(`/runs/${runId}/cancel`, {});
-  const again = await client.post(`/runs/${runId}/cancel`, {});
+  // A client that repeats whatever is answered 202 would cancel for ever.
+  const first = await canceller.post(`/runs/${runId}/cancel`, {});
+  const again = await canceller.post(`/runs/${runId}/cancel`, {});
   expect([first.status, again.status], `the cancellations of ${runId}: ${JSON.stringify(first.body)}`).toBeOneOf([
     [202, 202],
     [409, 409],
