@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus, WorkItem } from '#bus/bus.ts';
 import { effectLease } from '#bus/renew-lease.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { noteText } from '#shared/lifecycle/heap.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
@@ -10,6 +11,8 @@ import { noTracing } from '#shared/telemetry/tracing.ts';
 import { consumeKind } from './consume-kind.ts';
 import { InvalidItem, type ItemKind, type Refusal } from './item-kind.ts';
 import { itemEndReasons, type RunningItem, RunningItems } from './running-items.ts';
+
+vi.mock('#shared/lifecycle/heap.ts', { spy: true });
 
 const SESSION = 'ses_1';
 
@@ -107,6 +110,13 @@ describe('an item of any kind', () => {
     expect(settled).toEqual(['command', 'ack']);
     expect(commands).toMatchObject([{ messageId: 'eff_1', commandId: 'eff_1', callId: 'eff_1', sessionId: SESSION, reason: 'done' }]);
     expect(running.count).toBe(0);
+  });
+
+  it('has its length noted for the heap', async () => {
+    vi.mocked(noteText).mockClear();
+    const item = given({ text: 'x'.repeat(500) });
+    await deliver(item);
+    expect(vi.mocked(noteText).mock.calls).toEqual([[item.body.length]]);
   });
 
   it('is left to a newer worker, or dropped when it is invalid', async () => {
