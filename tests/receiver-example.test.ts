@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from './helpers/eventually.ts';
 import { type RunningProgram, runProgram } from './helpers/run-program.ts';
 
@@ -11,6 +11,11 @@ beforeAll(async () => {
   receiver = runProgram([process.execPath, 'examples/receiver/receiver.mjs'], { env: { AGENT_API_KEY: KEY, PORT: '0' } });
   url = await eventually(() => /listening on (\S+)/.exec(receiver.output())?.[1], { timeoutMs: 60_000 });
 }, 60_000);
+// The file shares its process with others, which goes on behind its end.
+afterAll(async () => {
+  receiver?.signal('SIGTERM');
+  await receiver?.exited;
+});
 
 async function post(body: string, headers: Record<string, string>): Promise<number> {
   return (await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(30_000) })).status;
