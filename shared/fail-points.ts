@@ -28,7 +28,6 @@ export const failPoints = {
   'file.read': 'a file of a call is read, and no provider is asked',
   'item.done': 'the request of an item is done, a call’s answer is published to readers, and no result is stored',
   'call.recorded': 'the usage record of a call is stored; its result is not, nor is its terminal frame published if the call has a reservation',
-  'ledger.inserted': 'usage records are inserted in an open transaction, and their reservations are not settled',
   'ledger.written': 'usage records are in the ledger, and not acknowledged',
   'item.reported': 'the result of an item is in the log, and the item is not acknowledged',
   'item.acked': 'the item is acknowledged',

@@ -17,13 +17,13 @@ describe('reservations without their database', () => {
   const rows = (count: number) => ({ rows: Array.from({ length: count }, () => ({ outcome: 'reserved' })), rowCount: count });
   type Query = (statement: { name: string }, parameters: unknown[][]) => Promise<unknown>;
 
-  function withQuery(query: Query) {
+  function withQuery(query: Query, answerMs = 20) {
     const statements: string[] = [];
     const recorded: Query = (statement, parameters) => {
       statements.push(statement.name);
       return query(statement, parameters);
     };
-    const reservations = new Reservations({ database: { query: recorded } as unknown as Database, log: silentLog, metrics: noMetrics, answerMs: 20 });
+    const reservations = new Reservations({ database: { query: recorded } as unknown as Database, log: silentLog, metrics: noMetrics, answerMs });
     return { reservations, statements };
   }
 
@@ -44,6 +44,32 @@ describe('reservations without their database', () => {
     answer(rows(1));
     await vi.waitFor(() => expect(statements.at(-1)).toBe('release-calls'));
     await reservations.stop();
+  });
+
+  it('asks again while another statement has the row of a key, and refuses once that has taken too long', async () => {
+    const lockTimeout = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
+    let timeouts = 2;
+    const { reservations, statements } = withQuery(async ({ name }, [ids = []]) => {
+      if (name === 'reserve-calls' && timeouts > 0) {
+        timeouts -= 1;
+        // The time of the test goes on.
+        await new Promise((resolve) => setImmediate(resolve));
+        throw lockTimeout;
+      }
+      return rows(ids.length);
+    }, 60_000);
+    await reservations.reserve(asked('c'));
+    expect(statements).toEqual(['begin-spend', 'reserve-calls', 'reserve-calls', 'reserve-calls']);
+    await reservations.stop();
+
+    const busy = withQuery(async ({ name }) => {
+      if (name !== 'reserve-calls') return rows(1);
+      await new Promise((resolve) => setImmediate(resolve));
+      throw lockTimeout;
+    });
+    await expect(busy.reservations.reserve(asked('d'))).rejects.toMatchObject({ code: 'service.not_ready' });
+    await vi.waitFor(() => expect(busy.statements.at(-1)).toBe('release-calls'));
+    await busy.reservations.stop();
   });
 
   it('releases nothing of a call that is asked again: the reservation of the attempt that succeeds is the same', async () => {

@@ -1,5 +1,6 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database } from '../storage/database.ts';
+import { isLockTimeout } from '../storage/transient-error.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { within } from '../within.ts';
@@ -136,7 +137,7 @@ export class Reservations {
   }
 
   async #reserveBatch(batch: readonly Waiting[]): Promise<void> {
-    const statement = this.#outcomesOf(batch);
+    const statement = this.#outcomesOf(batch, performance.now() + this.#answerMs);
     try {
       const late = () => {
         throw new SwitchyardError('service.no_answer', 'the database did not answer in time');
@@ -156,7 +157,18 @@ export class Reservations {
     }
   }
 
-  async #outcomesOf(batch: readonly Waiting[]): Promise<string[]> {
+  /** A statement that waited too long for a key's row is sent again while there is time. @param untilMs of the monotonic clock */
+  async #outcomesOf(batch: readonly Waiting[], untilMs: number): Promise<string[]> {
+    for (;;) {
+      try {
+        return await this.#ask(batch);
+      } catch (error) {
+        if (!isLockTimeout(error) || performance.now() >= untilMs) throw error;
+      }
+    }
+  }
+
+  async #ask(batch: readonly Waiting[]): Promise<string[]> {
     const { database } = this.#deps;
     const asked = batch.map((waiting) => waiting.asked);
     const unknown = [...new Set(asked.map(({ keyId }) => keyId))].filter((keyId) => !this.#keysWithRow.has(keyId));

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from './database.ts';
-import { isTransientError, sqlStateOf } from './transient-error.ts';
+import { isLockTimeout, isTransientError } from './transient-error.ts';
 
 /** `0007-name.sql`. The number orders the files and is never reused. */
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
@@ -31,9 +31,6 @@ const CONNECTION_CHECK_MS = 2_000;
  */
 const TABLE_LOCK_TIMEOUT_MS = 1_000;
 const TABLE_PAUSE_MS = 500;
-
-/** SQLSTATE `lock_not_available`. */
-const LOCK_NOT_AVAILABLE = '55P03';
 
 interface Migration {
   number: number;
@@ -195,7 +192,7 @@ async function limitStatements(handle: Queryable, timeoutMs: number): Promise<vo
 
 function lockTimeoutOr(file: string | null): (cause: unknown) => never {
   return (cause) => {
-    throw sqlStateOf(cause) === LOCK_NOT_AVAILABLE ? new LockTimeout(file, cause) : cause;
+    throw isLockTimeout(cause) ? new LockTimeout(file, cause) : cause;
   };
 }
 

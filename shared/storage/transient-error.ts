@@ -12,13 +12,20 @@ export function sqlStateOf(error: unknown): string | null {
 /** Connection, rollback (deadlock, serialization), resources, operator intervention, system. */
 const TRANSIENT_CLASS = /^(08|40|53|57|58)/;
 
+const LOCK_NOT_AVAILABLE = '55P03';
+
 const TRANSIENT_STATES: ReadonlySet<string> = new Set([
-  '55P03', // lock_not_available
+  LOCK_NOT_AVAILABLE,
   '55006', // object_in_use
   '25006', // read_only_sql_transaction: after a failover the primary is elsewhere
   '25P03', // idle_in_transaction_session_timeout; the connection is closed too
   '25P04', // transaction_timeout
 ]);
+
+/** A statement waited longer for a lock than the driver lets it. It was not executed. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === LOCK_NOT_AVAILABLE;
+}
 
 /** The database's queue is full, or the connection could not be made or was lost. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['service.not_ready', 'service.unreachable']);

@@ -36,7 +36,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
 /** Where a process dies, in the order of a call. Those of the ledger belong to a batch of records. */
 const pointsOf: Record<'router-gateway' | 'router-worker', readonly FailPoint[]> = {
   'router-gateway': ['call.reserved', 'call.sent', 'call.queued'],
-  'router-worker': ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked', 'ledger.inserted', 'ledger.written'],
+  'router-worker': ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked', 'ledger.written'],
 };
 /** The pass at which a process dies or is stopped: calls of each kind have passed by then. */
 const HIT = 4;
@@ -55,7 +55,7 @@ export const billingFaults: readonly BillingFault[] = [
   storeKilled('redis'),
   killedAt('router-gateway', pointsOf['router-gateway']),
   killedAt('router-worker', ['item.taken', 'file.read', 'call.recorded', 'item.done', 'item.acked']),
-  killedAt('router-worker', ['ledger.inserted', 'ledger.written']),
+  killedAt('router-worker', ['ledger.written']),
   storeKilledBetween('nats'),
   storeKilledBetween('postgres'),
   storeKilledBetween('redis'),
@@ -181,7 +181,6 @@ function storeKilledBetween(store: StoreName): BillingFault {
     ['router-gateway', 'call.sent'],
     ['router-worker', 'call.recorded'],
     ['router-worker', 'item.done'],
-    ['router-worker', 'ledger.inserted'],
     ['router-worker', 'ledger.written'],
   ];
   return {

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
+import { Reservations } from '#shared/credit/reservations.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
-import type { Database, Queryable } from '#shared/storage/database.ts';
+import type { Database, NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
-import { sqlStateOf } from '#shared/storage/transient-error.ts';
+import { isLockTimeout } from '#shared/storage/transient-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { lapseReservations } from './lapse-reservations.ts';
 import { ledgerCases } from './test-support/ledger-cases.ts';
 import { clearLedger, countOf, readRecordOf, reserveAll, spendOf } from './test-support/usage-records.ts';
 import { type ReadRecord, writeUsage } from './write-usage.ts';
-
-const LOCK_NOT_AVAILABLE = '55P03';
 
 let fresh: FreshDatabase;
 beforeAll(async () => {
@@ -31,7 +31,7 @@ async function untilNotTimedOut<Result>(statement: () => Promise<Result>): Promi
     try {
       return await statement();
     } catch (error) {
-      if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (!isLockTimeout(error)) throw error;
     }
   }
 }
@@ -118,12 +118,76 @@ describe('writers at once', () => {
   });
 });
 
-it('the statements of a batch are planned once per connection', async () => {
+describe('a writer that is paused', () => {
+  let database: Database;
+  beforeAll(async () => {
+    database = await open();
+  });
+  afterAll(() => database?.close());
+  beforeEach(() => clearLedger(database));
+
+  /** As of a stopped process: each statement is executed, and nothing after it is sent until the writer goes on. */
+  function pausing(): { paused: Database; isPaused: Promise<void>; goOn(): void } {
+    let onAnswer = () => {};
+    let goOn = () => {};
+    const isPaused = new Promise<void>((resolve) => {
+      onAnswer = resolve;
+    });
+    const resumed = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const pausingHandle = (handle: Queryable): Queryable => ({
+      query: async <Row extends object>(statement: string | NamedStatement, parameters?: readonly unknown[]) => {
+        const result = await handle.query<Row>(statement, parameters);
+        onAnswer();
+        await resumed;
+        return result;
+      },
+    });
+    const transaction: Database['transaction'] = (work) => database.transaction((handle) => work(pausingHandle(handle)));
+    return { paused: { ...pausingHandle(database), transaction, close: () => database.close() }, isPaused, goOn };
+  }
+
+  it('keeps no row locked: credit of its keys is reserved meanwhile, and what its calls had reserved is free', async () => {
+    await reserveAll(database, [readRecordOf('gen-1').record, readRecordOf('gen-2').record], 100);
+    const { paused, isPaused, goOn } = pausing();
+    const writing = writeUsage(paused, [readRecordOf('gen-1', { reserved: true }), readRecordOf('gen-2', { reserved: true })]);
+    await isPaused;
+    const reservations = new Reservations({ database, log: silentLog, metrics: noMetrics, answerMs: 60_000 });
+    try {
+      const asked = { callId: 'gen-3', keyId: 'key-a', amountNano: 200, limitNano: 240, limitReset: null, deadlineAtMs: Date.now() };
+      await expect(reservations.reserve(asked)).resolves.toBeUndefined();
+      expect(await spendOf(database, 'key-a')).toMatchObject({ total_nano: 30, reserved_nano: 200 });
+    } finally {
+      goOn();
+      await reservations.stop();
+    }
+    expect(await writing).toBe(2);
+  });
+});
+
+it('writers that find keys without a row of spending at the same time make it, and never wait for each other in a circle', async () => {
+  const database = await open();
+  await clearLedger(database);
+  const batches = Array.from({ length: 24 }, (_, batch) =>
+    Array.from({ length: 40 }, (__, index) => readRecordOf(`gen-${batch}-${index}`, { keyId: `key-${(batch * 7 + index * 3) % 60}`, costNano: 1 })),
+  );
+  try {
+    const inserted = await Promise.all(batches.map((batch) => untilNotTimedOut(() => writeUsage(database, batch))));
+    expect(inserted.reduce((sum, one) => sum + one, 0)).toBe(960);
+    const { rows } = await database.query('select sum(total_nano)::int as total, count(*)::int as keys from key_spend');
+    expect(rows).toEqual([{ total: 960, keys: 60 }]);
+  } finally {
+    await database.close();
+  }
+});
+
+it('the statement of a batch is planned once per connection', async () => {
   const database = await open();
   await clearLedger(database);
   const planned = await database.transaction(async (handle) => {
-    const onOneConnection = { ...database, transaction: (work: (handle: Queryable) => Promise<unknown>) => work(handle) } as Database;
-    for (let batch = 0; batch < 20; batch++) await writeUsage(onOneConnection, [readRecordOf(`gen-${batch}`, { reserved: true })]);
+    // One execution more, which finds no row of the key.
+    for (let batch = 0; batch < 20; batch++) await writeUsage(handle, [readRecordOf(`gen-${batch}`, { reserved: true })]);
     const { rows } = await handle.query(
       `select name, custom_plans::int, generic_plans::int from pg_prepared_statements where name like 'ledger-%' order by name`,
     );
@@ -131,5 +195,5 @@ it('the statements of a batch are planned once per connection', async () => {
   });
   await database.close();
 
-  expect(planned).toEqual(['ledger-settle-reservations', 'ledger-write-records'].map((name) => ({ name, custom_plans: 5, generic_plans: 15 })));
+  expect(planned).toEqual([{ name: 'ledger-write-records', custom_plans: 5, generic_plans: 16 }]);
 });

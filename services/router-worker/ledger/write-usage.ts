@@ -1,7 +1,8 @@
 import type { LedgerFields } from '#bus/messages/usage.ts';
-import { failPoint } from '#shared/fail-points.ts';
-import type { Database, Queryable } from '#shared/storage/database.ts';
-import { SETTLE_RESERVATIONS, WRITE_RECORDS } from './ledger-sql.ts';
+import { beginSpend } from '#shared/credit/reservation-statements.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+import { WRITE_RECORDS } from './ledger-sql.ts';
 
 /** A record's fields and its text. */
 export interface ReadRecord {
@@ -10,29 +11,32 @@ export interface ReadRecord {
   body: string;
 }
 
+/** Of a batch with keys that have no row of spending. A row that was made is deleted by no statement. */
+const MAX_TRIES = 3;
+
 /**
- * Writes records to the ledger, adds their costs to what their keys have spent, and settles their reservations: all of it in one transaction, or nothing.
+ * Writes records to the ledger, adds their costs to what their keys have spent, and settles their reservations: all of it in one statement, or nothing.
  * Idempotent by generation id; a record that is in the ledger already still ends the reservation of its call. Any number of writers may run.
  *
  * @returns how many were not in the ledger yet
- * @throws the database's errors
+ * @throws the database's errors; `service.not_ready` when the rows of its keys vanish
  */
-export async function writeUsage(database: Database, records: readonly ReadRecord[]): Promise<number> {
-  const reserved = records.filter(({ record }) => record.reserved).map(({ record }) => record.generationId);
-  if (reserved.length === 0) return insert(database, records);
-  return database.transaction(async (handle) => {
-    const inserted = await insert(handle, records);
-    failPoint('ledger.inserted');
+export async function writeUsage(database: Queryable, read: readonly ReadRecord[]): Promise<number> {
+  const parameters = parametersOf(read);
+  for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
     // no fail point: caller
-    await handle.query(SETTLE_RESERVATIONS, [reserved]);
-    return inserted;
-  });
+    const { rows } = await database.query<{ inserted: number; missing: string[] }>(WRITE_RECORDS, parameters);
+    const [{ inserted, missing } = { inserted: 0, missing: [] }] = rows;
+    if (missing.length === 0) return inserted;
+    // no fail point, because rows without spending change nothing
+    await database.query(beginSpend, [missing]);
+  }
+  throw new SwitchyardError('service.not_ready', 'the rows of what keys have spent are deleted as soon as they are made');
 }
 
-async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<number> {
+function parametersOf(read: readonly ReadRecord[]): unknown[] {
   const records = read.map(({ record }) => record);
-  // no fail point: caller
-  const { rows } = await handle.query<{ inserted: number }>(WRITE_RECORDS, [
+  return [
     records.map(({ generationId }) => generationId),
     records.map(({ keyId }) => keyId),
     records.map(({ createdAtMs }) => Math.trunc(createdAtMs)),
@@ -45,6 +49,5 @@ async function insert(handle: Queryable, read: readonly ReadRecord[]): Promise<n
     // As one text, since the driver escapes each quote in an array of texts.
     read.map(({ body }) => body).join('\n'),
     records.map(({ reserved }) => reserved),
-  ]);
-  return rows[0]?.inserted ?? 0;
+  ];
 }

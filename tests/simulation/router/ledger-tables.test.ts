@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { FIND_INTERIM, OVERDUE_INTERIM, WRITE_INTERIM } from '../../../services/router-worker/interim/interim-sql.ts';
-import { LAPSE_RESERVATIONS, SETTLE_RESERVATIONS, WRITE_RECORDS } from '../../../services/router-worker/ledger/ledger-sql.ts';
+import { LAPSE_RESERVATIONS, WRITE_RECORDS } from '../../../services/router-worker/ledger/ledger-sql.ts';
 import { beginSpend, releaseCalls, reserveCalls } from '../../../shared/credit/reservation-statements.ts';
 import type { Database, NamedStatement } from '../../../shared/storage/database.ts';
 import { openTestDatabase } from '../../../shared/storage/pglite/test-support/open-test-database.ts';
@@ -48,7 +48,7 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
   const ids = [...new Set(some)].map((call) => `call-${call}`);
   const keys = ids.map((id) => KEYS[Number(id.slice(5)) % KEYS.length] as string);
   const amounts = ids.map(() => 10 * (1 + chance.below(5)));
-  switch (chance.below(11)) {
+  switch (chance.below(10)) {
     case 0:
       return [beginSpend, [KEYS.slice(0, 1 + chance.below(3))]];
     case 1:
@@ -71,21 +71,18 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
       ];
     }
     case 6:
-      return [SETTLE_RESERVATIONS, [ids]];
-    case 7:
       return [WRITE_INTERIM, [[...ids].sort(), ids.map((_, index) => `{"at":${nowMs + index}}`).join('\n'), chance.pick([1_000, HOUR_MS])]];
-    case 8:
+    case 7:
       return [FIND_INTERIM, [ids[0]]];
-    case 9:
+    case 8:
       return [OVERDUE_INTERIM, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
     default:
       return [LAPSE_RESERVATIONS, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
   }
 }
 
-/** The rows of a lapse have no order; a settlement and a release return none. */
+/** The rows of a lapse have no order. */
 function sorted(statement: NamedStatement, rows: readonly object[]): string[] | readonly object[] {
-  if (statement === SETTLE_RESERVATIONS) return [];
   return statement === LAPSE_RESERVATIONS ? rows.map((row) => JSON.stringify(row)).sort() : rows;
 }
 

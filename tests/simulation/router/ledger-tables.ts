@@ -74,7 +74,6 @@ export class LedgerTables {
     ['reserve-calls', (columns, nowMs) => this.#reserve(columns as Columns, nowMs)],
     ['release-calls', ([calls, keys]) => this.#release(calls as string[], keys as string[])],
     ['ledger-write-records', (columns, nowMs) => this.#write(columns as Columns, nowMs)],
-    ['ledger-settle-reservations', ([calls]) => this.#settle(calls as string[])],
     ['ledger-lapse-reservations', ([beforeMs, most], nowMs) => this.#lapse(beforeMs as number, most as number, nowMs)],
     ['interim-write', ([ids, records, validMs], nowMs) => this.#writeInterims(ids as string[], (records as string).split('\n'), nowMs + (validMs as number))],
     ['interim-find', ([id]) => [...this.interims.values()].flatMap(({ generation_id, record }) => (generation_id === id ? [{ record }] : []))],
@@ -171,11 +170,12 @@ export class LedgerTables {
   #write(columns: Columns, nowMs: number): Row[] {
     const [ids = [], keys = [], createdAts = [], , , , , , costs = [], , reserved = []] = columns;
     const inserted: LedgerRow[] = [];
-    const touched = new Set<string>();
+    const touched = new Set(ids.flatMap((_, index) => ((costs[index] as number) > 0 || reserved[index] === true ? (keys[index] as string) : [])));
+    const missing = [...touched].filter((key) => !this.spend.has(key)).sort(compare);
+    if (missing.length > 0) return [{ inserted: 0, missing }];
     for (const [index, generation] of ids.entries()) {
       const [generation_id, key_id] = [generation as string, keys[index] as string];
       const row = { generation_id, key_id, createdAtMs: createdAts[index] as number, cost_nano: costs[index] as number };
-      if (row.cost_nano > 0 || reserved[index] === true) touched.add(key_id);
       const found = this.#state.ledger.get(generation_id) ?? [];
       if (found.length > 0 && this.#rules.dedupes) {
         if (!this.#rules.countsInserted) inserted.push(row);
@@ -184,37 +184,19 @@ export class LedgerTables {
       this.#state.ledger.set(generation_id, [...found, row]);
       inserted.push(row);
     }
-    for (const key of touched) {
-      this.#addSpent(
-        key,
+    for (const [key, spend] of this.spend) {
+      if (!touched.has(key)) continue;
+      addSpent(
+        spend,
         inserted.filter((row) => row.key_id === key && row.cost_nano > 0),
         nowMs,
       );
     }
-    return [{ inserted: inserted.length, keys: touched.size }];
-  }
-
-  #addSpent(key: string, rows: readonly LedgerRow[], nowMs: number): void {
-    const isNew = !this.spend.has(key);
-    const spend = this.spend.get(key) ?? newSpend(key, nowMs);
-    this.#state.spend.set(key, spend);
-    for (const row of rows) spend.total_nano += row.cost_nano;
-    for (const window of WINDOWS) {
-      const present = windowOf(window, nowMs);
-      const at = rows.map((row) => windowOf(window, Math.min(row.createdAtMs, nowMs)));
-      const newest = at.reduce((most, one) => (one > most ? one : most), at[0] ?? present);
-      const amount = rows.reduce((sum, row, index) => sum + (at[index] === newest ? row.cost_nano : 0), 0);
-      const found = isNew || spend[window] > present ? (isNew ? newest : present) : spend[window];
-      const kept = newest > found ? 0 : spend[`${window}_nano`];
-      spend[`${window}_nano`] = kept + (newest < found ? 0 : amount);
-      spend[window] = newest > found ? newest : found;
+    if (this.#rules.settles) {
+      const settled = (ids as string[]).filter((id, index) => reserved[index] === true && touched.has(this.reservations.get(id)?.key_id ?? ''));
+      for (const { key_id, amount_nano } of this.#delete(settled)) this.#free(key_id, amount_nano);
     }
-  }
-
-  #settle(calls: readonly string[]): Row[] {
-    if (!this.#rules.settles) return [];
-    for (const { key_id, amount_nano } of this.#delete(calls)) this.#free(key_id, amount_nano);
-    return [];
+    return [{ inserted: inserted.length, missing }];
   }
 
   #lapse(beforeMs: number, most: number, nowMs: number): Row[] {
@@ -258,6 +240,21 @@ export class LedgerTables {
 
 function compare(left: string, right: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** Adds the costs of inserted records, all of one key. */
+function addSpent(spend: SpendRow, rows: readonly LedgerRow[], nowMs: number): void {
+  for (const row of rows) spend.total_nano += row.cost_nano;
+  for (const window of WINDOWS) {
+    const present = windowOf(window, nowMs);
+    const at = rows.map((row) => windowOf(window, Math.min(row.createdAtMs, nowMs)));
+    const newest = at.reduce((most, one) => (one > most ? one : most), at[0] ?? present);
+    const amount = rows.reduce((sum, row, index) => sum + (at[index] === newest ? row.cost_nano : 0), 0);
+    const found = spend[window] > present ? present : spend[window];
+    const kept = newest > found ? 0 : spend[`${window}_nano`];
+    spend[`${window}_nano`] = kept + (newest < found ? 0 : amount);
+    spend[window] = newest > found ? newest : found;
+  }
 }
 
 function newSpend(key_id: string, nowMs: number): SpendRow {
