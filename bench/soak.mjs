@@ -1,18 +1,20 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { slopeOf } from './figures.mjs';
+import { watchMachine } from './foreign-load.mjs';
 import { streamed, whole } from './loads.mjs';
 import { readUsage } from './process-usage.mjs';
-import { alignedTable } from './report.mjs';
 import { open } from './rounds.mjs';
+import { brokerTable, growthTable, inUseTable, readBroker, readInUse, stallsOf } from './soak-report.mjs';
 
 /** @typedef {import('./rounds.mjs').Bench} Bench */
-/** @typedef {{ atMs: number, bytes: Map<string, number> }} Sample of the memory of each process */
+/** @typedef {import('./soak-report.mjs').Sample} Sample */
 
-const MIB = 1_024 * 1_024;
 const MINUTE_MS = 60_000;
 const SAMPLE_EVERY_MS = 5_000;
-/** Of the whole time: heaps, caches and the database's buffers fill. */
-const WARM_UP = 0.3;
+/** Of the whole time: when garbage is collected in all processes, and the broker is asked for its streams. Seldom, since processes return memory then. */
+const LOOKS = [0.1, 0.3, 0.5, 0.75, 0.98];
 const WHOLE_IN_FLIGHT = 16;
 const STREAMS = 100;
 
@@ -24,27 +26,41 @@ const STREAMS = 100;
  * @returns {Promise<string>} Markdown
  */
 export async function soak({ upstream, settings, core, say }, { minutes }) {
-  const target = await open('billed', { upstream, settings, core });
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-memory-'));
+  const target = await open('billed', { upstream, settings, core, options: { memoryFolder: folder, watchBroker: true } });
   try {
     const times = { warmMs: 0, measureMs: minutes * MINUTE_MS };
     const setting = { target, upstream, settings };
+    const watched = watchMachine(target.facts.roots);
+    const over = delay(times.measureMs);
     /** @type {Sample[]} */
     const samples = [];
-    const sampling = sampleUntil(delay(times.measureMs), () => {
+    const sampling = sampleUntil(over, () => {
       samples.push({ atMs: performance.now(), bytes: new Map(readUsage(target.facts.roots).map(({ name, memoryBytes }) => [name, memoryBytes])) });
     });
+    const looking = Promise.all(LOOKS.map((part) => delay(part * times.measureMs).then(() => look(target))));
     const [requests, streams] = await Promise.all([
       whole(setting, { inFlight: WHOLE_IN_FLIGHT, times }),
       streamed(setting, { ...settings.tokens, ...times, streams: STREAMS }),
     ]);
     await sampling;
+    const broker = await looking;
+    const { foreignCores } = watched();
     say(`soak: ${requests.count} requests, ${streams.figures.streams} streams in ${minutes} min`);
     const failed = [...requests.failures.messages, ...streams.failures.messages];
-    const did = `${requests.count} whole requests and ${streams.figures.streams} streams in ${minutes} min, ${requests.failures.count + streams.failures.count} failed${failed.length === 0 ? '' : `: ${failed.join(' / ')}`}.`;
-    return `${did}\n\n${memoryTable(samples)}`;
+    const did = `${requests.count} whole requests and ${streams.figures.streams} streams in ${minutes} min, ${requests.failures.count + streams.failures.count} failed${failed.length === 0 ? '' : `: ${failed.join(' / ')}`}. Other programs used ${foreignCores.toFixed(2)} cores. ${stallsOf(samples, SAMPLE_EVERY_MS)}`;
+    const minutesOf = LOOKS.map((part) => part * minutes);
+    return [did, growthTable(samples), inUseTable(readInUse(folder), minutesOf), brokerTable(broker, minutesOf)].join('\n\n');
   } finally {
     await target.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** @param {import('./targets/start-target.mjs').Target} target */
+async function look(target) {
+  await target.call('signal');
+  return readBroker(target.facts.brokerUrl ?? '');
 }
 
 /** @param {Promise<void>} over @param {() => void} sample */
@@ -57,19 +73,4 @@ async function sampleUntil(over, sample) {
     sample();
     await Promise.race([delay(SAMPLE_EVERY_MS), ended]);
   }
-}
-
-/** @param {readonly Sample[]} samples */
-function memoryTable(samples) {
-  const [first] = samples;
-  const last = samples.at(-1);
-  if (first === undefined || last === undefined) return '';
-  const warmAtMs = first.atMs + (last.atMs - first.atMs) * WARM_UP;
-  const warm = samples.filter(({ atMs }) => atMs >= warmAtMs);
-  const lines = [...first.bytes.keys()].map((name) => {
-    const points = warm.map(({ atMs, bytes }) => ({ x: atMs / MINUTE_MS, y: (bytes.get(name) ?? 0) / MIB }));
-    const at = (/** @type {Sample | undefined} */ sample) => ((sample?.bytes.get(name) ?? 0) / MIB).toFixed(1);
-    return [name, at(first), at(warm[0]), at(last), slopeOf(points)?.toFixed(2) ?? 'none'];
-  });
-  return alignedTable(['process', 'at first, MB', 'after the warm-up', 'at the end', 'slope since the warm-up, MB/min'], lines);
 }

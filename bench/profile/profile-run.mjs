@@ -49,9 +49,9 @@ async function profileOf(load, { upstream, settings, core, say }, folder) {
   try {
     const unit = UNITS[load] ?? `of ${load}`;
     say(`profile of one ${unit} …`);
-    const onEnd = async () => void (await target.call('profile'));
+    const onEnd = async () => void (await target.call('signal'));
     const onBegin = async () => {
-      await target.call('profile');
+      await target.call('signal');
       await delay(PROFILER_START_MS);
     };
     const { cpuByProcess } = (await loads[load]?.({ target, upstream, settings, hooks: { onBegin, onEnd } })) ?? empty;

@@ -1,8 +1,9 @@
 import { WEBHOOK, writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string, logLevel?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, memoryFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string, logLevel?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
+const MEMORY = new URL('../profile/memory-on-signal.mjs', import.meta.url).href;
 
 /**
  * The environment of Switchyard's processes, in a cluster or standalone: as in production.
@@ -10,7 +11,7 @@ const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).hr
  * @param {string} folder for its files
  * @param {DeploymentOptions} deployment
  */
-export async function deploymentEnvironment(folder, { profileFolder, collectorUrl, allowHosts, logLevel = 'info', ...deployment }) {
+export async function deploymentEnvironment(folder, { profileFolder, memoryFolder, collectorUrl, allowHosts, logLevel = 'info', ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
   /** @type {typeof import('../../services/standalone/keys.ts')} */
   const { newKeys, withKeys } = await import(keysModule);
@@ -20,6 +21,7 @@ export async function deploymentEnvironment(folder, { profileFolder, collectorUr
     ...withKeys({ PATH: process.env.PATH }, keys),
     ...writeDeploymentFiles(folder, deployment),
     ...profiling,
+    ...(memoryFolder === undefined ? {} : { NODE_OPTIONS: `--import=${MEMORY}`, BENCH_MEMORY_FOLDER: memoryFolder }),
     ...(collectorUrl === undefined ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl }),
     ...(allowHosts === undefined ? {} : { OUTBOUND_ALLOW_HOSTS: allowHosts }),
     [WEBHOOK.variable]: WEBHOOK.secret,

@@ -2,30 +2,32 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startCluster } from '../../scripts/servers/start-cluster.mjs';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { brokerInUse } from '../broker.mjs';
 import { openCountingProxy } from './counting-proxy.mjs';
 import { deploymentEnvironment } from './deployment-environment.mjs';
 
 /** @typedef {import('../../scripts/servers/start-cluster.mjs').Role} Role */
-/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean, isBrokerSynced?: boolean }} ClusterOptions `isBrokerSynced`: on each write, as deploy/ has it */
+/** @typedef {import('./deployment-environment.mjs').DeploymentOptions & { counts?: Partial<Record<Role, number>>, countQueries?: boolean, isBrokerSynced?: boolean, watchBroker?: boolean }} ClusterOptions `isBrokerSynced`: on each write, as deploy/ has it */
 
 /**
  * Starts Switchyard as a cluster: one process of each service, on its own broker, database and cache. The database syncs commits to
- * disk. With `countQueries` the agent gateway reaches it through a proxy that counts its queries.
+ * disk. With `countQueries` the agent gateway reaches it through a proxy that counts its queries, and with `watchBroker` the broker has its monitoring.
  *
  * @param {ClusterOptions} options
  * @returns {Promise<import('./serve-target.mjs').Served>}
  */
-export async function serveCluster({ counts = {}, countQueries = false, isBrokerSynced = true, ...deployment }) {
+export async function serveCluster({ counts = {}, countQueries = false, isBrokerSynced = true, watchBroker = false, ...deployment }) {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
   const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const configModule = new URL('../../dist/bus/nats/server-config.js', import.meta.url).href;
   /** @type {typeof import('../../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await import(configModule);
+  const monitor = watchBroker ? `127.0.0.1:${await freePort()}` : null;
   const cluster = await startCluster({
     counts: countQueries ? { ...counts, 'agent-gateway': 0 } : counts,
     environment,
-    natsConfig: natsServerConfig({ syncAlways: isBrokerSynced && (await brokerInUse()).canSync }),
+    natsConfig: natsServerConfig({ monitor, syncAlways: isBrokerSynced && (await brokerInUse()).canSync }),
     durable: true,
     callerHandlesSignals: true,
     onLine: (line, { role, index }) => void (isInfo(line) || process.stderr.write(`${role}-${index} | ${line}\n`)),
@@ -43,6 +45,7 @@ export async function serveCluster({ counts = {}, countQueries = false, isBroker
       agentUrl: urlOf('agent-gateway') || urlOf('agent'),
       keys,
       databaseUrl: cluster.stores.postgres.url,
+      ...(monitor === null ? {} : { brokerUrl: `http://${monitor}` }),
       management: cluster.processes.map(({ role, managementUrl }) => ({ role, managementUrl })),
     },
     stop: async () => {
@@ -52,7 +55,7 @@ export async function serveCluster({ counts = {}, countQueries = false, isBroker
     },
     calls: {
       queries: () => proxy?.queries() ?? 0,
-      profile: () => services.forEach(({ pid }) => void process.kill(pid, 'SIGUSR2')),
+      signal: () => services.forEach(({ pid }) => void process.kill(pid, 'SIGUSR2')),
     },
   };
 }

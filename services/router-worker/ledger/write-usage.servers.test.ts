@@ -148,7 +148,7 @@ describe('a writer that is paused', () => {
     return { paused: { ...pausingHandle(database), transaction, close: () => database.close() }, isPaused, goOn };
   }
 
-  it('keeps no row locked: credit of its keys is reserved meanwhile, and what its calls had reserved is free', async () => {
+  it('DESIGN 8: keeps no row locked: credit of its keys is reserved meanwhile, and what its calls had reserved is free', async () => {
     await reserveAll(database, [readRecordOf('gen-1').record, readRecordOf('gen-2').record], 100);
     const { paused, isPaused, goOn } = pausing();
     const writing = writeUsage(paused, [readRecordOf('gen-1', { reserved: true }), readRecordOf('gen-2', { reserved: true })]);

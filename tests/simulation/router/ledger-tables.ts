@@ -61,7 +61,7 @@ type Execute = (parameters: readonly unknown[], nowMs: number) => Row[];
 /** The tables of keys' money and the statements on them, by name. One statement at a time: the database has row locks to the same end. */
 export class LedgerTables {
   readonly #rules: LedgerRules;
-  #state: State = { spend: new Map(), reservations: new Map(), ledger: new Map(), interims: new Map() };
+  readonly #state: State = { spend: new Map(), reservations: new Map(), ledger: new Map(), interims: new Map() };
   /** Whether effects are open, by id. */
   readonly effects = new Map<string, boolean>();
   readonly deadLetters: Row[] = [];
@@ -107,20 +107,6 @@ export class LedgerTables {
     const execute = this.#statements.get(name);
     if (execute === undefined) throw new TypeError(`the model has no such statement: ${name}`);
     return execute(parameters, nowMs);
-  }
-
-  /** @returns brings all rows back to what they are now */
-  begin(): () => void {
-    const { spend, reservations, ledger, interims } = this.#state;
-    const before: State = {
-      spend: new Map([...spend].map(([key, row]) => [key, { ...row }])),
-      reservations: new Map(reservations),
-      ledger: new Map([...ledger].map(([id, rows]) => [id, [...rows]])),
-      interims: new Map(interims),
-    };
-    return () => {
-      this.#state = before;
-    };
   }
 
   #storeDeadLetter(letter: Row): Row[] {
