@@ -148,7 +148,7 @@ export const longest = [
 export const deepOnly: string[] = [
   'bus/nats/replicas-conformance.test.ts',
   'tests/chaos/{brokers,brokers-cut-off,brokers-restarted,outage,upgrade}.test.ts',
-  'tests/e2e/many-runs.test.ts',
+  'tests/e2e/{alerts-by-cause,many-runs}.test.ts',
   'tests/e2e/sixty-turns/sixty-turns.test.ts',
   'tests/simulation/{schedules-second,router/router-schedules-second}.test.ts',
 ];

@@ -12,7 +12,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
  */
 export async function eventually<Held>(
   condition: () => Held | Promise<Held>,
-  { timeoutMs = DEFAULT_TIMEOUT_MS }: { timeoutMs?: number } = {},
+  { timeoutMs = DEFAULT_TIMEOUT_MS, lookAgainMs = LOOK_AGAIN_MS }: { timeoutMs?: number; lookAgainMs?: number } = {},
 ): Promise<Exclude<Held, false | null | undefined>> {
   const untilMs = Date.now() + timeoutMs;
   let cause: unknown;
@@ -25,6 +25,6 @@ export async function eventually<Held>(
       cause = error;
     }
     if (Date.now() >= untilMs) throw new Error(`did not come to hold within ${timeoutMs} ms: ${condition}`, { cause });
-    await delay(LOOK_AGAIN_MS);
+    await delay(lookAgainMs);
   }
 }

@@ -9,6 +9,7 @@ import { root } from '../helpers/deployment.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { type AlertCase, alertCases } from '../helpers/monitoring/alert-cases.ts';
 import { alertCauses } from '../helpers/monitoring/alert-causes.ts';
+import { deepAlertCauses } from '../helpers/monitoring/deep-alert-causes.ts';
 import { alertsRaisedByTheirCause, type DocumentedAlert, documentedAlerts } from '../helpers/monitoring/operations-tables.ts';
 
 const run = promisify(execFile);
@@ -36,7 +37,7 @@ describe('the alert rules, in Prometheus', () => {
   });
 
   it('are raised by their cause where docs/operations.md says so, and in no other place', () => {
-    const raised = alertCauses.flatMap(({ alerts }) => alerts);
+    const raised = [...alertCauses, ...deepAlertCauses].flatMap(({ alerts }) => alerts);
 
     expect(alertsRaisedByTheirCause()).toEqual(documentedAlerts().flatMap(({ name }) => (raised.includes(name) ? [name] : [])));
     expect(new Set(raised).size).toBe(alertsRaisedByTheirCause().length);

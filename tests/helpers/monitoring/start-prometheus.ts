@@ -24,8 +24,16 @@ export interface Prometheus {
   stop(): Promise<void>;
 }
 
-/** A Prometheus that scrapes management listeners each second, with the alert rules of `deploy/`, whose alerts do not wait. @param targets as host:port */
-export async function startPrometheus(targets: readonly string[]): Promise<Prometheus> {
+/** Of a busy machine. */
+const QUERY_MS = 30_000;
+
+/**
+ * A Prometheus that scrapes management listeners, with the alert rules of `deploy/`, whose alerts do not wait.
+ *
+ * @param targets as host:port
+ * @param scrapeSeconds between two scrapes, and the most that one may take
+ */
+export async function startPrometheus(targets: readonly string[], { scrapeSeconds }: { scrapeSeconds: number }): Promise<Prometheus> {
   const folder = await freeFolder('prometheus');
   const { groups } = rulesSchema.parse(parse(await readFile(join(root, 'deploy/prometheus/alerts.yaml'), 'utf8')));
   const rules = groups.map(({ name, rules: all }) => ({ name, rules: all.map(({ for: _, ...rule }) => rule) }));
@@ -33,7 +41,7 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
   await writeFile(
     join(folder, 'prometheus.yaml'),
     stringify({
-      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      global: { scrape_interval: `${scrapeSeconds}s`, scrape_timeout: `${scrapeSeconds}s`, evaluation_interval: '1s' },
       rule_files: ['alerts.yaml'],
       scrape_configs: [{ job_name: 'switchyard', file_sd_configs: [{ files: ['targets.json'], refresh_interval: '1s' }] }],
     }),
@@ -51,7 +59,7 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
   await eventually(async () => program.hasExited() || (await fetch(`${url}/-/ready`)).ok, { timeoutMs: 60_000 });
   if (program.hasExited()) throw new Error(`Prometheus has ended:\n${program.output()}`);
   const query: Prometheus['query'] = async (expression) => {
-    const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`);
+    const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(expression)}`, { signal: AbortSignal.timeout(QUERY_MS) });
     if (!answer.ok) throw new Error(`${expression}: ${await answer.text()}`);
     return answerSchema.parse(await answer.json()).data.result.map(({ metric, value: [, value] }) => ({ metric, value }));
   };
