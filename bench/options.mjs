@@ -35,7 +35,7 @@ export const usage = `Usage: npm run bench                              measure 
        npm run bench -- --profile-loads engineTurns16   the profile of these loads instead
        npm run bench -- --profile-folder FOLDER   keeps the .cpuprofile files there, which Chromium's DevTools open
        npm run bench -- --more                    also embedded, two of each, long answers, batches
-       npm run bench -- --soak                    ten minutes of one load instead: memory of each process over time
+       npm run bench -- --soak                    ten minutes of one load instead: memory of each process, and of the broker's streams, over time
        npm run bench -- --soak --minutes 60       longer
        npm run bench -- --write                   write the results to bench/RESULTS.md
        npm run bench -- --help                    print this
