@@ -30,6 +30,7 @@ describe('an item of any kind', () => {
   let letters: unknown[][];
   let isOpen: boolean | null;
   let storesCancelled: boolean;
+  let warned: unknown[][];
   let refusals: Refusal[];
   let execute: (work: Sample, running: RunningItem) => Promise<string | null | 'again'>;
 
@@ -61,7 +62,7 @@ describe('an item of any kind', () => {
 
   beforeEach(() => {
     running = new RunningItems();
-    [settled, commands, letters, refusals] = [[], [], [], []];
+    [settled, commands, letters, refusals, warned] = [[], [], [], [], []];
     isOpen = true;
     storesCancelled = false;
     execute = async ({ text }) => text;
@@ -88,7 +89,15 @@ describe('an item of any kind', () => {
         },
       },
     } as unknown as Bus;
-    consumeKind(kind, { bus, database, clock: systemClock, log: silentLog, metrics: noMetrics, tracing: noTracing, running });
+    consumeKind(kind, {
+      bus,
+      database,
+      clock: systemClock,
+      log: { ...silentLog, warn: (...line) => warned.push(line) },
+      metrics: noMetrics,
+      tracing: noTracing,
+      running,
+    });
   });
 
   const given = (work: Partial<Sample> = {}, deliveryCount = 1): WorkItem => ({
@@ -167,6 +176,9 @@ describe('an item of any kind', () => {
     };
     await deliver(given({}, 5));
     expect({ settled, commands }).toEqual({ settled: ['nak 1000', 'nak 0'], commands: [] });
+    expect(warned).toEqual([
+      [{ effect_id: 'eff_1', lease: 'lost', kind: 'tool', message_id: 'eff_1', delivery: 5 }, 'a work item whose lease was lost is left to its next delivery'],
+    ]);
   });
 
   it('is acked and not reported when it was cancelled', async () => {

@@ -1,4 +1,5 @@
 import type { WorkItem } from '#bus/bus.ts';
+import { lostLease } from '#bus/lost-lease.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
@@ -132,7 +133,10 @@ async function report<Work, Result>({ work, header, kind, running, deps }: Settl
 /** Naks with a back-off, or gives the item up after the last delivery. An error in here leaves the item to the end of its lease. */
 export async function failItem<Work, Result>(one: Settling<Work, Result>, error: unknown): Promise<void> {
   const { item, work, kind, running, deps } = one;
-  if (running.isLeaseLost) return item.nak(0);
+  if (running.isLeaseLost) {
+    deps.log.warn({ ...kind.ids(work), ...lostLease(item, kind.name) }, 'a work item whose lease was lost is left to its next delivery');
+    return item.nak(0);
+  }
   if (running.isCancelled() && !kind.storesCancelled) return item.ack();
   deps.log.error({ err: error, ...kind.ids(work), delivery: item.deliveryCount }, 'a work item has failed');
   if (item.deliveryCount < MAX_DELIVERIES) return item.nak(BACK_OFF_MS * 2 ** (item.deliveryCount - 1));

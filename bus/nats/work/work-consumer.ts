@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
+import { lostLease } from '../../lost-lease.ts';
 import { pauseFor } from '../../pause.ts';
 import { workQueues } from '../../work-queues.ts';
 import { parseDelivery } from '../connection/delivery-subject.ts';
@@ -248,11 +249,11 @@ export class WorkConsumer implements Subscription {
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
     // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
-      log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
+      const [messageId, deliveryCount] = [messageIdOf(message), deliveryOf(message, info.delivery)];
+      log.warn(lostLease({ messageId, deliveryCount }, kind), 'a work item was read after its lease, and is left to its next delivery');
       this.#ask();
     } else {
-      const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
-      const delivery = info.delivery + earlierDeliveries(message.headers);
+      const [messageId, delivery] = [messageIdOf(message), deliveryOf(message, info.delivery)];
       const { storedAtMs } = info;
       this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log }));
     }
@@ -288,4 +289,13 @@ export class WorkConsumer implements Subscription {
       log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is redelivered when its lease expires');
     }
   }
+}
+
+function messageIdOf(message: Msg): string {
+  return fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
+}
+
+/** @param delivered deliveries of the stored message */
+function deliveryOf(message: Msg, delivered: number): number {
+  return delivered + earlierDeliveries(message.headers);
 }

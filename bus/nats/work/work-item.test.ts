@@ -1,3 +1,4 @@
+import type { Msg } from '@nats-io/transport-node';
 import { expect, it } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -5,6 +6,8 @@ import { workItem } from './work-item.ts';
 
 /** The earliest that a timer fires. */
 const EARLY_MS = 2;
+/** Longer than a test takes. */
+const LEASE_MS = 600_000;
 
 it('reports a lease as lost that could not be extended at the broker, though its timer fires a little early', async () => {
   /** A broker that is away for the whole budget. */
@@ -22,4 +25,19 @@ it('reports a lease as lost that could not be extended at the broker, though its
   const item = workItem({ ...fields, link, deliveredAt: performance.now(), ackWaitMs: 50 });
 
   await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+});
+
+it.each([
+  [0, []],
+  [LEASE_MS, [{ lease: 'lost', kind: 'tool', message_id: 'w1', delivery: 2 }]],
+])('logs an ack that is confirmed after the lease, since the item may be delivered again: %s ms after the delivery', async (sinceMs, lines) => {
+  const warned: unknown[] = [];
+  const run = <Value>(_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<Value>) => request(budgetMs);
+  const link = { retries: { run, assertOpen: () => {} }, requests: { ask: async () => ({}) as Msg } };
+  const log = { ...silentLog, warn: (fields: unknown) => warned.push(fields) };
+  const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 2, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log } as const;
+  const item = workItem({ ...fields, link, deliveredAt: performance.now() - sinceMs, ackWaitMs: LEASE_MS });
+
+  await item.ack();
+  expect(warned).toEqual(lines);
 });

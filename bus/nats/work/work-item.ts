@@ -1,6 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from '../../bus.ts';
+import { lostLease } from '../../lost-lease.ts';
 import { Settling } from '../../settling.ts';
 import type { NatsLink } from '../connection/link.ts';
 
@@ -32,6 +33,10 @@ export function workItem(options: WorkItemOptions): WorkItem {
   let leaseEndsAt = deliveredAt + ackWaitMs;
   const settling = new Settling(() => link.retries.assertOpen());
   const hasLease = () => performance.now() < leaseEndsAt;
+  /** The broker may have redelivered it before it read the settlement. */
+  const noteLateness = () => {
+    if (!hasLease()) log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was settled after its lease, and may be delivered again');
+  };
   const send = (what: string, verb: string, forMs: number) =>
     link.retries.run(what, forMs, async (timeoutMs) => {
       await link.requests.ask(reply, verb, { timeoutMs });
@@ -41,7 +46,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
     body,
     deliveryCount: delivery,
     publishedAtMs: storedAtMs,
-    ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs)),
+    ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs).then(noteLateness)),
     nak: (delayMs) =>
       settling.once(async () => {
         if (hasLease()) await send('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);

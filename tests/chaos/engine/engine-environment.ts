@@ -6,6 +6,7 @@ import type { ConversationEvent } from '../../../shared/contracts/agent/conversa
 import { type AgentClient, agentClient } from '../../helpers/agent-client.ts';
 import { type Cluster, startCluster } from '../../helpers/start-cluster.ts';
 import { writeEngineAgent } from './engine-agent.ts';
+import { type LostLease, lostLeaseIn } from './lost-leases.ts';
 import { Gates, keyIn, type Phase } from './phases.ts';
 import { openPhasesModel, type PhasesModel } from './phases-model.ts';
 
@@ -21,6 +22,12 @@ export interface EngineEnvironment {
   moderated: ReadonlyMap<string, number>;
   /** What the turn of a session has stored, without what differs between equal turns. @returns null: it is not over, with all that follows it */
   turnOf(sessionId: string): Promise<StoredTurn | null>;
+  /** Whether the check of a session's reply was given up: then it need not have been repeated. */
+  isUnchecked(sessionId: string): Promise<boolean>;
+  /** Effects of a session whose results are not recorded. */
+  openEffectsOf(sessionId: string): Promise<number>;
+  /** Leases of a session's work items that living workers have lost so far, as a busy machine makes them: each may bring its item once more. */
+  lostLeasesOf(sessionId: string): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -71,7 +78,12 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
     if (!response.destroyed) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results }));
   });
   const files = await writeEngineAgent({ toolPort: tools.port, searchPort: search.port, moderationPort: moderation.port, modelUrl: model.baseUrl });
+  const lost: LostLease[] = [];
   const cluster = await startCluster({
+    onLine: (line) => {
+      const lease = lostLeaseIn(line);
+      if (lease !== null) lost.push(lease);
+    },
     roles: { 'agent-gateway': 1, 'actor-host': 1, 'router-gateway': 1, 'router-worker': 1, 'effect-worker': 1 },
     env: { ...files, PLATFORM_PUBLIC_KEY: 'pk', PLATFORM_SECRET_KEY: 'sk', SEARCH_API_KEY: 'sk-search', LOG_LEVEL: 'warn' },
   });
@@ -94,6 +106,13 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
         effects: effects.rows.map(({ word }) => (word.includes(CHECK) ? CHECK : word)).sort(),
       };
     },
+    isUnchecked: async (sessionId) => (await database.query(UNCHECKED, [sessionId])).rows.length > 0,
+    openEffectsOf: async (sessionId) => (await database.query(OPEN, [sessionId])).rows.length,
+    async lostLeasesOf(sessionId) {
+      const { rows } = await database.query<{ id: string }>('select id from effects where session_id = $1', [sessionId]);
+      const ids = new Set(rows.map(({ id }) => id));
+      return lost.filter((lease) => ids.has(lease.message_id)).length;
+    },
     async close() {
       gates.open();
       await database.end();
@@ -103,5 +122,6 @@ export async function openEngineEnvironment(): Promise<EngineEnvironment> {
   };
 }
 
+const UNCHECKED = `select 1 from turn_steps where session_id = $1 and body->>'kind' = 'unchecked'`;
 const OPEN = `select id from effects where session_id = $1 and state = 'open'`;
 const EFFECTS = `select concat_ws(' ', kind, inputs->>'call', state) as word from effects where session_id = $1 and kind <> 'moderation'`;

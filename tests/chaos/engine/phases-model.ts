@@ -2,10 +2,17 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { z } from 'zod';
 import { type Gates, keyIn, type Phase } from './phases.ts';
 
+export interface AskedCall {
+  phase: Phase;
+  times: number;
+  /** Whether it was in flight until the gates were opened. */
+  isHeld: boolean;
+}
+
 export interface PhasesModel {
   baseUrl: string;
-  /** How often each call of a key was asked, by its phase. Repeats of a call have its prompt. */
-  asked(key: string): Map<string, { phase: Phase; times: number }>;
+  /** How often each call of a key was asked. Repeats of a call have its prompt. */
+  asked(key: string): AskedCall[];
   close(): Promise<void>;
 }
 
@@ -26,16 +33,20 @@ const NEVER_HELD = 'match_observational';
 
 /** The agent's model, over OpenAI's POST /chat/completions: every condition holds, each step is completed, and each tool is called. */
 export async function openPhasesModel(gates: Gates): Promise<PhasesModel> {
-  const calls = new Map<string, { key: string; phase: Phase; times: number }>();
+  const calls = new Map<string, AskedCall & { key: string }>();
   const serve = async (incoming: IncomingMessage, response: ServerResponse) => {
     const body = request.parse(JSON.parse(await readBody(incoming)));
     const prompt = JSON.stringify(body.messages);
     const [key, phase] = [keyIn(prompt), phaseOf(body)];
-    const call = calls.get(prompt) ?? { key, phase, times: 0 };
+    const call = calls.get(prompt) ?? { key, phase, times: 0, isHeld: false };
     if (calls.size >= MAX_RETAINED) throw new Error('too many calls came');
-    calls.set(prompt, { ...call, times: call.times + 1 });
-    if (body.response_format?.json_schema.name !== NEVER_HELD) await gates.pass(phase, key);
-    if (!response.destroyed) await answer(body, key, response, () => gates.pass('streaming', key));
+    calls.set(prompt, call);
+    call.times += 1;
+    const onHeld = () => {
+      call.isHeld = true;
+    };
+    if (body.response_format?.json_schema.name !== NEVER_HELD) await gates.pass(phase, key, onHeld);
+    if (!response.destroyed) await answer(body, key, response, () => gates.pass('streaming', key, onHeld));
   };
   const server = createServer((incoming, response) => {
     // A request of another shape fails the call that it belongs to.
@@ -45,7 +56,7 @@ export async function openPhasesModel(gates: Gates): Promise<PhasesModel> {
   const { port } = z.object({ port: z.number() }).parse(server.address());
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
-    asked: (key) => new Map([...calls].filter(([, call]) => call.key === key).map(([prompt, { phase, times }]) => [prompt, { phase, times }])),
+    asked: (key) => [...calls.values()].filter((call) => call.key === key),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -15,7 +15,8 @@ export function keyIn(text: string): string {
 
 /** Holds requests of upstreams until the test goes on. */
 export class Gates {
-  readonly #entered = new Set<string>();
+  /** Requests that are held now, by key; with 0 those that were. */
+  readonly #held = new Map<string, number>();
   readonly #opened: Promise<void>[] = [];
   #open = () => {};
 
@@ -23,17 +24,24 @@ export class Gates {
     this.close();
   }
 
-  /** Waits if the turn of this key is to be held here. */
-  async pass(phase: Phase, key: string): Promise<void> {
+  /** Waits if the turn of this key is to be held here. @param onHeld called if so, before the wait */
+  async pass(phase: Phase, key: string, onHeld = () => {}): Promise<void> {
     if (KEY.exec(key)?.[1] !== phase) return;
     const opened = this.#opened.at(-1);
-    this.#entered.add(key);
+    onHeld();
+    this.#held.set(key, this.held(key) + 1);
     await opened;
+    this.#held.set(key, this.held(key) - 1);
   }
 
   /** Whether its turn is held now, or was. */
   hasEntered(key: string): boolean {
-    return this.#entered.has(key);
+    return this.#held.has(key);
+  }
+
+  /** Requests of its turn that are held now. */
+  held(key: string): number {
+    return this.#held.get(key) ?? 0;
   }
 
   /** Lets all go on that are held, and those that come. */
