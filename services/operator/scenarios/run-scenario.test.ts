@@ -61,8 +61,20 @@ it.each([
   );
 
   expect(report).toMatchObject({ hasPassed: true, fault: null });
-  const found = prompts.filter((prompt) => prompt.includes('We open at nine.'));
+  const found = prompts.filter((prompt) => prompt.includes('"content":"We open at nine."'));
   expect([found.length, found[0]?.includes('Hours'), prompts.some((prompt) => prompt.includes('Two years'))]).toEqual([1, true, false]);
+});
+
+it('rule 74: has the scripted model reply with what was found, and with what tools have answered', async () => {
+  const search = [{ query: 'opening', documents: [{ content: 'We open at nine.', title: 'Hours' }] }];
+  const turns = [
+    { customer: 'What are your opening hours?', expect: { reply: { contains: ['open at nine'] } } },
+    { customer: 'Where is the order 4711?', expect: { reply: { contains: ['Oslo'], does_not_contain: ['nine'] } } },
+  ];
+  const { report } = await play({ search, tools, turns }, () => null, withSearch(SERVICE));
+
+  expect(report.turns.flatMap(({ mismatches }) => mismatches)).toEqual([]);
+  expect(report.hasPassed).toBe(true);
 });
 
 it('has no documents where the scenario says nothing of searches', async () => {

@@ -1,5 +1,8 @@
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
 
+import { documentsIn, isReplyData, resultsIn } from './engine/reply-data.ts';
+import type { Sentence } from './words.ts';
+
 /** Per message. Reading runs regular expressions on the event loop that streams other answers. */
 const MAX_READ_CHARS = 64 * 1024;
 /** Per request, all read in one tick: about 100 ms for the costliest texts. */
@@ -14,6 +17,8 @@ export interface Conversation {
   hasAnswered: boolean;
   /** Of tools called since the user's last message. */
   results: { tool: string; text: string }[];
+  /** What was looked up since then. */
+  documents: Sentence[];
 }
 
 /** @param texts from `textsOf` */
@@ -28,12 +33,15 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
     read.filter(({ message, index }) => isReading(message, index)).map(({ text }) => text);
   return {
     instructions: textsWhere(isInstruction),
-    earlier: textsWhere(({ role }, index) => role === 'user' && index < lastUser),
+    earlier: textsWhere((message, index) => isOfUser(message) && index < lastUser),
     last: texts[lastUser] ?? '',
     hasAnswered: messages.some(({ role }) => role === 'assistant'),
-    results: read.flatMap(({ message, index, text }) =>
-      message.role === 'tool' && index > lastUser ? [{ tool: namesOfTools.get(message.tool_call_id) ?? 'the tool', text }] : [],
-    ),
+    results: read.flatMap(({ message, index, text }) => {
+      if (index <= lastUser) return [];
+      if (message.role === 'tool') return [{ tool: namesOfTools.get(message.tool_call_id) ?? 'the tool', text }];
+      return message.role === 'user' ? resultsIn(text) : [];
+    }),
+    documents: read.flatMap(({ message, index, text }) => (message.role === 'user' && index > lastUser ? documentsIn(text) : [])),
   };
 }
 
@@ -46,7 +54,7 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
 export function textsOf({ messages }: ChatRequest): (string | null)[] {
   const lastUser = lastUserIn(messages);
   const indexes = [...messages.keys()];
-  const isResult = (index: number) => index > lastUser && messages[index]?.role === 'tool';
+  const isResult = (index: number) => index > lastUser && ['tool', 'user'].includes(messages[index]?.role ?? '');
   const isFirst = (index: number) => index === lastUser || isResult(index) || isInstruction(messages[index]);
   const inOrder = [
     ...indexes.filter((index) => index === lastUser),
@@ -67,7 +75,12 @@ export function textsOf({ messages }: ChatRequest): (string | null)[] {
 }
 
 function lastUserIn(messages: readonly ChatMessage[]): number {
-  return messages.findLastIndex(({ role }) => role === 'user');
+  return messages.findLastIndex(isOfUser);
+}
+
+/** Data of the agent's engine stand in messages of the same role. */
+function isOfUser(message: ChatMessage): boolean {
+  return message.role === 'user' && !isReplyData(textOf(message));
 }
 
 function isInstruction(message: ChatMessage | undefined): boolean {

@@ -24,12 +24,14 @@ const TELL_RULE = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|re
 export function recall(question: string, sentences: readonly Sentence[]): string[] {
   const asked = [...contentWords(question)].slice(0, MAX_ASKED_WORDS);
   // Single words are labels of what follows.
-  const quotable = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
-  const read = quotable.map(({ text, heading }) => ({
+  const quotable = sentences.filter(
+    ({ text, heading, isDocument }) => /\s/.test(text.trim()) && (heading === null || isDocument === true || !MANNERS_HEADING.test(heading)),
+  );
+  const read = quotable.map(({ text, heading, isDocument }) => ({
     text,
     words: contentWords(text),
     headingWords: contentWords(heading ?? ''),
-    isConduct: CONDUCT.test(text) || (heading !== null && CONDUCT_HEADING.test(heading)),
+    isConduct: isDocument !== true && (CONDUCT.test(text) || (heading !== null && CONDUCT_HEADING.test(heading))),
   }));
   const weights = new Map<string, number>();
   for (const word of asked) {

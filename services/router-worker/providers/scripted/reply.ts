@@ -51,7 +51,8 @@ function answer(question: string, conversation: Conversation): string {
   if (STATES_FACT.test(question)) return 'Thank you, I will remember that for this conversation.';
   const statements = conversation.earlier.flatMap(sentencesOf).filter(({ text }) => !text.endsWith('?'));
   const remembered = recall(question, statements);
-  const found = remembered.length > 0 && ASKS_FACT.test(question) ? [] : recall(question, conversation.instructions.flatMap(sentencesOf));
+  const found =
+    remembered.length > 0 && ASKS_FACT.test(question) ? [] : recall(question, [...conversation.documents, ...conversation.instructions.flatMap(sentencesOf)]);
   if (found.length > 0) return `${found[0]?.startsWith('My ') ? '' : opening(question)}${found.map(ended).join(' ')}`;
   if (remembered.length > 0) return `You told me earlier: ${quoted(remembered.join(' '))}`;
   if (!question.includes('?') && !/^\W*(what|when|where|why|who|how|can|could|do|does|is|are|tell|explain|show|give)\b/i.test(question)) {

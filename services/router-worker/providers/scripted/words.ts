@@ -18,6 +18,8 @@ export interface Sentence {
   text: string;
   /** Null when it stands under none. */
   heading: string | null;
+  /** Of a document that was looked up, in place of instructions. */
+  isDocument?: boolean;
 }
 
 /** The distinct stems of a text's words, without stop words. */

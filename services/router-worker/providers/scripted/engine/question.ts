@@ -11,14 +11,15 @@ export interface Question {
 const FENCE = /^=====[^\s=]+=====$/;
 
 /**
- * Reads the lines of JSON between fences. A cut-off line is skipped.
+ * Reads what a question shows.
  * @param earlier the user messages before the last one
  */
 export function readQuestion(earlier: readonly string[], last: string): Question {
   return { items: linesIn(last), lines: earlier.flatMap(linesIn) };
 }
 
-function linesIn(text: string): Record<string, unknown>[] {
+/** The lines of JSON between fences. A cut-off line is skipped. */
+export function linesIn(text: string): Record<string, unknown>[] {
   const lines: Record<string, unknown>[] = [];
   let fence: string | null = null;
   for (const line of text.split('\n')) {
