@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** What the agent remembers of a session from turn to turn, as it is stored: it outlives releases, so fields are only added. */
 export const agentState = z.object({
-  /** The highest of a session's rows counts. */
+  /** The highest of a session's rows counts; below 0 it is an amendment. */
   seq: z.number().int(),
   /** Policies whose action was taken in an earlier turn, in the order in which they were. */
   appliedPolicyIds: z.array(z.string()),
@@ -31,4 +31,21 @@ export function readAgentState(stored: unknown): AgentState {
   const found = known.get(stored) ?? agentState.safeParse(stored).data ?? noAgentState;
   known.set(stored, found);
   return found;
+}
+
+/**
+ * What was found out about a turn after later turns had stored their states (ADR 120): it is added to the newest state, whichever that is.
+ *
+ * @param offset of the turn's last event, at which it has one amendment
+ * @returns a row's own fields
+ */
+export function amendment(offset: number, appliedPolicyIds: string[]): { seq: number; offset: number; state: AgentState } {
+  const seq = -offset - 1;
+  return { seq, offset, state: { ...noAgentState, seq, appliedPolicyIds } };
+}
+
+/** The newest state with the amendments that are not part of it. */
+export function withAmendments(newest: AgentState, amendments: readonly AgentState[]): AgentState {
+  const applied = new Set([...newest.appliedPolicyIds, ...amendments.flatMap(({ appliedPolicyIds }) => appliedPolicyIds)]);
+  return applied.size === newest.appliedPolicyIds.length ? newest : { ...newest, appliedPolicyIds: [...applied] };
 }

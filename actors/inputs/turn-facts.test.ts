@@ -3,6 +3,7 @@ import { bundleBody } from '#shared/config/bundle-body.ts';
 import type { EvaluationRow } from '#shared/config/evaluation-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { amendment, noAgentState } from '../engine/agent-state.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
 import { policyKey, routineKey } from '../engine/evaluation/evaluation-keys.ts';
 import { documentKeys, evaluationsOf, setOf } from '../engine/evaluation/evaluation-set.ts';
@@ -106,4 +107,24 @@ it('rule 49: questions have the texts of the evaluation', async () => {
   expect(lastOf('routine', asked)).toContain('"current_step":"ask for the order number"');
   expect(lastOf('routine', asked)).toContain('{"id":"1","condition":"The order is known","step":"ask why it comes back"}');
   expect(lastOf('match', { id: 'actionable-1', class: 'actionable', policyIds: ['leak'] })).toContain('the agent is about to name a price');
+});
+
+it('rule 16: the newest agent state has what was found out about earlier turns since', async () => {
+  const session = new EngineSession(engineDocumentsOf(body, await evaluations.read(bundle, first.hash)) ?? expect.fail('the agent has policies'));
+  session.say('Hello');
+  const [call] = session.open.values();
+  const state = { ...noAgentState, seq: 2, appliedPolicyIds: ['tax'] };
+  const amendments = [amendment(1, ['leak', 'tax']).state, 'unreadable'];
+  const turns = {
+    agentStates: async () => new Map([['ses_1', { offset: 4, state, amendments }]]),
+    toolLists: async () => new Map(),
+    staged: async () => new Map(),
+  };
+  const facts = await readTurnFacts(
+    { turns, lists: async () => new Map(), evaluations, bundleOf: async () => bundle, log: silentLog },
+    [session.resultOf(call?.id ?? '', '{}')],
+    new Map([['ses_1', session.state]]),
+  );
+
+  expect(facts?.agentStateOf('ses_1')).toEqual({ offset: 4, state: { ...state, appliedPolicyIds: ['tax', 'leak'] } });
 });

@@ -2,7 +2,7 @@ import type { SessionCommand } from '#bus/messages/session.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { readAgentState } from '../engine/agent-state.ts';
+import { readAgentState, withAmendments } from '../engine/agent-state.ts';
 import { type EngineDocuments, engineDocumentsOf } from '../engine/engine-documents.ts';
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import { sessionActor } from '../kinds/session/actor.ts';
@@ -63,7 +63,12 @@ export async function readTurnFacts(
   ]);
   const rows = new Map<string, TurnRow[]>([...(staged ?? [])].map(([id, found]) => [id, readTurnRows(found.map(({ body }) => body))]));
   const { newest, tools } = await readTools(deps, documents, [...rows.values()].flat());
-  const agentStates = new Map([...stored].map(([id, { offset, state }]) => [id, { offset, state: readAgentState(state) }]));
+  const agentStates = new Map(
+    [...stored].map(([id, { offset, state, amendments = [] }]) => [
+      id,
+      { offset, state: withAmendments(readAgentState(state), amendments.map(readAgentState)) },
+    ]),
+  );
   const pinned = new Map<string, EngineDocuments | null>();
   for (const [hash, found] of documents) pinned.set(`${hash} ${found?.evaluationSet ?? null}`, found);
   for (const [turnId, bundleHash] of turnIds) {

@@ -3,7 +3,7 @@ import { type CommandOf, checkedEventOf, type ModerationMode, type SessionComman
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { EffectRow } from '../effects/effect-row.ts';
-import { type AgentState, readAgentState } from '../engine/agent-state.ts';
+import { type AgentState, readAgentState, withAmendments } from '../engine/agent-state.ts';
 import type { EngineDocuments } from '../engine/engine-documents.ts';
 import { readTurnRows, type TurnRow } from '../engine/turn-row.ts';
 import type { ActorInputs } from '../inputs/actor-inputs.ts';
@@ -29,7 +29,7 @@ export class EngineSession {
   hasPreambles = false;
   /** As they were stored, also those that are deleted. */
   readonly agentStates: object[] = [];
-  #remembered: { offset: number; state: AgentState }[] = [];
+  #remembered: { seq: number; offset: number; state: AgentState }[] = [];
   readonly open = new Map<string, EffectRow>();
   /** Armed, by key. */
   readonly timers = new Map<string, { dueAtMs: number; command: string }>();
@@ -244,13 +244,19 @@ export class EngineSession {
         engine: {
           documentsOf: () => this.#documents,
           hasPreambles: () => this.hasPreambles,
-          agentStateOf: () => this.#remembered.at(-1) ?? null,
+          agentStateOf: () => this.#newestState(),
           rowsOf: (turnId) => rows.get(turnId) ?? [],
           listsOf: () => Object.fromEntries(Object.keys(this.#tools).map((server) => [server, `list-${server}`])),
           toolsOf: (hash) => this.#tools[hash.replace('list-', '')] ?? null,
         },
       }),
     };
+  }
+
+  #newestState(): { offset: number; state: AgentState } | null {
+    const newest = this.#remembered.findLast(({ seq }) => seq >= 0);
+    const amendments = this.#remembered.filter(({ seq }) => seq < 0).map(({ state }) => state);
+    return newest === undefined ? null : { offset: newest.offset, state: withAmendments(newest.state, amendments) };
   }
 
   #storedEvent(eventId: string | null): ConversationEvent | null {
@@ -282,9 +288,9 @@ export class EngineSession {
       if (seq !== rows.length) throw new Error(`row ${seq} of ${turnId} after ${rows.length} rows`);
       this.#rows.set(turnId, [...rows, { offset, body: stored(body) }]);
     }
-    for (const { offset, state: remembered } of plan.agentStates) {
-      this.agentStates.push(stored(remembered));
-      this.#remembered.push({ offset, state: readAgentState(stored(remembered)) });
+    for (const { seq, offset, state: remembered } of plan.agentStates) {
+      if (seq >= 0) this.agentStates.push(stored(remembered));
+      this.#remembered.push({ seq, offset, state: readAgentState(stored(remembered)) });
     }
     for (const id of plan.effectStates.keys()) this.open.delete(id);
     for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));

@@ -167,8 +167,17 @@ export function turnsOf(tables: ModelTables): Executed<TurnStore> {
     },
 
     agentStates(sessionIds) {
-      const newest = sessionIds.flatMap((id) => bySeq(tables.agentStates.get(id) ?? []).slice(-1));
-      return new Map(newest.map((row) => [row['session_id'] as string, { offset: row['off'] as number, state: jsonOf(row['state']) }]));
+      const found = sessionIds.flatMap((id) => {
+        const rows = bySeq(tables.agentStates.get(id) ?? []);
+        const newest = rows.filter(({ seq }) => (seq as number) >= 0).at(-1);
+        const amendments = rows
+          .filter(({ seq }) => (seq as number) < 0)
+          .map(({ state }) => jsonOf(state))
+          .reverse();
+        if (newest === undefined) return [];
+        return [[id, { offset: newest['off'] as number, state: jsonOf(newest['state']), ...(amendments.length > 0 && { amendments }) }] as const];
+      });
+      return new Map(found);
     },
   };
 }

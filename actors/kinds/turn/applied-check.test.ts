@@ -38,7 +38,7 @@ describe('the check which policies a reply has applied', () => {
     expect(classes(session)).toEqual(['actionable', 'previously-applied']);
   });
 
-  it('rule 16: arrives after the next turn, and goes with the events of that turn: the policy is then asked about anew', () => {
+  it('rule 16: arrives after the next turn, and a deletion of that turn does not forget what it found', () => {
     const { session, turnId } = replied();
     const { length } = session.log;
     session.say('It still leaks');
@@ -50,11 +50,32 @@ describe('the check which policies a reply has applied', () => {
     expect(session.agentStates.at(-1)).toMatchObject({ appliedPolicyIds: ['leak'] });
     session.apply(deleteEvents(length, true));
     session.say('It leaks again');
+    expect(classes(session)).toEqual(['actionable', 'previously-applied']);
 
+    session.finish();
+    session.apply(deleteEvents(0, true));
+    session.say('It leaks');
     expect(classes(session)).toEqual(['actionable']);
-    session.judge(`${session.turnId}-1`, ['leak']);
-    session.reply(`${session.turnId}-2`, 'Please send a photo.');
-    expect([...session.open.values()]).toMatchObject([{ kind: 'turn-applied', inputs: { policyIds: ['leak'] } }]);
+  });
+
+  it('rule 16: arrives after two turns, of which the second is deleted: what the first one left counts with what it found', () => {
+    const { session, turnId } = replied();
+    session.say('And that one?');
+    const second = session.turnIds.at(-1);
+    session.judge(`${second}-1`, ['greet']);
+    session.reply(`${second}-2`, 'Hello.');
+    session.judgeApplied(`${second}-applied`, ['greet']);
+    const { length } = session.log;
+    session.say('It still leaks');
+    const third = session.turnIds.at(-1);
+    for (const call of ['1', '2']) session.judge(`${third}-${call}`, []);
+    session.reply(`${third}-3`, 'Does it?');
+    expect(session.lines.at(-1)).toBe('ready');
+    session.judgeApplied(`${turnId}-applied`, ['leak']);
+    session.apply(deleteEvents(length, true));
+    session.say('It leaks again');
+
+    expect(session.rows(session.turnIds.at(-1) ?? '')).toMatchObject([{ kind: 'began', state: { appliedPolicyIds: ['greet', 'leak'] } }]);
   });
 
   it('rule 16: leaves no row behind when the session is deleted in the commit that takes its result', () => {

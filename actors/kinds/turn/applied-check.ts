@@ -1,5 +1,6 @@
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import { amendment } from '../../engine/agent-state.ts';
 import { appliedAfter } from '../../engine/policies/applied-policies.ts';
 import { judgeApplied } from '../../engine/policies/steps/judge-applied.ts';
 import { ownTurnRow, type RowOf, type TurnRow } from '../../engine/turn-row.ts';
@@ -64,8 +65,12 @@ export function takeAppliedCheck(plan: Plan, turnId: string): void {
     askAgain(plan, turnId, { policyIds, reason: read.reason, command });
     return;
   }
-  // Stored where the turn's own state is, or a later turn's: a deletion of events behind it must not forget what this turn has applied.
   const { offset, state: newest } = agentStateIn(plan);
+  // Releases before stored none.
+  const ownOffset = rows.findLast((row) => row.kind === 'applied-check')?.upToOffset ?? offset;
+  const found = appliedAfter([], read.answer);
+  // Behind the turn's own state. With the events of a later turn only the newest state is deleted.
+  if (found.length > 0 && ownOffset < offset) plan.agentStates.push({ partition, sessionId, ...amendment(ownOffset, found) });
   const appliedPolicyIds = appliedAfter(newest.appliedPolicyIds, read.answer);
   if (appliedPolicyIds.length === newest.appliedPolicyIds.length) return;
   const state = { ...newest, seq: newest.seq + 1, appliedPolicyIds };

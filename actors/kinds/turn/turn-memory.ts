@@ -20,7 +20,7 @@ interface Remembered {
 
 /** The newest agent state of the session, those of this commit included. */
 export function agentStateIn({ sessionId, earlier, agentStates, inputs }: Plan): Remembered {
-  const own = [...earlier.agentStates, ...agentStates].findLast((row) => row.sessionId === sessionId);
+  const own = [...earlier.agentStates, ...agentStates].findLast((row) => row.sessionId === sessionId && row.seq >= 0);
   if (own !== undefined) return { offset: own.offset, state: own.state as AgentState };
   return inputs.engine?.agentStateOf(sessionId) ?? { offset: -1, state: noAgentState };
 }

@@ -106,9 +106,9 @@ export interface TurnStepRow {
 export interface AgentStateRow {
   partition: number;
   sessionId: string;
-  /** From 1; the highest of a session counts. */
+  /** From 1; the highest of a session counts. Below 0: it is added to that one. */
   seq: number;
-  /** Of the session's last event. */
+  /** Of the event with whose deletion it goes. */
   offset: number;
   state: object;
 }

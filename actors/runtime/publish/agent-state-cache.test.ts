@@ -102,6 +102,16 @@ describe('the newest agent state of a session', () => {
     expect(await newestOffset()).toBe(4);
   });
 
+  it('is read again with what was added to it', async () => {
+    commit(4);
+    const plan = new CommitPlan();
+    plan.merge(commandRows({ agentStates: [{ ...rowOf(2), seq: -3 }] }));
+    cache.release(plan, owned);
+
+    expect(await newestOffset()).toBe(4);
+    expect(reads).toBe(1);
+  });
+
   it('is read when it is large', async () => {
     commit(4);
     commit(9, 'x'.repeat(70_000));

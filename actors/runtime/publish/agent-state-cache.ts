@@ -57,7 +57,11 @@ export class AgentStateCache implements Pick<TurnStore, 'agentStates'> {
 
   /** Takes over what a commit has stored, for the partitions that it committed. */
   release({ agentStates, deletedEvents, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
-    for (const { partition, sessionId, offset, state } of agentStates) if (owned.has(partition)) this.#set(partition, sessionId, { offset, state });
+    for (const { partition, sessionId, seq, offset, state } of agentStates) {
+      // An amendment: the newest one, of this commit too, may have it already.
+      if (seq < 0) this.#drop(sessionId);
+      else if (owned.has(partition)) this.#set(partition, sessionId, { offset, state });
+    }
     for (const { sessionId } of deletedEvents) this.#drop(sessionId);
     for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
   }

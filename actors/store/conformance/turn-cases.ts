@@ -42,6 +42,33 @@ export function turnCases(underTest: UnderTest): void {
       expect(await turns.agentStates([sessionId, other])).toEqual(new Map([[sessionId, { offset: 4, state: stateOf(2) }]]));
     });
 
+    it('of an agent state: what is added to the newest one stays until the event is deleted that it belongs to', async () => {
+      const [sessionId, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const { turns } = underTest().store;
+      const store = async (rows: readonly [seq: number, offset: number][], fromOffset: number | null = null) => {
+        const plan = planOf(claim);
+        const agentStates = rows.map(([seq, offset]) => ({ partition: claim.partition, sessionId, seq, offset, state: { at: seq } }));
+        const cut = { partition: claim.partition, sessionId, fromOffset: fromOffset ?? 0, toOffset: 100, atMs: 0 };
+        write(plan, claim, { sessionId, agentStates, deletedEvents: fromOffset === null ? [] : [cut] });
+        await commit(underTest(), plan);
+      };
+      const newest = async () => (await turns.agentStates([sessionId])).get(sessionId);
+
+      await store([
+        [1, 4],
+        [2, 9],
+      ]);
+      await store([
+        [-5, 4],
+        [-3, 2],
+      ]);
+      expect(await newest()).toEqual({ offset: 9, state: { at: 2 }, amendments: [{ at: -3 }, { at: -5 }] });
+      await store([], 5);
+      expect(await newest()).toEqual({ offset: 4, state: { at: 1 }, amendments: [{ at: -3 }, { at: -5 }] });
+      await store([], 3);
+      expect(await newest()).toBeUndefined();
+    });
+
     it('read the newest tool lists of bundles, by server', async () => {
       const { turns } = underTest().store;
       expect(await turns.toolLists([unique('bundle')])).toEqual(new Map());

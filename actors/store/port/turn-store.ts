@@ -10,6 +10,8 @@ export interface StoredAgentState {
   offset: number;
   /** Unchecked. */
   state: unknown;
+  /** The session's rows with a number below 0, unchecked; absent: it has none. */
+  amendments?: readonly unknown[];
 }
 
 export interface TurnStore {

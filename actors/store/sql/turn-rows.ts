@@ -1,6 +1,13 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import type { StagedRow, TurnStore } from '../port/turn-store.ts';
 
+interface AgentStateRow {
+  session_id: string;
+  off: number;
+  state: unknown;
+  amendments: unknown[] | null;
+}
+
 export function turnRows(database: Queryable): TurnStore {
   return {
     async staged(turnIds) {
@@ -22,8 +29,10 @@ export function turnRows(database: Queryable): TurnStore {
     },
 
     async agentStates(sessionIds) {
-      const { rows } = await database.query<{ session_id: string; off: number; state: unknown }>(AGENT_STATES, [sessionIds]);
-      return new Map(rows.map((row) => [row.session_id, { offset: Number(row.off), state: row.state }]));
+      const { rows } = await database.query<AgentStateRow>(AGENT_STATES, [sessionIds]);
+      return new Map(
+        rows.map(({ session_id: id, off, state, amendments }) => [id, { offset: Number(off), state, ...(amendments !== null && { amendments }) }]),
+      );
     },
   };
 }
@@ -40,6 +49,9 @@ const TOOL_LISTS: NamedStatement = {
 
 const AGENT_STATES: NamedStatement = {
   name: 'load-agent-states',
-  text: `select ids.session_id, newest.off, newest.state from unnest($1::text[]) as ids (session_id)
-    cross join lateral (select off, state from agent_states where agent_states.session_id = ids.session_id order by seq desc limit 1) as newest`,
+  text: `select ids.session_id, newest.off, newest.state,
+      (select json_agg(state order by off) from agent_states where agent_states.session_id = ids.session_id and seq < 0) as amendments
+    from unnest($1::text[]) as ids (session_id) cross join lateral (
+      select off, state from agent_states where agent_states.session_id = ids.session_id and seq >= 0 order by seq desc limit 1
+    ) as newest`,
 };

@@ -131,7 +131,7 @@ export class SessionInMemory {
     const state = plan.sessions.get(SESSION_ID);
     if (state !== undefined) this.#state = stored(state);
     for (const { turnId, seq, body } of plan.turnSteps) this.#rows.set(turnId, [...this.stagedOf(turnId), { seq, body: stored(body) }]);
-    for (const { state: remembered } of plan.agentStates) this.agentState = stored(remembered) as AgentState;
+    for (const { seq, state: remembered } of plan.agentStates) if (seq >= 0) this.agentState = stored(remembered) as AgentState;
     for (const id of plan.effectStates.keys()) this.open.delete(id);
     for (const effect of plan.effects.values()) if (effect.state === 'open') this.open.set(effect.id, stored(effect));
   }

@@ -83,7 +83,7 @@ interface StepRow {
 const SESSION = 'select record from sessions where id = $1 and deleted_at is null';
 const EVENTS = 'select body from events where session_id = $1 and deleted_at is null order by off';
 const STEPS = 'select turn_id, off, body from turn_steps where session_id = $1 order by turn_id, seq';
-const STATES = 'select off, state from agent_states where session_id = $1 order by seq';
+const STATES = 'select off, state from agent_states where session_id = $1 and seq >= 0 order by seq';
 const CALLS = 'select turn_id, kind, inputs from effects where id = any($1::text[])';
 
 /** Turns do not overlap, so a row belongs to the turn in whose events it was stored. */
