@@ -42,6 +42,7 @@ describe('tools in a conversation, by a real MCP server', () => {
       source: 'ai_agent',
       tool_calls: [{ tool_id: 'shop:order_state', arguments: { order_number: 'A-17' }, result: { data: 'A-17 was sent' } }],
     });
+    expect(log.find(({ kind }) => kind === 'assistant_message')).toMatchObject({ text: expect.stringContaining('A-17 was sent') });
     expect(tools.stated).toEqual(['A-17']);
     expect(tools.refunded).toEqual([]);
   });
