@@ -11,6 +11,13 @@ const TOO_FEW_SERVERS = 10005;
 /** The broker is a single server, and the stream has several replicas. */
 const NO_CLUSTER = 10074;
 
+/** The stream's leader has a message with this id that it has not stored, and may never store. */
+export class InProcessError extends Error {
+  constructor() {
+    super('the broker has a message with this id that it has not stored yet');
+  }
+}
+
 /** How to handle an error of the broker. `full`: a limit is reached. `missing`: declare the streams, then retry. `again`: transient. `never`: permanent. */
 export type Verdict = 'full' | 'missing' | 'again' | 'never';
 
@@ -52,8 +59,13 @@ function isDenied(error: unknown): boolean {
 }
 
 /** The stream does not exist, or the broker has no JetStream. */
-function hasNoResponders(error: unknown): boolean {
+export function hasNoResponders(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof RequestError && one.isNoResponders());
+}
+
+/** There is one, though it refuses. */
+export function isAnswerOfLeader(error: unknown): boolean {
+  return error instanceof InProcessError || (error instanceof JetStreamApiError && error.status < 500);
 }
 
 function causeOf(error: unknown): unknown {

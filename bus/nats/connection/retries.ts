@@ -27,8 +27,6 @@ export const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 /** In a cluster, which is back as soon as it has elected a leader. */
 const CLUSTER_LONGEST_PAUSE_MS = 250;
-/** A missing stream is declared in this time, or has no leader: its election is not waited for with those of all others. */
-const DECLARED_WITHIN_MS = 400;
 
 export interface RetriesOptions {
   address: string;
@@ -55,12 +53,18 @@ export class Retries {
 
   /**
    * Until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
+   * @param action gets the time of the attempt, and what is left of the budget
    * @param until the result is no longer needed
    * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
    */
-  run<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
+  run<Result>(
+    what: string,
+    budgetMs: number,
+    action: (timeoutMs: number, leftMs: number) => Promise<Result>,
+    until: AbortSignal | null = null,
+  ): Promise<Result> {
     if (this.#isClosing) return Promise.reject(closed());
-    return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs)), until);
+    return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs), leftMs), until);
   }
 
   /** The same for an action that bounds its attempts by itself: it gets what is left of the budget. */
@@ -145,9 +149,11 @@ export class Retries {
     }
   }
 
+  /** In a cluster the stream most likely has no leader: its election is not waited for with those of all others. */
   async #declared(): Promise<void> {
     const { redeclare, isCluster } = this.#options;
-    await (isCluster ? Promise.race([redeclare(), pauseFor(DECLARED_WITHIN_MS)]) : redeclare());
+    const declared = redeclare();
+    if (!isCluster) await declared;
   }
 
   /** Rejects when the link goes down or `until` aborts. */

@@ -1,6 +1,7 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
 import { z } from 'zod';
+import { InProcessError } from './broker-errors.ts';
 import type { Requests } from './requests.ts';
 import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
 
@@ -12,13 +13,6 @@ const reply = z.object({
   seq: z.number().optional(),
   duplicate: z.boolean().default(false),
 });
-
-/** The stream's leader has a message with this id that it has not stored, and may never store. */
-export class InProcessError extends Error {
-  constructor() {
-    super('the broker has a message with this id that it has not stored yet');
-  }
-}
 
 export interface MessageToStore {
   subject: string;

@@ -1,8 +1,10 @@
-import type { MsgHdrs } from '@nats-io/transport-node';
+import { type MsgHdrs, TimeoutError } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { InProcessError } from './broker-errors.ts';
+import { LeaderlessStreams } from './leaderless-streams.ts';
 import type { NatsLink } from './link.ts';
 import type { Requests } from './requests.ts';
-import { InProcessError, storeMessage } from './store-message.ts';
+import { storeMessage } from './store-message.ts';
 
 /** Unacknowledged; one second at the broker's 20,000 messages a second. More are refused. */
 const MAX_WAITING = 20_000;
@@ -43,6 +45,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
   let waitingBytes = 0;
   /** By subject and message id. */
   const inFlight = new Map<string, ReturnType<StoredPublish>>();
+  const leaderless = link.isCluster ? new LeaderlessStreams() : null;
   const publish: StoredPublish = async (subject, messageId, body, extraHeaders, headersAgain = () => extraHeaders) => {
     link.retries.assertOpen();
     const bytes = Buffer.from(body);
@@ -51,13 +54,16 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
     }
     waiting += 1;
     waitingBytes += bytes.byteLength;
+    const toStream = leaderless?.publishTo(subject) ?? null;
     try {
       let again = 0;
       let inProcessSince: number | null = null;
-      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {
+      const send = async (timeoutMs: number) => {
         const askedAt = performance.now();
+        const message = { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again };
+        const stored = storeMessage(requests(), message);
         try {
-          return await storeMessage(requests(), { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again });
+          return await (toStream === null ? stored : toStream.answered(stored));
         } catch (error) {
           if (!(error instanceof InProcessError)) throw error;
           inProcessSince ??= askedAt;
@@ -67,12 +73,20 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
           }
           throw error;
         }
+      };
+      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs, leftMs) => {
+        if (toStream === null) return send(timeoutMs);
+        const askedAt = performance.now();
+        const mayBeSent = toStream.mayBeSent(leftMs);
+        if (mayBeSent !== true && !(await mayBeSent)) throw new TimeoutError();
+        return send(Math.max(1, Math.min(timeoutMs, leftMs - (performance.now() - askedAt))));
       });
       return again === 0 ? stored : { ...stored, duplicate: true };
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();
       throw error;
     } finally {
+      toStream?.leave();
       waiting -= 1;
       waitingBytes -= bytes.byteLength;
     }
