@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { fingerprintOf } from '../../position-fingerprint.ts';
 import type { NatsLink } from '../connection/link.ts';
@@ -50,4 +50,88 @@ it.each([
   { what: 'a position that a single server lacks is of a lost log, at once', isCluster: false, foundAfterMs: 100, restarts: 1 },
 ])('$what', async ({ isCluster, foundAfterMs, restarts }) => {
   expect(await readAt({ isCluster, foundAfterMs })).toEqual({ restarts, reads: true });
+});
+
+describe('a reader without a feed', () => {
+  /** Behind the position, in the log. */
+  const BEHIND = [8, 9];
+
+  /** @param isCluster of which no consumer is placed before `place` is called */
+  function readUnplaced({ isCluster }: { isCluster: boolean }) {
+    const received: number[] = [];
+    let place = () => {};
+    const placed = new Promise<void>((resolve) => {
+      place = resolve;
+    });
+    let deliver = (_sequence: number) => {};
+    const { signal: session } = new AbortController();
+    const commandAt = (seq: number) => ({ ...STORED, seq });
+    const streams = {
+      getMessage: async (_: string, { seq, next_by_subj: subject }: { seq: number; next_by_subj?: string }) => {
+        if (subject === undefined) return commandAt(seq);
+        const found = BEHIND.find((sequence) => sequence >= seq);
+        return found === undefined ? null : commandAt(found);
+      },
+    };
+    const main = {
+      subscribe: (_: string, { callback }: { callback: (error: null, message: unknown) => void }) => {
+        let deliveries = 0;
+        deliver = (sequence) => {
+          deliveries += 1;
+          const reply = `$JS.ACK.CMD.r-1.1.${sequence}.${deliveries}.1000000000.0`;
+          callback(null, { reply, headers: { code: 0, get: () => 'id' }, string: () => 'body' });
+        };
+        return { isClosed: () => false, drain: async () => {}, unsubscribe: () => {} };
+      },
+      publish: () => {},
+    };
+    const open = async () => {
+      await placed;
+      return { name: 'r-1' };
+    };
+    const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: async () => session, redeclare: async () => {} });
+    const link = {
+      ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up: async () => session },
+      ...{ streams: { onRedeclare: () => () => {} }, manager: { streams }, consumers: { open }, changes: { consumers: { delete: async () => true } } },
+    };
+    const publish = async () => ({ sequence: 8, duplicate: false });
+    const log = new NatsCommandLog({ link: link as unknown as NatsLink, publish, budgetMs: 8_000, log: silentLog });
+    log.read(1, POSITION, async (commands) => void received.push(...commands.map(({ sequence }) => sequence)));
+    return { received, place, deliver: (sequence: number) => deliver(sequence), stop: () => log.stopReaders() };
+  }
+
+  it('DESIGN 3: gets the commands of a cluster from the log itself while no consumer is placed, and each of them once', async () => {
+    const { received, place, deliver, stop } = readUnplaced({ isCluster: true });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(received).toEqual(BEHIND);
+
+    place();
+    await vi.advanceTimersByTimeAsync(1_000);
+    for (const sequence of [...BEHIND, 10]) deliver(sequence);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(received).toEqual([...BEHIND, 10]);
+    await stop();
+  });
+
+  it('waits for its consumer at a single server, which has the log and places it', async () => {
+    const { received, place, deliver, stop } = readUnplaced({ isCluster: false });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(received).toEqual([]);
+
+    place();
+    await vi.advanceTimersByTimeAsync(1_000);
+    for (const sequence of BEHIND) deliver(sequence);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(received).toEqual(BEHIND);
+    await stop();
+  });
+
+  it('ends at once when it is stopped', async () => {
+    const { place, stop } = readUnplaced({ isCluster: true });
+    await vi.advanceTimersByTimeAsync(1_000);
+    const stopped = stop();
+    place();
+    await vi.advanceTimersByTimeAsync(1_000);
+    await stopped;
+  });
 });

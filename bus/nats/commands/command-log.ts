@@ -67,6 +67,7 @@ export class NatsCommandLog implements CommandLog, Closable {
       onRestart,
       findPosition: (position, checkedAt, until) => this.#findPosition(position, checkedAt, until),
       openFeed: (sequence, session, until) => CommandFeed.open({ link, subject, after: sequence, session, until, budgetMs, log }),
+      ...(link.isCluster ? { next: (after, until) => this.#get({ seq: after + 1, next_by_subj: subject }, until) } : {}),
       record: (command) => this.#fingerprint.record(command.sequence, fingerprintOf(command)),
       log,
     });
@@ -143,7 +144,7 @@ export class NatsCommandLog implements CommandLog, Closable {
   }
 
   /** Asks the leader, not by direct get: a lagging replica would make commands seem lost. */
-  async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
+  async #get(query: { seq: number; next_by_subj?: string } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;
     const found = await link.retries.callApi('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);

@@ -7,6 +7,10 @@ import type { CommandFeed } from './command-feed.ts';
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
+/** A feed that is not open after this waits for an election, or for a server that is lost. */
+const WITHOUT_FEED_AFTER_MS = 250;
+/** Without a feed the log is asked this often for a next command. */
+const LOOK_AGAIN_MS = 250;
 
 export interface CommandReaderOptions {
   partition: number;
@@ -17,6 +21,8 @@ export interface CommandReaderOptions {
   /** Waits for the broker, then checks whether the position is of the current log. `checkedAt`: what the last check returned, 0 at first. */
   findPosition(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<{ isHere: boolean; checkedAt: number; session: AbortSignal }>;
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
+  /** The first command behind a sequence, from the log's leader; null: there is none. Absent: commands come from feeds only. */
+  next?: (after: number, until: AbortSignal) => Promise<StoredCommand | null>;
   record(command: StoredCommand): void;
   log: Log;
 }
@@ -25,6 +31,9 @@ export interface CommandReaderOptions {
  * Follows one partition:   finding ──the position is valid, or the log begins anew──▶ following ──the feed breaks──▶ finding
  *
  * The position is the last processed command. What a broken feed has fetched beyond it is dropped: the next feed may be of another log.
+ *
+ * A feed needs a consumer, which the leader of a whole cluster places at one of its servers. While it is elected, or has placed the consumer at a server that
+ * is lost, commands are read from the log one by one: that needs the leader of its stream alone.
  */
 export class CommandReader implements Subscription {
   readonly #options: CommandReaderOptions;
@@ -67,7 +76,7 @@ export class CommandReader implements Subscription {
   }
 
   async #find(): Promise<CommandFeed> {
-    const { partition, findPosition, openFeed, onRestart, log } = this.#options;
+    const { partition, findPosition, openFeed, onRestart, next, log } = this.#options;
     const { isHere, checkedAt, session } = await findPosition(this.#position, this.#checkedAt, this.#stop.signal);
     this.#checkedAt = checkedAt;
     if (!isHere) {
@@ -75,20 +84,41 @@ export class CommandReader implements Subscription {
       onRestart();
       this.#position = { sequence: 0, fingerprint: null };
     }
-    return openFeed(this.#position.sequence, session, this.#stop.signal);
+    const opening = openFeed(this.#position.sequence, session, this.#stop.signal);
+    if (next !== undefined) await this.#readUntil(opening, session, next);
+    return opening;
+  }
+
+  /** Resolves when `opening` is settled, or the connection is lost. */
+  async #readUntil(opening: Promise<CommandFeed>, session: AbortSignal, next: NonNullable<CommandReaderOptions['next']>): Promise<void> {
+    const over = new AbortController();
+    const settled = opening.then(
+      () => over.abort(),
+      () => over.abort(),
+    );
+    const isOver = () => over.signal.aborted || this.#isStopped || session.aborted;
+    await pauseFor(WITHOUT_FEED_AFTER_MS, over.signal);
+    while (!isOver()) {
+      const command = await next(this.#position.sequence, over.signal).catch(() => null);
+      if (isOver()) break;
+      if (command === null) await pauseFor(LOOK_AGAIN_MS, over.signal);
+      else await this.#deliver([command], () => this.#isStopped || session.aborted);
+    }
+    await settled;
   }
 
   async #follow(feed: CommandFeed): Promise<void> {
     while (!this.#isStopped && !feed.isBroken) {
-      const batch = feed.dequeue(this.#options.maxBatch);
-      if (batch.length > 0) await this.#deliver(batch, feed);
+      // What was read before the feed was open is delivered by it as well.
+      const batch = feed.dequeue(this.#options.maxBatch).filter(({ sequence }) => sequence > this.#position.sequence);
+      if (batch.length > 0) await this.#deliver(batch, () => this.#isStopped || feed.isBroken);
       else await feed.untilReceived();
     }
   }
 
-  /** Redelivers a batch until accepted, or until the feed breaks: then it may be of a lost log. */
-  async #deliver(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
-    for (let pauseMs = FIRST_PAUSE_MS; !this.#isStopped && !feed.isBroken; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+  /** Redelivers a batch until accepted. @param isOver whether it may be of a lost log, or nothing more is wanted */
+  async #deliver(batch: StoredCommand[], isOver: () => boolean): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; !isOver(); pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         await this.#options.handler(batch);
         const last = batch.at(-1);
