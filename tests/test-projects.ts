@@ -30,7 +30,7 @@ export const alone = ['tests/chaos/edge-overload.test.ts'];
 export const needOwnProcess = [
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
-  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,overlapping,retries,stored-publish},tokens/replay-batches}.test.ts',
+  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,work/work-consumer}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',

@@ -22,6 +22,8 @@ const COLLECT_MS = 10;
 /** nats-server 2.9 sometimes ends a request at its time without a word. */
 const LONGEST_COLLECT_MS = 50;
 const ACK_TIMEOUT_MS = 5_000;
+/** A pull that breaks sooner has found a consumer whose leader is not elected yet. */
+const LASTING_MS = 1_000;
 
 /** A message of the log. */
 interface Delivery {
@@ -75,24 +77,26 @@ export class UsageConsumer implements Subscription {
 
   /** Never rejects. */
   async #run(): Promise<void> {
+    const { link, log } = this.#options;
     let pauseMs = FIRST_BACKOFF_MS;
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#consumeUntilBroken();
-        pauseMs = FIRST_BACKOFF_MS;
+        if ((await this.#consumeUntilBroken()) >= LASTING_MS) pauseMs = FIRST_BACKOFF_MS;
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        this.#options.log.warn({ err: error, pause_ms: pauseMs }, 'usage records can not be consumed yet');
-        await pauseFor(pauseMs, this.#stop.signal);
-        pauseMs = Math.min(pauseMs * 2, LONGEST_BACKOFF_MS);
+        log.warn({ err: error, pause_ms: pauseMs }, 'usage records can not be consumed yet');
       }
+      await pauseFor(pauseMs, this.#stop.signal);
+      pauseMs = Math.min(pauseMs * 2, link.isCluster ? link.retries.longestPauseMs() : LONGEST_BACKOFF_MS);
     }
   }
 
-  async #consumeUntilBroken(): Promise<void> {
+  /** @returns for how long it has pulled, in milliseconds */
+  async #consumeUntilBroken(): Promise<number> {
     const { link, log } = this.#options;
     const session = await link.up(this.#stop.signal);
     await this.#declare();
+    const beganAt = performance.now();
     const state = { isBroken: false };
     const pull = new Pull({
       link,
@@ -115,6 +119,7 @@ export class UsageConsumer implements Subscription {
       await pull.drain();
       this.#return(this.#waiting.splice(0), 0, state);
     }
+    return performance.now() - beganAt;
   }
 
   /** @param state of the pull that delivers; ends once it is broken */

@@ -28,7 +28,8 @@ const PREFETCH_SHARE = 1 / 8;
 const SHARED_FLUSH_MS = 100;
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 2_000;
+/** A pull that breaks sooner has found a consumer whose leader is not elected yet. */
+const LASTING_MS = 1_000;
 
 export interface WorkConsumerOptions extends ConsumeOptions {
   link: NatsLink;
@@ -56,6 +57,8 @@ export class WorkConsumer implements Subscription {
   /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
+  #wasDeclared = false;
+  #declaring: Promise<void> | null = null;
   /** The last flush, shared by requests within `SHARED_FLUSH_MS`. */
   #lastFlush: { beganAt: number; done: Promise<number> } = { beganAt: Number.NEGATIVE_INFINITY, done: Promise.resolve(0) };
 
@@ -102,24 +105,27 @@ export class WorkConsumer implements Subscription {
 
   /** Never rejects. Once it resolves, the broker sends nothing more. */
   async #run(): Promise<void> {
+    const { link, kind, log } = this.#options;
     let pauseMs = FIRST_PAUSE_MS;
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#pullUntilBroken();
-        pauseMs = FIRST_PAUSE_MS;
+        if ((await this.#pullUntilBroken()) >= LASTING_MS) pauseMs = FIRST_PAUSE_MS;
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        this.#options.log.warn({ err: error, kind: this.#options.kind, pause_ms: pauseMs }, 'work can not be consumed yet');
-        await pauseFor(pauseMs, this.#stop.signal);
-        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+        log.warn({ err: error, kind, pause_ms: pauseMs }, 'work can not be consumed yet');
       }
+      await pauseFor(pauseMs, this.#stop.signal);
+      pauseMs = Math.min(pauseMs * 2, link.retries.longestPauseMs());
     }
   }
 
-  async #pullUntilBroken(): Promise<void> {
+  /** @returns for how long it has pulled, in milliseconds */
+  async #pullUntilBroken(): Promise<number> {
     const { link, kind, log } = this.#options;
     const session = await link.up(this.#stop.signal);
-    await this.#declare();
+    if (link.isCluster && this.#wasDeclared) this.#declareMeanwhile();
+    else await this.#declare();
+    const beganAt = performance.now();
     const { signal: stopped } = this.#stop;
     await new Promise<void>((resolve) => {
       if (session.aborted || stopped.aborted) return resolve();
@@ -143,6 +149,22 @@ export class WorkConsumer implements Subscription {
     const pull = this.#pull;
     this.#pull = null;
     await pull?.drain();
+    return performance.now() - beganAt;
+  }
+
+  /**
+   * A consumer of a cluster outlasts the loss of a server, and delivers as soon as it has a leader: the election of the leader that declares it is not waited
+   * for. Where it is lost too, pulls find no responders until it is declared.
+   */
+  #declareMeanwhile(): void {
+    const { kind, log } = this.#options;
+    this.#declaring ??= this.#declare()
+      .catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) log.warn({ err: error, kind }, 'a consumer of work could not be declared yet');
+      })
+      .finally(() => {
+        this.#declaring = null;
+      });
   }
 
   /** Created by the first worker, updated by the last. */
@@ -163,6 +185,7 @@ export class WorkConsumer implements Subscription {
     };
     const create = (leftMs: number) => link.consumers.declare(streams.work.name, config, leftMs);
     await link.retries.runWithin('declare a consumer of work', budgetMs, create, this.#stop.signal);
+    this.#wasDeclared = true;
   }
 
   #ask(): void {

@@ -1,7 +1,8 @@
-import type { Msg } from '@nats-io/transport-node';
-import { expect, it } from 'vitest';
+import { type Msg, TimeoutError } from '@nats-io/transport-node';
+import { describe, expect, it } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { Retries } from '../connection/retries.ts';
 import { workItem } from './work-item.ts';
 
 /** The earliest that a timer fires. */
@@ -20,7 +21,7 @@ it('reports a lease as lost that could not be extended at the broker, though its
       };
       look();
     });
-  const link = { retries: { run, assertOpen: () => {} }, requests: { ask: () => Promise.reject(new Error('not asked')) } };
+  const link = { isCluster: false, retries: { run, assertOpen: () => {} }, requests: { ask: () => Promise.reject(new Error('not asked')) } };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log: silentLog } as const;
   const item = workItem({ ...fields, link, deliveredAt: performance.now(), ackWaitMs: 50 });
 
@@ -33,11 +34,32 @@ it.each([
 ])('logs an ack that is confirmed after the lease, since the item may be delivered again: %s ms after the delivery', async (sinceMs, lines) => {
   const warned: unknown[] = [];
   const run = <Value>(_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<Value>) => request(budgetMs);
-  const link = { retries: { run, assertOpen: () => {} }, requests: { ask: async () => ({}) as Msg } };
+  const link = { isCluster: false, retries: { run, assertOpen: () => {} }, requests: { ask: async () => ({}) as Msg } };
   const log = { ...silentLog, warn: (fields: unknown) => warned.push(fields) };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 2, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log } as const;
   const item = workItem({ ...fields, link, deliveredAt: performance.now() - sinceMs, ackWaitMs: LEASE_MS });
 
   await item.ack();
   expect(warned).toEqual(lines);
+});
+
+describe('an extension of a lease that is not answered', () => {
+  it.each([
+    { what: 'is sent again in a cluster, whose next leader answers it', isCluster: true, sent: 2, timeoutMs: 1_000 },
+    { what: 'has the time of an attempt at a single server', isCluster: false, sent: 1, timeoutMs: 5_000 },
+  ])('$what', async ({ isCluster, sent, timeoutMs }) => {
+    const timeouts: number[] = [];
+    const ask = async (_reply: string, _verb: string, options: { timeoutMs: number }) => {
+      timeouts.push(options.timeoutMs);
+      if (isCluster && timeouts.length === 1) throw new TimeoutError();
+      return {} as Msg;
+    };
+    const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
+    const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 60_000, log: silentLog } as const;
+    const item = workItem({ ...fields, link: { isCluster, retries, requests: { ask } }, deliveredAt: performance.now(), ackWaitMs: 600_000 });
+    await item.working();
+
+    expect(timeouts).toHaveLength(sent);
+    expect(timeouts[0]).toBe(timeoutMs);
+  });
 });

@@ -5,11 +5,16 @@ import { lostLease } from '../../lost-lease.ts';
 import { Settling } from '../../settling.ts';
 import type { NatsLink } from '../connection/link.ts';
 
+/**
+ * One attempt in a cluster. The leader of a consumer answers within milliseconds, and a repetition changes nothing: a lost leader takes no more than this of a
+ * lease.
+ */
+const CLUSTER_ATTEMPT_MS = 1_000;
 /** Timers may fire early: so a failed extension ends after the lease, as `bus.lease_lost`. */
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
-  link: { retries: Pick<NatsLink['retries'], 'run' | 'assertOpen'>; requests: Pick<NatsLink['requests'], 'ask'> };
+  link: Pick<NatsLink, 'isCluster'> & { retries: Pick<NatsLink['retries'], 'run' | 'assertOpen'>; requests: Pick<NatsLink['requests'], 'ask'> };
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -39,7 +44,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
   };
   const send = (what: string, verb: string, forMs: number) =>
     link.retries.run(what, forMs, async (timeoutMs) => {
-      await link.requests.ask(reply, verb, { timeoutMs });
+      await link.requests.ask(reply, verb, { timeoutMs: link.isCluster ? Math.min(timeoutMs, CLUSTER_ATTEMPT_MS) : timeoutMs });
     });
   return {
     messageId,
