@@ -52,11 +52,11 @@ it('consumers count as lost when a stream was created anew, and not when it only
 
 describe('after the loss of a server', () => {
   /** It is away and back, empty where a stream is in memory. @param addresses of the one server, which stand for those of a cluster where there are two */
-  async function losable(...addresses: string[]) {
+  async function losable(addresses: string[], options: { electionMs?: number } = {}) {
     const held = gate();
     let isLost = false;
     const link = await NatsLink.open({
-      ...{ servers: addresses.join(','), user: null, password: null, connectBudgetMs: 30_000, log: silentLog },
+      ...{ servers: addresses.join(','), user: null, password: null, connectBudgetMs: 30_000, log: silentLog, ...options },
       declare: async (declaring, beforeCreating) => {
         if (isLost) await held.opened;
         return declareAll(declaring, beforeCreating);
@@ -79,31 +79,45 @@ describe('after the loss of a server', () => {
       );
       await server.start();
     };
-    const isReady = () =>
+    const areStreamsKnown = () =>
       eventually(
-        async () => link.isReady,
+        async () => link.areStreamsKnown && link.isReady,
         (found) => found,
       );
-    return { link, lose, declare: () => held.open(), announced: () => announced, isReady };
+    return { link, lose, declare: () => held.open(), announced: () => announced, areStreamsKnown };
   }
   const two = () => [server.url, server.url.replace('127.0.0.1', 'localhost')];
 
-  it('DESIGN 3: what needs none of the streams that have no leader yet goes on in a cluster, which is ready once all are looked up', async () => {
-    const { link, lose, declare, announced, isReady } = await losable(...two());
+  it('DESIGN 3: in a cluster requests are accepted, and what needs none of the streams that have no leader yet goes on, before all are looked up', async () => {
+    const { link, lose, declare, announced, areStreamsKnown } = await losable(two(), { electionMs: 600_000 });
     await lose();
 
     const asked = await link.retries.run('ask', 60_000, (timeoutMs) => link.requests.ask('$JS.API.INFO', '', { timeoutMs }));
     expect(asked.json()).toMatchObject({ type: 'io.nats.jetstream.api.v1.account_info_response' });
-    expect(link.isReady).toBe(false);
+    await eventually(
+      async () => link.isReady,
+      (isReady) => isReady,
+    );
+    expect(link.areStreamsKnown).toBe(false);
     expect(announced()).toBe(0);
 
     declare();
-    await isReady();
+    await areStreamsKnown();
     expect(announced()).toBe(1);
   });
 
+  it('DESIGN 3: a cluster whose streams are not found for longer than an election is not ready', async () => {
+    const { link, lose, declare, areStreamsKnown } = await losable(two(), { electionMs: 0 });
+    await lose();
+    await link.up(AbortSignal.timeout(60_000));
+    expect(link.isReady).toBe(false);
+
+    declare();
+    await areStreamsKnown();
+  });
+
   it('readers of a stream that was lost meanwhile learn of it in a cluster, although they have begun before', async () => {
-    const { link, lose, declare, isReady } = await losable(...two());
+    const { link, lose, declare, areStreamsKnown } = await losable(two());
     let redeclared = 0;
     link.streams.onRedeclare(() => {
       redeclared += 1;
@@ -113,12 +127,12 @@ describe('after the loss of a server', () => {
     expect(redeclared).toBe(0);
 
     declare();
-    await isReady();
+    await areStreamsKnown();
     expect(redeclared).toBe(1);
   });
 
   it('nothing goes on at a single server before its streams are there', async () => {
-    const { link, lose, declare, isReady } = await losable(server.url);
+    const { link, lose, declare, areStreamsKnown } = await losable([server.url]);
     await lose();
     const flushed = () =>
       link.main.flush().then(
@@ -127,8 +141,9 @@ describe('after the loss of a server', () => {
       );
     await eventually(flushed, (isBack) => isBack);
     expect(link.isUp).toBe(false);
+    expect(link.isReady).toBe(false);
 
     declare();
-    await isReady();
+    await areStreamsKnown();
   });
 });

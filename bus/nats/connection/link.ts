@@ -14,12 +14,16 @@ import { Requests } from './requests.ts';
 import { API_TIMEOUT_MS, CLUSTER_CHANGE_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
 
 const FLUSH_TIMEOUT_MS = 2_000;
+/** Of nats-server, by its sources 4 to 9 s. Streams that are not found after this may have lost most of their servers. */
+const ELECTION_MS = 10_000;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
   /** Called after each connect. */
   declare: Declare;
+  /** How long a cluster counts as ready after a reconnect while its streams are looked up; absent: 10 s. */
+  electionMs?: number;
 }
 
 /**
@@ -28,9 +32,9 @@ export interface LinkOptions extends Account {
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
  *
  * In a cluster the streams outlast the server that was lost, and each of those that it led has no leader until its election is over. So there the link is up
- * as soon as it is connected, and ready once the streams are declared:
+ * and ready as soon as it is connected, as that of a process is whose server was not lost:
  *
- *   down ──connected──▶ up, declaring ──declared──▶ up, ready
+ *   down ──connected──▶ up, declaring ──declared──▶ up
  *
  * Each up period is a session with an AbortSignal: consumers and pulls end with it, and are made anew in the next. Tokens have their own connection, which
  * recovers by itself: a stalled token reader blocks nothing else.
@@ -57,6 +61,8 @@ export class NatsLink {
   #up: AbortController | null = null;
   /** Since the main connection was lost, if it was. */
   #isDeclared = false;
+  /** By `performance.now()`. */
+  #upSinceMs = 0;
   #tokensUp = true;
   #wasAway = false;
   /** A recovery stops when a further disconnect is counted. */
@@ -108,9 +114,15 @@ export class NatsLink {
     this.consumers = new Consumers({ isCluster, manager, requests: this.requests });
   }
 
-  /** Both connections are usable, and the streams are there. */
+  /** Both connections are usable, and the streams are there; in a cluster they may still be looked up for the time of an election. */
   get isReady(): boolean {
-    return this.#up !== null && this.#isDeclared && this.#tokensUp;
+    if (this.#up === null || !this.#tokensUp) return false;
+    return this.#isDeclared || performance.now() - this.#upSinceMs < (this.#options.electionMs ?? ELECTION_MS);
+  }
+
+  /** The streams were looked up since the main connection was last lost. */
+  get areStreamsKnown(): boolean {
+    return this.#isDeclared;
   }
 
   /** Of a cluster the streams may not be looked up yet since the connection was lost. */
@@ -251,6 +263,7 @@ export class NatsLink {
 
   #goUp(): void {
     this.#up = new AbortController();
+    this.#upSinceMs = performance.now();
     setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();
   }
@@ -271,7 +284,7 @@ export class NatsLink {
   }
 
   #announce(): void {
-    if (!this.#wasAway || !this.isReady) return;
+    if (!this.#wasAway || !this.isReady || !this.#isDeclared) return;
     this.#wasAway = false;
     for (const listener of this.#listeners) {
       try {

@@ -59,7 +59,7 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
   const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
     // A restarted broker has lost the memory stream; the main connection declares it.
-    isReady: () => link.areTokensUp && link.isReady,
+    isReady: () => link.isReady && link.areStreamsKnown,
     publish: send,
   });
   const liveBatches = new LiveBatches(send);
