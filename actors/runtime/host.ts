@@ -50,7 +50,7 @@ export class Host {
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
   #watch: NodeJS.Timeout | null = null;
-  #subscription: Subscription | null = null;
+  #subscriptions: Subscription[] = [];
   #lastBeatAtMs = performance.now();
   #lastUnstartedSearchAtMs = performance.now();
   #others: LiveHost[] = [];
@@ -63,13 +63,17 @@ export class Host {
 
   /** Acquires its share. @throws `service.other_log`, and what else the first rebalance throws */
   async open(): Promise<void> {
-    const { bus, times } = this.#deps;
-    this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
+    const { bus, loop, times } = this.#deps;
+    this.#subscriptions = [
+      bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake()),
+      // What was published since the broker was lost has reached no reader.
+      bus.onReconnect(() => this.#notifyReaders(loop.mailboxes.map(({ claim }) => claim))),
+    ];
     try {
       await this.#begin(); // no fail point: inside
     } catch (error) {
       this.#leaving = true;
-      await this.#subscription.stop(); // no fail point: stops
+      await this.#stopSubscriptions(); // no fail point: stops
       // Its heartbeat may be written; if this fails too, it expires.
       await this.#deps.store.hosts.deregister(this.#deps.hostId).catch(() => {}); // no fail point: stops
       throw error;
@@ -110,7 +114,7 @@ export class Host {
     const { store, hostId, log, loop } = this.#deps;
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
-    await this.#subscription?.stop(); // no fail point: stops
+    await this.#stopSubscriptions(); // no fail point: stops
     await this.#rebalancing; // no fail point: waits (2)
     // A heartbeat after the deregistration would make this host look alive until it expires.
     await this.#beating;
@@ -124,6 +128,10 @@ export class Host {
     } catch (error) {
       log.warn({ err: error }, 'the partitions could not be released; other hosts acquire them once the heartbeat of this one has expired');
     }
+  }
+
+  async #stopSubscriptions(): Promise<void> {
+    await Promise.all(this.#subscriptions.map((one) => one.stop())); // no fail point: stops
   }
 
   #tick(): void {
@@ -265,8 +273,14 @@ export class Host {
     loop.drop(lost, 'dropped while it was being acquired');
     // After loading, so that a command's new effect is not loaded as left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
-    for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
+    this.#notifyReaders(claims);
     log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions acquired');
+  }
+
+  /** They compare what they have read with what is stored. */
+  #notifyReaders(claims: readonly PartitionClaim[]): void {
+    const { notices } = this.#deps.bus;
+    for (const { partition, epoch } of claims) notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
   }
 
   async #startUnstarted(): Promise<void> {

@@ -280,6 +280,18 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(announced).toContain(`part.${partitionOf('ses_a')} ${JSON.stringify({ v: 1, epoch: 2 })}`);
     });
 
+    it('DESIGN 9: a host that was without the broker announces its partitions: notices of its commits are lost', async () => {
+      const cluster = await open();
+      const [first, second] = [await cluster.host(), await cluster.host()];
+      await eventually(() => areSharedBy(cluster, first, second));
+      const owned = (await cluster.rows<{ p: number }>('select p from parts where owner = $1', [first.id])).map(({ p }) => `part.${p}`);
+      const announced: string[] = [];
+      cluster.bus.notices.subscribe(patternOf(addresses.partitions), (subject) => announced.push(subject));
+      first.reconnect();
+
+      await eventually(() => owned.every((subject) => announced.includes(subject)));
+    });
+
     it('DESIGN 4: the message at the cursor shows that a log was lost: the commands of the new one are applied, though its sequences are lower', async () => {
       const cluster = await open();
       const host = await cluster.host();

@@ -46,6 +46,8 @@ export interface HostUnderTest {
   hasCommand(): boolean;
   /** Reads of rows of turns from the database that have found some. */
   turnReads(): number;
+  /** As if its connection to the broker had been lost, and were back. */
+  reconnect(): void;
 }
 
 interface Stalled {
@@ -196,6 +198,7 @@ async function startHost(
       () => {},
     );
   }
+  const reconnects: (() => void)[] = [];
   const store = sqlRuntimeStore(link.over(fence.over(await stores.openDatabase())));
   let turnReads = 0;
   const staged: typeof store.turns.staged = async (turnIds) => {
@@ -217,7 +220,13 @@ async function startHost(
       ...config,
       hostId: id,
     },
-    bus: stallable(await stores.openBus(), gate, stalled?.onAsked),
+    bus: {
+      ...stallable(await stores.openBus(), gate, stalled?.onAsked),
+      onReconnect: (handler) => {
+        reconnects.push(handler);
+        return { stop: async () => {} };
+      },
+    },
     store: { ...store, turns: { ...store.turns, staged } },
     check,
     clock: systemClock,
@@ -258,6 +267,9 @@ async function startHost(
     },
     isDiscarded: () => isDiscarded,
     turnReads: () => turnReads,
+    reconnect: () => {
+      for (const handler of reconnects) handler();
+    },
     isCrashed: () => link.isCut,
     hasCommand: () => link.isSnapshotRequested,
   };
