@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
-import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
+import { checkLog, storedSessions } from '../helpers/session-logs.ts';
 import { checkCancelled } from './cancel-load.ts';
 import type { ReadToEnd } from './client-stream.ts';
 import { checkCustomer } from './customer-load.ts';
@@ -11,6 +11,7 @@ import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
 import { checkChangedLog } from './log-change-load.ts';
 import { checkInjected } from './tool-event-load.ts';
+import { untilQuiet } from './until-quiet.ts';
 import { checkDelivery } from './webhook-load.ts';
 
 /** Repetitions that the faults of a scenario allow. */
@@ -19,13 +20,13 @@ export interface Allowed {
   extraCalls: number;
 }
 
-/** What is in flight when the load ends may wait for an owner, a redelivery and a callback's back-off. */
-const QUIET_MS = 60_000;
+/** Until the ledger has what was billed. */
+const BOOKED_MS = 60_000;
 const AT_ONCE = 16;
 
 /** Compares everything that was accepted with what is stored, when nothing is in flight any more. @throws the first difference */
 export async function checkInvariants(environment: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
-  await eventually(() => isQuiet(environment.database, accepted.sessions), { timeoutMs: QUIET_MS });
+  await untilQuiet(environment, accepted.sessions);
   await checkLogs(environment, accepted);
   await inParallel(accepted.injected, AT_ONCE, (one) => checkInjected(environment.client, one));
   await checkChanges(environment, accepted);
@@ -172,7 +173,7 @@ async function checkLedger(environment: Environment, { sessions, streams }: Acce
       expect(rows, 'a stream has not one row in the ledger').toEqual([]);
       return true;
     },
-    { timeoutMs: QUIET_MS },
+    { timeoutMs: BOOKED_MS },
   );
   await eventually(
     async () => {
@@ -185,7 +186,7 @@ async function checkLedger(environment: Environment, { sessions, streams }: Acce
       expect(rows, 'a session has more messages of the agent than rows in the ledger').toEqual([]);
       return true;
     },
-    { timeoutMs: QUIET_MS },
+    { timeoutMs: BOOKED_MS },
   );
   figures.streamsBilled += asked.length;
 }

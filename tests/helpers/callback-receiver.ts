@@ -14,6 +14,8 @@ interface CallbackAddress {
 export interface CallbackReceiver {
   /** As OUTBOUND_ALLOW_HOSTS names it. */
   host: string;
+  /** How many it has received in all. */
+  readonly posts: number;
   /** A separate address for one case, which accepts every post unless set otherwise. */
   address(...answers: Answer[]): CallbackAddress;
   close(): Promise<void>;
@@ -33,6 +35,9 @@ export async function openCallbackReceiver(): Promise<CallbackReceiver> {
   const host = `127.0.0.1:${double.port}`;
   return {
     host,
+    get posts() {
+      return double.received.length;
+    },
     address: (...answers) => {
       const path = `/callbacks/${addresses.size + 1}`;
       const at = { received: [] as ReceivedRequest[], answers };

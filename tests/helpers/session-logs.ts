@@ -103,16 +103,23 @@ export async function storedSessions(database: pg.Pool, ids: readonly string[]):
   return new Map(rows.map(({ id, ...rest }) => [id, rest]));
 }
 
-/** @param sessions whose accepted messages have to be in their logs @throws with what is still in flight, or waited for */
-export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages> = new Map()): Promise<true> {
+/** What is still in flight, or waited for. `others`: open effects that are no deliveries, of those in `effects`. */
+export async function unfinished(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages>): Promise<Record<string, number>> {
   const messages = [...sessions.values()].reduce((sum, { texts }) => sum + texts.length, 0);
   const { rows } = await database.query<Record<string, number>>(
     `select (select count(*)::int from effects where state = 'open') as effects,
+       (select count(*)::int from effects where state = 'open' and kind not in ('delivery', 'event-delivery')) as others,
        (select count(*)::int from timers) as timers, (select count(*)::int from runs where completed_at is null) as runs,
        (select count(*)::int from deliveries where state = 'open') as deliveries,
        $2 - (select count(*)::int from events where session_id = any($1) and kind = 'user_message') as messages`,
     [[...sessions.keys()], messages],
   );
-  if (Object.values(rows[0] ?? {}).some((count) => count > 0)) throw new Error(`there is still something to do: ${JSON.stringify(rows[0])}`);
+  return rows[0] ?? {};
+}
+
+/** @param sessions whose accepted messages have to be in their logs @throws with what is still in flight, or waited for */
+export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages> = new Map()): Promise<true> {
+  const counts = await unfinished(database, sessions);
+  if (Object.values(counts).some((count) => count > 0)) throw new Error(`there is still something to do: ${JSON.stringify(counts)}`);
   return true;
 }

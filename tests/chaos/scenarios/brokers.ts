@@ -22,8 +22,16 @@ const ROUNDS_SILENT = 3;
 
 type Broker = Environment['cluster']['brokers'][number];
 
+interface Answered {
+  what: string;
+  first: number;
+  last: number;
+}
+
 /** How long after each loss all of the conversations that began with it were answered, in milliseconds. */
-export const answeredAfterMs: { what: string; first: number; last: number }[] = [];
+export const answeredAfterMs: Answered[] = [];
+/** The same before the first loss of each fault: what the machine takes under this load. */
+export const answeredBeforeMs: Answered[] = [];
 
 /** A broker every 20 s, each of them in turn, which is started again once work has gone on. */
 export function brokersKilledInTurn(rounds: number): Fault {
@@ -32,6 +40,7 @@ export function brokersKilledInTurn(rounds: number): Fault {
     // Work in flight at a lost broker may be delivered again.
     extraCalls: rounds,
     inject: async (environment) => {
+      await workGoesOn(environment, 'killed', answeredBeforeMs);
       for (let round = 0; round < rounds; round += 1) {
         const [broker, next] = [brokerOf(environment, round), delay(EVERY_MS)];
         await whileLost(broker, () => workGoesOn(environment, 'killed'));
@@ -57,6 +66,7 @@ export const brokerPaused: Fault = {
   name: 'one of three brokers is paused, and goes on',
   extraCalls: ROUNDS_SILENT,
   inject: async (environment, load) => {
+    await workGoesOn(environment, 'paused', answeredBeforeMs);
     for (let round = 0; round < ROUNDS_SILENT; round += 1) {
       const broker = brokerOf(environment, round);
       broker.signal('SIGSTOP');
@@ -71,6 +81,7 @@ export function brokerCutOff(network: BrokerNetwork): Fault {
     name: 'one of three brokers is cut off, and comes back',
     extraCalls: ROUNDS_SILENT,
     inject: async (environment, load) => {
+      await workGoesOn(environment, 'cut off', answeredBeforeMs);
       for (let round = 0; round < ROUNDS_SILENT; round += 1) {
         network.cutOff(round);
         await silent(environment, load, 'cut off', () => network.restore(round));
@@ -94,6 +105,7 @@ export const brokerEmptied: Fault = {
   name: 'one of three brokers is lost with its disk, and comes back empty',
   extraCalls: 1,
   inject: async (environment) => {
+    await workGoesOn(environment, 'emptied', answeredBeforeMs);
     const broker = brokerOf(environment, 1);
     await whileLost(broker, async () => {
       rmSync(broker.folder, { recursive: true });
@@ -146,7 +158,7 @@ function brokerOf({ cluster: { brokers } }: Environment, index: number): Broker 
 const sessionRecord = z.looseObject({ id: z.string() });
 
 /** Resolves when conversations that begin now are answered. @throws when one is not, in the time of a client of the load */
-async function workGoesOn({ client }: Environment, what: string): Promise<void> {
+async function workGoesOn({ client }: Environment, what: string, into = answeredAfterMs): Promise<void> {
   const fromMs = performance.now();
   const answered = await Promise.all(
     Array.from({ length: PROBES }, async (_, index) => {
@@ -162,7 +174,7 @@ async function workGoesOn({ client }: Environment, what: string): Promise<void> 
       return Math.round(performance.now() - fromMs);
     }),
   );
-  answeredAfterMs.push({ what, first: Math.min(...answered), last: Math.max(...answered) });
+  into.push({ what, first: Math.min(...answered), last: Math.max(...answered) });
 }
 
 /** Waits until each stream is at all brokers, up to date, and each broker says that it is healthy, as deploy/kubernetes waits before it replaces the next. */
