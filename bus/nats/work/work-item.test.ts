@@ -33,7 +33,7 @@ it.each([
   [LEASE_MS, [{ lease: 'lost', kind: 'tool', message_id: 'w1', delivery: 2 }]],
 ])('logs an ack that is confirmed after the lease, since the item may be delivered again: %s ms after the delivery', async (sinceMs, lines) => {
   const warned: unknown[] = [];
-  const run = <Value>(_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<Value>) => request(budgetMs);
+  const run = <Value>(_what: string, budgetMs: number, request: (timeoutMs: number, leftMs: number) => Promise<Value>) => request(budgetMs, budgetMs);
   const link = { isCluster: false, retries: { run, assertOpen: () => {} }, requests: { ask: async () => ({}) as Msg } };
   const log = { ...silentLog, warn: (fields: unknown) => warned.push(fields) };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 2, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log } as const;
