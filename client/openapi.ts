@@ -3779,6 +3779,17 @@ export interface paths {
                                 outcome: "needs_to_run" | "data_already_in_context" | "cannot_run";
                                 rationale: string | null;
                             }[];
+                            likeness: {
+                                routine: {
+                                    id: string | null;
+                                    /** @enum {string} */
+                                    by: "vectors" | "words";
+                                } | null;
+                                terms: number | null;
+                                failure: string | null;
+                                model: string | null;
+                                ms: number | null;
+                            } | null;
                             retrieval: {
                                 documents: number;
                                 failure: string | null;

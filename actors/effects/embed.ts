@@ -3,10 +3,10 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { searchedText } from '../engine/retrieval/searched-text.ts';
 import type { TurnActions, TurnEventBody, TurnScope } from '../kinds/turn/types.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
-import { actorCall } from './actor-call.ts';
 import { commonInputs, type EffectKind } from './effect-kind.ts';
 import { notAwaited } from './not-awaited.ts';
 import { turnRowsBelow } from './turn-rows-below.ts';
+import { vectorCall } from './vector-call.ts';
 
 const inputs = z.object({
   ...commonInputs,
@@ -39,12 +39,8 @@ export const embed: EffectKind<z.infer<typeof inputs>, Request, TurnScope, TurnE
     if (search?.type !== 'pgvector') throw new TypeError('a vector for a search that the configuration does not have');
     const content = searchedText(await turnRowsBelow(staged, effect.actorId, deps), await deps.histories.upTo(upToOffset, effect));
     if (content === '') throw new Unrenderable('there is nothing to search for');
-    const request = { messages: [{ role: 'user' as const, content }] };
-    const call = actorCall(effect, { republished, step: { name: 'embed' }, want: 'none', models: [search.embedding_model], request }, deps);
-    const embedding = { format: 'base64' as const, dimensions: search.embedding_dimensions, inputType: null, tokens: null };
-    // Nothing is generated; the order of providers is that of chats.
-    const { provider: _, ...body } = call.request;
-    return { ...call, surface: 'embeddings', embedding, maxTokens: null, request: body };
+    const { embedding_model: model, embedding_dimensions: dimensions } = search;
+    return vectorCall(effect, { republished, step: { name: 'embed' }, model, dimensions, contents: [content] }, deps);
   },
   results: {},
   overdue: (command, scope) => scope.searchOf(command) ?? notAwaited(command.callId),

@@ -43,6 +43,16 @@ export interface ModelQuestion extends Pick<RouterCall['request'], 'messages' | 
   traceparent: string;
 }
 
+export interface TextsToEmbed {
+  model: string;
+  dimensions: number;
+  texts: readonly string[];
+  traceparent: string;
+}
+
+/** Of the surface `embeddings`, in the order of the inputs. */
+const vectorList = z.object({ data: z.array(z.object({ embedding: z.string() })) });
+
 /** Of the surface `parts`. */
 const wholeAnswer = z.object({ text: z.string(), finishReason: z.string() });
 
@@ -71,6 +81,24 @@ export class ModelCalls {
    * @throws the bus' errors when the call can't be queued; `router.provider_unavailable` when it failed, `router.timeout` without an answer in time
    */
   async ask({ model, traceparent, ...body }: ModelQuestion): Promise<string> {
+    const { settings } = this.#deps;
+    const request = modelRequest(body, { models: [model], sessionId: undefined }, settings);
+    return textOf(await this.#answered({ surface: 'parts', traceparent, maxTokens: settings.maxTokens, request }));
+  }
+
+  /**
+   * Vectors of texts in their order, in base64 of 32-bit floats, little endian.
+   * @throws as `ask`
+   */
+  async embed({ model, dimensions, texts, traceparent }: TextsToEmbed): Promise<string[]> {
+    const request = { model, messages: texts.map((content) => ({ role: 'user' as const, content })) };
+    const embedding = { format: 'base64' as const, dimensions, inputType: null, tokens: null };
+    const vectors = vectorsOf(await this.#answered({ surface: 'embeddings', traceparent, maxTokens: null, request, embedding }));
+    if (vectors.length !== texts.length) throw new SwitchyardError('router.provider_unavailable', 'the call has not a vector for each text');
+    return vectors;
+  }
+
+  async #answered(asked: Pick<RouterCall, 'surface' | 'traceparent' | 'maxTokens' | 'request' | 'embedding'>): Promise<Answer> {
     const { bus, clock, settings, waits } = this.#deps;
     const callId = `${this.#callPrefix}-${ulid()}`;
     const nowMs = clock.nowMs();
@@ -79,22 +107,19 @@ export class ModelCalls {
       callId,
       origin: this.#origin,
       want: 'body',
-      surface: 'parts',
+      ...asked,
       deadlineAtMs: nowMs + waits.modelCallMs,
       createdAtMs: nowMs,
       detached: true,
       republished: false,
       keyId: settings.modelKey,
-      traceparent,
-      maxTokens: settings.maxTokens,
-      request: modelRequest(body, { models: [model], sessionId: undefined }, settings),
       reply: null,
     };
     const answer = this.#answerOf(callId);
     try {
       await answer.subscribed();
       const answered = bus.work.publish('router.call', callId, JSON.stringify(call)).then(() => answer.frame);
-      return textOf(await within(waits.modelCallMs + DEADLINE_GRACE_MS, answered, timedOut));
+      return await within(waits.modelCallMs + DEADLINE_GRACE_MS, answered, timedOut);
     } finally {
       answer.stop();
     }
@@ -150,10 +175,20 @@ function answerIn(callId: string, bytes: Uint8Array): Answer | null {
   return frame?.kind === 'body' || frame?.kind === 'error' ? { status: frame.status, body: frame.body } : null;
 }
 
+function vectorsOf(answer: Answer): string[] {
+  const read = vectorList.safeParse(jsonOf(answer));
+  if (!read.success) throw new SwitchyardError('router.provider_unavailable', 'the call for vectors has none');
+  return read.data.data.map(({ embedding }) => embedding);
+}
+
 /** The body of an error stays out of messages: it may quote a provider. */
-function textOf({ status, body }: Answer): string {
+function jsonOf({ status, body }: Answer): unknown {
   if (status !== 200) throw new SwitchyardError('router.provider_unavailable', `the model call failed with status ${status}`);
-  const read = wholeAnswer.safeParse(jsonIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')));
+  return jsonIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
+}
+
+function textOf(answer: Answer): string {
+  const read = wholeAnswer.safeParse(jsonOf(answer));
   if (!read.success || read.data.finishReason === 'error') throw new SwitchyardError('router.provider_unavailable', 'the model call has no whole answer');
   return read.data.text;
 }

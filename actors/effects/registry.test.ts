@@ -21,6 +21,7 @@ const written: Record<string, object> = {
   'turn-preamble': { bundleHash: 'b', template: 'write-preamble@1', upToOffset: 3, ...common },
   'rewrite-query': { bundleHash: 'b', template: 'rewrite-query@1', upToOffset: 3, ...common },
   embed: { bundleHash: 'b', upToOffset: 3, staged: 2, ...common },
+  'embed-messages': { bundleHash: 'b', upToOffset: 3, texts: ['message', 'talk'], ...common },
   moderation: { upToOffset: 3, mode: 'paranoid', ...common },
   search: { bundleHash: 'b', upToOffset: 3, ...common },
   delivery: { deliveryId: 'r-callback', ...common },

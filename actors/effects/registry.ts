@@ -1,6 +1,7 @@
 import { delivery } from './delivery.ts';
 import { EffectTable } from './effect-table.ts';
 import { embed } from './embed.ts';
+import { embedMessages } from './embed-messages.ts';
 import { eventDelivery } from './event-delivery.ts';
 import { moderation } from './moderation.ts';
 import { rewriteQueryCall } from './rewrite-query.ts';
@@ -23,6 +24,7 @@ export const effects = new EffectTable([
   turnPreamble,
   rewriteQueryCall,
   embed,
+  embedMessages,
   search,
   moderation,
   runCall,

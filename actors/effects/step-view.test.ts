@@ -88,6 +88,16 @@ describe('rule 82: of more than 50 terms a later prompt of the turn has those, t
     expect(await namesOf([asked], [began, matched])).toEqual(['name59', 'name1']);
   });
 
+  it('those that vectors have chosen, in place of the words of the talk, and behind them those that are like by their words', async () => {
+    const likeness: TurnRow = { kind: 'likeness', key: 'likeness', model: 'm', ms: 1, tokens: 1, failure: null, terms: [7, 8] };
+    expect(await namesOf([asked], [began, likeness])).toEqual(['name7', 'name8']);
+    expect(await namesOf([asked], [began, likeness, matched])).toEqual(['name7', 'name8', 'name1']);
+    // Of before a message joined; and without terms, or vectors.
+    expect(await namesOf([asked], [began, likeness, began])).toEqual(['name59']);
+    expect(await namesOf([asked], [began, { ...likeness, terms: undefined }])).toEqual(['name59']);
+    expect(await namesOf([asked], [began, { ...likeness, terms: [] }])).toEqual([]);
+  });
+
   it('those that are in force, once that is decided', async () => {
     expect(await namesOf([asked], [began, matched, resolved])).toEqual(['name59', 'name2']);
   });

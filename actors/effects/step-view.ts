@@ -34,7 +34,7 @@ export async function stepView(
     customerName: name,
     systemPrompt: promptOf(documents, context.system_prompt),
     language: context.language,
-    glossary: nearestTerms(glossaryTerms(body), history, () => addedText(history, rows, engineDocumentsOf(body))),
+    glossary: nearestTerms(glossaryTerms(body), history, () => addedText(history, rows, engineDocumentsOf(body)), nearestByVectors(rows)),
     // Rows of releases before name no customer.
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,
@@ -57,6 +57,11 @@ export async function customerOfTurn(
 /** Before a message joined, another query was searched for. */
 function retrievedIn(rows: readonly TurnRow[]): NonNullable<StepView['retrieved']> {
   return rows.length === 0 ? [] : (currentRows(rows).rows.findLast((row) => row.kind === 'search')?.documents ?? []);
+}
+
+/** Before a message joined, another talk was compared. Undefined: shared words decide. */
+function nearestByVectors(rows: readonly TurnRow[]): readonly number[] | undefined {
+  return rows.length === 0 ? undefined : currentRows(rows).rows.findLast((row) => row.kind === 'likeness')?.terms;
 }
 
 /** As models see it. */

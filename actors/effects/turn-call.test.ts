@@ -108,7 +108,7 @@ function depsWith(count: number, rows: readonly object[]): RenderDeps {
     customers: { ofTurn: async () => ({ name: 'Ada', values: new Map([['plan', 'gold']]) }) },
     histories: { upTo: async () => [{ ...said, kind: 'user_message', text: 'what is term0?' }] },
     turns: { staged: async () => new Map([['trn_1', rows.map((row, seq) => ({ seq, body: row }))]]) },
-    evaluationsOf: async (_, set) => ({ set, policyOf: () => (set === 'e1' ? evaluation : null), routineOf: () => null }),
+    evaluationsOf: async (_, set) => ({ set, policyOf: () => (set === 'e1' ? evaluation : null), routineOf: () => null, vectorsOf: () => null }),
     epochOf: () => 1,
     settings: { streaming: true, maxTokens: 10, modelKey: 'k', providerOrder: [] },
   };

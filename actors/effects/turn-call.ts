@@ -70,11 +70,16 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   results: {
     /** Of the structured calls (turn-step.ts), too: a result does not name its kind. */
     'call.completed': (command, scope) =>
-      scope.preambleOf(command) ?? scope.searchOf(command) ?? scope.stepOf(command) ?? scope.replyOf(command, composeReply.read(command)),
+      scope.preambleOf(command) ??
+      scope.searchOf(command) ??
+      scope.likenessOf(command) ??
+      scope.stepOf(command) ??
+      scope.replyOf(command, composeReply.read(command)),
     /** Of tools, too: releases before reported so an item whose publishing was not confirmed in time. */
     'call.failed': (command: CommandOf<'call.failed'>, scope) =>
       scope.preambleOf(command) ??
       scope.searchOf(command) ??
+      scope.likenessOf(command) ??
       scope.failedCheckOf(command.callId) ??
       scope.overdueOf(command.callId) ?? {
         ...command,

@@ -8,6 +8,7 @@ import { noAgentState } from '../engine/agent-state.ts';
 import { unknownCustomer } from '../inputs/customer-reader.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { embed } from './embed.ts';
+import { embedMessages } from './embed-messages.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { rewriteQueryCall } from './rewrite-query.ts';
 import { search } from './search.ts';
@@ -71,6 +72,19 @@ describe('what a turn with a table of vectors asks for', () => {
   it('rule 78: nothing without a query and a message of the customer', async () => {
     const inputs = embed.inputs.parse({ ...common, staged: 2 });
     await expect(embed.render({ ...effect, inputs }, false, depsWith([began, query(null)], {}, ''))).rejects.toThrow(Unrenderable);
+  });
+
+  it('rules 12, 14, 82: vectors of what was said, in one call under the same key, model and dimensions', async () => {
+    const inputs = embedMessages.inputs.parse({ ...common, texts: ['message', 'talk'] });
+    const call = (await embedMessages.render({ ...effect, inputs }, true, depsWith([began]))) as RouterCall;
+
+    expect(call).toMatchObject({ want: 'none', surface: 'embeddings', keyId: 'k', maxTokens: null, step: { name: 'embed-messages' }, republished: true });
+    expect(call.embedding).toEqual({ format: 'base64', dimensions: 2, inputType: null, tokens: null });
+    expect(call.request.model).toBe('a/vectors');
+    expect(messagesIn(call)).toEqual(['And its warranty?', 'And its warranty?']);
+    expect(call.request).not.toHaveProperty('provider');
+    expect(routerCall.safeParse(JSON.parse(JSON.stringify(call))).error).toBeUndefined();
+    await expect(embedMessages.render({ ...effect, inputs }, false, depsWith([began], {}, ' '))).rejects.toThrow(Unrenderable);
   });
 
   it('rule 79: a search by the recorded vector, without messages, which older workers leave to newer ones', async () => {

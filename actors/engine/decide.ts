@@ -1,6 +1,7 @@
 import { mayCall, nothingUsed, type Used } from './budget.ts';
 import { criticalPolicies } from './composition/reply-check.ts';
 import type { EngineDocuments } from './engine-documents.ts';
+import type { SaidText } from './likeness/said-text.ts';
 import { type Matched, matchingPhase } from './matching-phase.ts';
 import { policiesToTrack } from './policies/applied-policies.ts';
 import { parameterQuestions } from './tools/parameter-questions.ts';
@@ -16,6 +17,8 @@ export type Decision =
   | { type: 'ask'; status: 'matching' | 'tools' | null; calls: readonly CallRequest[] }
   /** The same, of tools. */
   | { type: 'call'; status: 'tools'; calls: readonly PlannedCall[] }
+  /** Has vectors made of what was said, and decides again when they have their row. */
+  | { type: 'embed'; status: null; texts: readonly SaidText[] }
   | { type: 'compose'; resolved: RowOf<'resolved'> };
 
 /**
@@ -26,6 +29,8 @@ export type Decision =
  */
 export function decide(documents: EngineDocuments, rows: readonly TurnRow[], toolsOf: ToolsOf = noTools, used: Used = nothingUsed): Decision {
   const { began, rows: current } = currentRows(rows);
+  const { compares = [] } = began;
+  if (compares.length > 0 && !current.some(({ kind }) => kind === 'likeness')) return { type: 'embed', status: null, texts: compares };
   const facts = toolFactsOf(began, rows, current, toolsOf);
   let before = facts.earlier;
   const ranTools: ReadonlySet<string>[] = [];

@@ -43,6 +43,21 @@ it('answers that could not be read are named, also of before a message joined', 
   ]);
 });
 
+it('rule 14: it says what a message was like, and by what that was decided', () => {
+  const likenessOf = (...rows: TurnRow[]) => recordOf([status('acknowledged', 1)], rows, []).likeness;
+  const compared: TurnRow = { kind: 'likeness', key: 'likeness', ...call, likeliest: 'order', terms: [4, 9], failure: null };
+  const words: TurnRow = { ...began, likeliest: 'refund' };
+  const byModel = { model: 'a/b', ms: 12, failure: null };
+
+  expect(likenessOf(words, compared)).toEqual({ routine: { id: 'order', by: 'vectors' }, terms: 2, ...byModel });
+  expect(likenessOf(words, { ...compared, likeliest: null, terms: undefined })).toEqual({ routine: { id: null, by: 'vectors' }, terms: null, ...byModel });
+  expect(likenessOf(words, { ...compared, likeliest: undefined })).toMatchObject({ routine: { id: 'refund', by: 'words' }, terms: 2 });
+  const failed: TurnRow = { kind: 'likeness', key: 'likeness', model: null, ms: 2_000, tokens: 0, failure: 'unavailable' };
+  expect(likenessOf(words, failed)).toEqual({ routine: { id: 'refund', by: 'words' }, terms: null, model: null, ms: 2_000, failure: 'unavailable' });
+  expect(likenessOf(words)).toEqual({ routine: { id: 'refund', by: 'words' }, terms: null, model: null, ms: null, failure: null });
+  expect([likenessOf(began), likenessOf(words, compared, began)]).toEqual([null, null]);
+});
+
 it('what was decided is in force with the decision alone', () => {
   expect(recordOf([status('acknowledged', 1)], [began, match('leak', true)], [])).toMatchObject({ policies: [], evidence: [{ id: 'leak' }], check: null });
   const resolved: TurnRow = { kind: 'resolved', ...none, policies: [{ id: 'leak', rationale: 'so' }], steps: [{ routineId: 'refund', stepId: 'ask' }] };

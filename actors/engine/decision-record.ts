@@ -49,6 +49,7 @@ export function recordOf(
     inferences: current.flatMap(inferencesIn),
     tools: toolsIn(current).map(({ call, ms }) => ({ tool_id: call.toolId, failed: call.hasFailed, arguments: call.arguments, ms })),
     retrieval: search?.kind === 'search' ? { documents: search.documents.length, failure: search.failure, ms: search.ms, query: queryIn(current) } : null,
+    likeness: likenessIn(rows),
     check: checkIn(current),
     moderation: messages.flatMap(moderationIn),
     faults: rows.flatMap(faultsIn),
@@ -89,6 +90,17 @@ function inferencesIn(row: TurnRow): TurnRecord['inferences'] {
 function queryIn(rows: readonly TurnRow[]): NonNullable<TurnRecord['retrieval']>['query'] {
   const row = rows.findLast(({ kind }) => kind === 'query');
   return row?.kind === 'query' ? { text: row.query, failure: row.failure, model: row.model, ms: row.ms } : null;
+}
+
+/** Of the newest beginning. */
+function likenessIn(rows: readonly TurnRow[]): TurnRecord['likeness'] {
+  if (rows.length === 0) return null;
+  const { began, rows: current } = currentRows(rows);
+  const byWords = began.likeliest === undefined ? null : { id: began.likeliest, by: 'words' as const };
+  const row = current.findLast(({ kind }) => kind === 'likeness');
+  if (row?.kind !== 'likeness') return byWords === null ? null : { routine: byWords, terms: null, failure: null, model: null, ms: null };
+  const { likeliest, terms, failure, model, ms } = row;
+  return { routine: likeliest === undefined ? byWords : { id: likeliest, by: 'vectors' }, terms: terms?.length ?? null, failure, model, ms };
 }
 
 function moderationIn({ id, offset, metadata }: ConversationEvent): TurnRecord['moderation'] {

@@ -2,6 +2,7 @@ import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
 import { agentPolicies } from './agent-policies.ts';
 import { type Evaluations, noEvaluations } from './evaluation/evaluation-set.ts';
+import { type Likeness, likenessOf } from './likeness/likeness.ts';
 import { type MatchDocuments, scopesOf } from './policies/candidates.ts';
 import type { PolicyEvaluation } from './policies/policy-evaluation.ts';
 import { type RelationshipGraph, relationshipGraph } from './relationships/relationship-graph.ts';
@@ -33,6 +34,8 @@ export interface EngineDocuments extends MatchDocuments {
   policyEvaluations: ReadonlyMap<string, PolicyEvaluation>;
   /** Null: nothing is retrieved. */
   search: SearchPlan | null;
+  /** Vectors of what messages are compared with; null: shared words decide. */
+  likeness: Likeness | null;
 }
 
 /** By bundle, and by the set of evaluations. A bundle has few sets. */
@@ -56,7 +59,7 @@ export function documentsFor(body: BundleBody, evaluations: Evaluations, values:
   return { ...documents, routineModels: routineModels(body.documents, evaluations.routineOf, inlineValues(values)) };
 }
 
-function readDocuments(body: BundleBody, { set: evaluationSet, policyOf, routineOf }: Evaluations): EngineDocuments | null {
+function readDocuments(body: BundleBody, { set: evaluationSet, policyOf, routineOf, vectorsOf }: Evaluations): EngineDocuments | null {
   const { manifest, documents } = body;
   const { context, runtime, mcps } = manifest.agent_config;
   const search = searchPlanOf(manifest.agent_config.search);
@@ -73,7 +76,7 @@ function readDocuments(body: BundleBody, { set: evaluationSet, policyOf, routine
   );
   const toolsOfSteps = models.flatMap(({ graph }) => [...graph.nodes.values()].flatMap(({ tools }) => tools));
   return {
-    ...{ evaluationSet, policyEvaluations, search },
+    ...{ evaluationSet, policyEvaluations, search, likeness: likenessOf(body, vectorsOf) },
     ...{ policies, routines, routineModels: models, relationships, batchSize: runtime.policy_batch_size },
     maxIterations: runtime.max_engine_iterations,
     reevaluationTools: context.reevaluation_tools.map(({ id }) => id),

@@ -59,7 +59,8 @@ class Passes {
   constructor(documents: EngineDocuments, { state, likeliest }: RowOf<'began'>, rows: readonly TurnRow[]) {
     this.#documents = documents;
     this.#state = state;
-    this.#likeliest = likeliest ?? null;
+    const byVectors = rows.findLast((row) => row.kind === 'likeness')?.likeliest;
+    this.#likeliest = byVectors === undefined ? (likeliest ?? null) : byVectors;
     this.#matches = new Map(rows.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
     this.#answers = new Map(rows.flatMap((row) => (row.kind === 'routine' ? [[callKey(row.reference), row.answer] as const] : [])));
   }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { foundDocument } from '#bus/messages/found-document.ts';
 import { agentState } from './agent-state.ts';
 import { checkAnswer, checkReference } from './composition/check-reply.ts';
+import { saidText } from './likeness/said-text.ts';
 import { matchAnswer } from './policies/match-answer.ts';
 import { matchBatch } from './policies/match-batch.ts';
 import { resolution } from './relationships/resolution.ts';
@@ -32,10 +33,25 @@ const turnRow = z.discriminatedUnion('kind', [
     state: agentState,
     /** The routine that the message is most like; absent: it is like none. */
     likeliest: z.string().optional(),
+    /** What is compared by vectors before anything is decided; absent: shared words decide. */
+    compares: z.array(saidText).readonly().optional(),
     /** The set of evaluations with which the turn goes on; absent: the documents' own texts. */
     evaluations: z.string().optional(),
     /** By server: hash of its tool list, the same for the whole turn. Absent: nothing names a tool. */
     lists: z.record(z.string(), z.string()).optional(),
+  }),
+  /** By vectors: what the texts of `began.compares` are most like. */
+  z.object({
+    kind: z.literal('likeness'),
+    ...call,
+    /** Null: no answer of the model named it. */
+    model: z.string().nullable(),
+    /** The routine that the message is most like; null: it is like none. Absent: it was not compared. */
+    likeliest: z.string().nullable().optional(),
+    /** Places in the glossaries of the terms nearest to the talk. Absent: they were not compared. */
+    terms: z.array(z.number()).readonly().optional(),
+    /** Why shared words decide; null: vectors did. */
+    failure: z.enum(['malformed', 'unavailable']).nullable(),
   }),
   z.object({ kind: z.literal('match'), ...call, reference: matchBatch, answer: matchAnswer }),
   /** Of a routine: its next step, or whether and where it goes back. */

@@ -3,10 +3,12 @@ import type { Clock } from '#shared/clock.ts';
 import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { evaluationModel } from '../engine/evaluation/evaluation-keys.ts';
-import { documentKeys, type Evaluations, evaluationSet, evaluationsOf, noEvaluations, setKeyOf } from '../engine/evaluation/evaluation-set.ts';
+import { documentKeys, type Evaluations, evaluationSet, evaluationsOf, noEvaluations, setKeyOf, vectorsAmong } from '../engine/evaluation/evaluation-set.ts';
 
 /** Bundles and their sets: the current ones, and those of older turns. */
 const MAX_CACHED = 16;
+/** Vectors of texts, by the content that they are of: those of some bundles in the largest size. */
+const MAX_VECTOR_BYTES = 64 * 1024 * 1024;
 /** Between looks for a newer set: an evaluation takes minutes, and is rare. */
 const LOOK_MS = 10_000;
 
@@ -16,6 +18,8 @@ export class EvaluationsReader {
   readonly #clock: Clock;
   readonly #newest = new LRUCache<string, { set: string | null; readAtMs: number }>({ max: MAX_CACHED });
   readonly #sets = new LRUCache<string, Evaluations>({ max: MAX_CACHED });
+  /** Once for all sets that name them. */
+  readonly #vectors = new LRUCache<string, Float32Array>({ maxSize: MAX_VECTOR_BYTES, sizeCalculation: ({ byteLength }) => byteLength });
   readonly #keys = new WeakMap<Bundle, string>();
 
   constructor({ store, clock }: { store: Pick<EvaluationStore, 'read' | 'newestSet'>; clock: Clock }) {
@@ -41,7 +45,20 @@ export class EvaluationsReader {
     if (cached !== undefined) return cached;
     const { data } = evaluationSet.safeParse((await this.#store.read([set])).get(set)?.result);
     if (data === undefined) return noEvaluations;
-    const found = evaluationsOf(set, await this.#store.read(data.hashes), evaluationModel(bundle.body.manifest.agent_config));
+    const vectors = new Map(
+      data.hashes.flatMap((hash) => {
+        const known = this.#vectors.get(hash);
+        return known === undefined ? [] : [[hash, known] as const];
+      }),
+    );
+    const rows = await this.#store.read(data.hashes.filter((hash) => !vectors.has(hash)));
+    for (const [key, read] of vectorsAmong(bundle.body, rows)) {
+      vectors.set(key, read);
+      this.#vectors.set(key, read);
+      // As text they would take more than twice as much again.
+      rows.delete(key);
+    }
+    const found = evaluationsOf(set, rows, evaluationModel(bundle.body.manifest.agent_config), vectors);
     this.#sets.set(set, found);
     return found;
   }

@@ -195,6 +195,7 @@ export class EngineSession {
       else if (call.kind === 'turn-preamble') this.preamble(call.id, null);
       else if (call.kind === 'rewrite-query') this.reply(call.id, '{"query":"a query"}');
       else if (call.kind === 'embed') this.embedded(call.id, 'AACAPwAAAAA=');
+      else if (call.kind === 'embed-messages') this.fail(call.id);
       else if (call.kind === 'search') this.tool(call.id, { type: 'result', data: { documents: [] }, metadata: {}, isError: false });
       else if (call.kind === 'turn-applied') this.judgeApplied(call.id, []);
       else if (call.kind !== 'turn-step') this.reply(call.id, 'a reply');

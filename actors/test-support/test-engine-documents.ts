@@ -7,6 +7,7 @@ export function testEngineDocuments(given: Pick<EngineDocuments, 'policies'> & P
     evaluationSet: null,
     policyEvaluations: new Map(),
     search: null,
+    likeness: null,
     reevaluationTools: [],
     toolServers: new Set<string>(),
     trustedServers: new Set<string>(),

@@ -17,7 +17,7 @@ export const result = (data: unknown, metadata: Record<string, unknown> = {}): T
 
 function documentsOf(changes: Partial<EngineDocuments> = {}): EngineDocuments {
   const policies = [testPolicy('ask', { tools: ['shop:order', 'shop:refund'] }), testPolicy('late', { tools: ['shop:refund'] }), testPolicy('never')];
-  const none = { evaluationSet: null, policyEvaluations: new Map(), search: null, reevaluationTools: [], trustedServers: new Set<string>() };
+  const none = { evaluationSet: null, policyEvaluations: new Map(), search: null, likeness: null, reevaluationTools: [], trustedServers: new Set<string>() };
   const relationships = relationshipGraph({ policies, routines: [] }, null);
   const plain = {
     policies,

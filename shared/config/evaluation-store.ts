@@ -2,8 +2,8 @@ import type { NamedStatement, Queryable } from '../storage/database.ts';
 
 export interface EvaluationRow {
   hash: string;
-  /** `set`: what a bundle's documents have at a time. */
-  kind: 'node' | 'routine' | 'policy' | 'set';
+  /** `vectors`: of texts that what customers say is compared with. `set`: what a bundle's documents have at a time. */
+  kind: 'node' | 'routine' | 'policy' | 'vectors' | 'set';
   /** Null: the evaluation failed. */
   result: unknown;
 }

@@ -152,6 +152,9 @@ export const metricTable = {
   searchQueries: counter('switchyard_search_queries_total', 'Queries that models were to make for searches by meaning.', {
     outcome: ['rewritten', 'malformed', 'unavailable'],
   }),
+  likeness: counter('switchyard_likeness_total', 'Turns of agents with vectors of their texts, by what decided which texts a message is most like.', {
+    outcome: ['vectors', 'malformed', 'unavailable'],
+  }),
   deadLetters: counter('switchyard_dead_letters_total', 'Commands, deliveries, calls and usage records that were given up and kept for an operator.', {
     source: ['command', 'delivery', 'event', 'tool', 'call', 'usage'],
   }),

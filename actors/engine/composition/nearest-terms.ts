@@ -9,9 +9,19 @@ type Term = Glossary['terms'][number];
 /** So many are shown whatever the conversation is about. */
 const MAX_UNRANKED = 50;
 /** Of more terms those nearest to a text. */
-const MAX_NEAREST = 20;
+export const MAX_NEAREST = 20;
 
-const rank = rankByWords(({ name, description, synonyms }: Term) => [name, ...synonyms, description].join('\n'));
+const rank = rankByWords(termText);
+
+/** What a term is known by when a conversation is compared with it. */
+export function termText({ name, description, synonyms }: Term): string {
+  return [name, ...synonyms, description].join('\n');
+}
+
+/** Whether prompts have a part of the terms. */
+export function isRanked(terms: readonly Term[]): boolean {
+  return terms.length > MAX_UNRANKED;
+}
 
 /** Those of the manifest's glossaries. */
 export function glossaryTerms({ manifest, documents }: BundleBody): Term[] {
@@ -23,16 +33,17 @@ export function glossaryTerms({ manifest, documents }: BundleBody): Term[] {
  * The glossary of a prompt (rule 82): the terms nearest to the last messages, in the order of the documents, and behind them those nearest to what the turn
  * has added since. So a turn's later prompts begin like its first ones.
  * @param added is called only if it is needed
+ * @param chosen places of the terms nearest to the last messages by their vectors; absent: shared words decide
  */
-export function nearestTerms(terms: readonly Term[], history: readonly ConversationEvent[], added: () => string): readonly Term[] {
-  if (terms.length <= MAX_UNRANKED) return terms;
-  const first = termsNearTo(terms, recentText(history));
+export function nearestTerms(terms: readonly Term[], history: readonly ConversationEvent[], added: () => string, chosen?: readonly number[]): readonly Term[] {
+  if (!isRanked(terms)) return terms;
+  const first = chosen === undefined ? termsNearTo(terms, recentText(history)) : terms.filter((_, place) => chosen.includes(place));
   return [...new Set([...first, ...termsNearTo(terms, added())])];
 }
 
 /** Those nearest to a text, in the order of the documents. */
 export function termsNearTo(terms: readonly Term[], text: string): readonly Term[] {
-  if (terms.length <= MAX_UNRANKED) return terms;
+  if (!isRanked(terms)) return terms;
   const nearest = new Set(rank(text, terms).slice(0, MAX_NEAREST));
   return terms.filter((term) => nearest.has(term));
 }

@@ -30,7 +30,7 @@ export function likeliestRoutine(documents: Pick<MatchDocuments, 'routines'>, ev
 export function firstCandidates(documents: MatchDocuments, paths: Paths, likeliest: string | null): Candidate[] {
   const routines = conversationalOf(documents);
   const scopes = scopesOf(documents);
-  const followed = routines.filter(({ id }) => paths[id]?.some((node) => node !== null)).map(({ id }) => id);
+  const followed = followedOf(routines, paths);
   const prepared = new Set<string | null>(followed.length > 0 ? followed : [likeliest]);
   const policies = enabledOf(documents).filter(({ id }) => {
     const scope = scopes.get(id);
@@ -38,6 +38,11 @@ export function firstCandidates(documents: MatchDocuments, paths: Paths, likelie
   });
   const conditions = routines.filter(({ id }) => (paths[id]?.at(-1) ?? null) === null).flatMap(conditionsOf);
   return [...policies, ...conditions];
+}
+
+/** Ids of the routines with a path in this session. */
+export function followedOf(routines: readonly Routine[], paths: Paths): string[] {
+  return routines.filter(({ id }) => paths[id]?.some((node) => node !== null)).map(({ id }) => id);
 }
 
 /**
@@ -105,10 +110,13 @@ export function conversationalOf({ routines }: Pick<MatchDocuments, 'routines'>)
   return routines.filter(({ enabled, kind }) => enabled && kind === 'conversational');
 }
 
-const rankRoutines = rankByWords(({ title, description, conditions, steps }: Routine) => {
+/** What a routine is known by when a message is compared with it. */
+export function routineText({ title, description, conditions, steps }: Routine): string {
   const inSteps = steps.map((step) => `${step.description ?? ''} ${step.kind === 'chat' ? step.chat_state : ''}`);
   return [title, description, ...conditions, ...inSteps].join('\n');
-});
+}
+
+const rankRoutines = rankByWords(routineText);
 
 /** The words of the last ten messages, without those that are withheld from models. */
 export function recentText(history: readonly ConversationEvent[]): string {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import { effects } from '../../effects/registry.ts';
 import { decodeSnapshot, MACHINE_VERSION } from '../snapshots.ts';
-import { turnMachine } from './machine.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
 import type { TurnEvent } from './types.ts';
 
 const DEADLINE_AT_MS = 181_000;
@@ -40,7 +40,7 @@ describe('the deadline of a turn', () => {
     expect(timersIn(ended)).toEqual([{ type: 'disarm', key }]);
   });
 
-  it('has a row in snapshots of the release before, which the end deletes', () => {
+  it('has a row in snapshots of version 3, which the end deletes', () => {
     const turn = {
       value: 'composing',
       context: { turnId: 'trn_1', deadlineAtMs: DEADLINE_AT_MS, callNo: 1 },
@@ -49,7 +49,7 @@ describe('the deadline of a turn', () => {
       traceparent: null,
     };
     const session = { value: 'responding', context: { mode: 'auto', queue: [], wanted: null, turnId: 'trn_1' } };
-    const snapshot = { v: MACHINE_VERSION - 100, session, turn, run: null };
+    const snapshot = { v: MACHINE_VERSION - (TURN_MACHINE_VERSION - 3) * 100, session, turn, run: null };
     const state = decodeSnapshot({ id: 'ses_1', partition: 1, snapshot })['turn'];
     const [, ended] = transition(turnMachine, turnMachine.resolveState(state as never), { type: 'turn.cancel', atMs: 2_000 });
 

@@ -5,6 +5,7 @@ import type { TurnRow } from '../../engine/turn-row.ts';
 import { deadlineKeyOf, effectIdOf, overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { overdueTimer } from '../../tool-loop/overdue-timer.ts';
 import { statusFact } from '../../tool-loop/status-fact.ts';
+import { openLikeness } from './likeness-states.ts';
 import { beginStage, endPreamble } from './preamble-states.ts';
 import { turnSetup } from './turn-setup.ts';
 import type { EngineContext, Opening, PendingCall, StepMalformed, TurnContext, TurnEvent } from './types.ts';
@@ -59,9 +60,9 @@ export const endBatch = turnSetup.enqueueActions(({ context, event, enqueue }) =
   enqueue.assign({ ...passed, engine: { ...engine, stepCount: engine.stepCount + rows.length, pending: [] } });
 });
 
-/** Of the timers of tool calls. */
+/** Of the timers of tool calls, and of a call for vectors. */
 function overdueKeysOf(calls: readonly PendingCall[]): string[] {
-  return calls.flatMap(({ callId, isRepeatable }) => (isRepeatable === undefined ? [] : [overdueKeyOf(callId)]));
+  return calls.flatMap(({ callId, isRepeatable, isForLikeness }) => (isRepeatable === undefined && isForLikeness === undefined ? [] : [overdueKeyOf(callId)]));
 }
 
 /** Calls that may have an effect and can't be taken back: a cancelled turn waits for them. */
@@ -112,6 +113,7 @@ export const beginTyping = turnSetup.enqueueActions(({ context, enqueue }) => {
 /** Opens the calls of a decision. */
 export const ask = turnSetup.enqueueActions(({ context, event, enqueue }) => {
   const { next, planning, ...engine } = engineOf(context);
+  if (next?.type === 'embed') return enqueue.assign(openLikeness(enqueue, context, next.texts, atMsOf(event)));
   if (next?.type !== 'ask' && next?.type !== 'call') throw new TypeError('calls are made without a decision');
   const { turnId } = context;
   const atMs = atMsOf(event);

@@ -22,6 +22,7 @@ const handlers: Handlers<TurnActions> = {
     plan.turnSteps.push({ partition, sessionId, turnId: context.turnId, seq, offset, body: ownTurnRow(row) });
     noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
     noteSearch(plan, row, { turn_id: context.turnId, trace_id: traceId });
+    noteLikeness(plan, row, { turn_id: context.turnId, trace_id: traceId });
   },
   rememberPreamble: (plan, { text }) => rememberPreamble(plan, text),
   remember: (plan) => {
@@ -53,6 +54,7 @@ export const turnKind: ActorKind<Plan> = {
       [1, unchanged],
       [2, unchanged],
       [3, withDeadlineRow],
+      [4, unchanged],
     ]),
   },
   initial: null,
@@ -64,7 +66,7 @@ function outcomeOf({ value }: ActorState): 'completed' | 'cancelled' | 'failed' 
   return value === 'completed' || value === 'cancelled' ? value : 'failed';
 }
 
-/** States of version 1, which had no engine, and of version 2, which waited for no moderation, fit: their hosts must not own turns that have it. */
+/** States of version 1, which had no engine, of version 2, which waited for no moderation, and of version 4, which compared no vectors, fit: their hosts must not own turns that do. */
 function unchanged(state: ActorState): ActorState {
   return state;
 }
@@ -121,6 +123,14 @@ function noteSearch(plan: Plan, row: TurnRow, ids: Record<string, string>): void
     durationMs,
     count: (metrics) => metrics.add('searches', { outcome }),
   });
+}
+
+/** Of an agent with vectors of its texts: whether they decided what a message is most like. */
+function noteLikeness(plan: Plan, row: TurnRow, ids: Record<string, string>): void {
+  if (row.kind !== 'likeness') return;
+  const outcome = row.failure ?? 'vectors';
+  const what = row.failure === null ? 'likeness was decided by vectors' : 'likeness is decided by shared words';
+  plan.note(what, ids, { outcome, durationMs: row.ms, count: (metrics) => metrics.add('likeness', { outcome }) });
 }
 
 function isResult(event: object): event is { callId: string } {

@@ -34,7 +34,7 @@ import { type TurnAction, turnSetup } from './turn-setup.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
 /** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
-export const TURN_MACHINE_VERSION = 4;
+export const TURN_MACHINE_VERSION = 5;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 

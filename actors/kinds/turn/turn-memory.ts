@@ -1,6 +1,7 @@
 import type { ConversationEvent, EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import { type AgentState, noAgentState } from '../../engine/agent-state.ts';
 import type { EngineDocuments } from '../../engine/engine-documents.ts';
+import { saidTextsFor } from '../../engine/likeness/likeness.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import { afterReply } from '../../engine/preamble/preamble-due.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
@@ -50,10 +51,13 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
   const tools = documents.toolServers.size > 0 && { lists: listsFor(documents.toolServers, lists) };
   const events = plan.events.map(({ event }) => event);
   const likeliest = awaited ?? likeliestRoutine(documents, events);
+  const { state } = agentStateIn(plan);
+  const compares = saidTextsFor(documents, state.paths);
   const row: TurnRow = {
     kind: 'began',
-    state: agentStateIn(plan).state,
+    state,
     ...(likeliest !== null && { likeliest }),
+    ...(compares.length > 0 && { compares }),
     ...(evaluations !== null && { evaluations }),
     ...tools,
   };

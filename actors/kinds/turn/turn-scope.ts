@@ -12,6 +12,7 @@ import type { ToolOutcome } from '../../tool-loop/types.ts';
 import type { Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { askedCall, decideNext } from './asked-calls.ts';
+import { likenessOf } from './likeness-scope.ts';
 import { malformedRow } from './malformed-row.ts';
 import { preambleOf } from './preamble.ts';
 import { checkOf, dueIn, failedCheckOf, replyOf } from './reply-scope.ts';
@@ -30,6 +31,7 @@ export function turnScopeOf(plan: Plan): TurnScope {
     toolOf: (callId, outcome) => toolOf(plan, callId, outcome),
     overdueOf: (callId) => overdueOf(plan, callId),
     searchOf: (command) => searchOf(plan, command),
+    likenessOf: (command) => likenessOf(plan, command),
   };
 }
 

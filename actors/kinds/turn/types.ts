@@ -1,6 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Decision } from '../../engine/decide.ts';
+import type { SaidText } from '../../engine/likeness/said-text.ts';
 import type { SearchPlan, SearchStage } from '../../engine/retrieval/search-plan.ts';
 import type { ArgumentsReference } from '../../engine/tools/tool-rounds.ts';
 import type { CallRequest } from '../../engine/turn-calls.ts';
@@ -93,7 +94,7 @@ interface PendingSearch {
   deadlineAtMs?: number;
 }
 
-/** Commands that may end a turn's search, or a stage of it. */
+/** Commands that may end a turn's search, or a stage of it, or its call for vectors of what was said. */
 export type SearchCommand = CommandOf<'call.completed' | 'call.failed' | 'tool.completed' | 'effect.overdue'>;
 
 /** A row for what a stage of a turn's search has brought. */
@@ -135,6 +136,8 @@ export interface PendingCall {
   openedAtMs: number;
   /** Of tool calls: such a call has had no effect if it is made again, so nothing waits for it. */
   isRepeatable?: boolean;
+  /** For vectors of what was said: a timer ends the wait for it. Absent: it is another call. */
+  isForLikeness?: true;
 }
 
 /** A row for a call's answer, and what follows from it. */
@@ -210,6 +213,8 @@ export interface TurnScope {
   overdueOf(callId: string): StepSettled | null;
   /** The end of the awaited search; null for any other. */
   searchOf(command: SearchCommand): SearchSettled | null;
+  /** What vectors of what was said have shown, or that there are none; null for any other call. */
+  likenessOf(command: SearchCommand): StepSettled | null;
 }
 
 export type TurnEventBody =
@@ -249,6 +254,7 @@ export interface TurnActions extends Pick<LoopActions, 'supersede'> {
     | { kind: 'router-call'; id: string; deadlineAtMs: number; staged?: number; isWithheld?: boolean }
     | { kind: 'turn-step'; id: string; deadlineAtMs: number; staged: number; request: CallRequest }
     | { kind: SearchStage; id: string; deadlineAtMs: number; staged: number }
+    | { kind: 'embed-messages'; id: string; deadlineAtMs: number; texts: readonly SaidText[] }
     | { kind: 'preamble'; id: string; deadlineAtMs: number }
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; staged: number; toolId: string; listHash: string; from: ArgumentsReference };
   /** `command`: of a tool call; absent: that of the turn's deadline. */

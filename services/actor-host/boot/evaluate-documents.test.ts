@@ -1,7 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { bundleOf, chat, evaluationIn, migrated, modelOf, policies, type Question, routine, start } from '../test-support/evaluations.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import {
+  base64Of,
+  bundleOf,
+  chat,
+  comparedBundle,
+  evaluationIn,
+  migrated,
+  modelOf,
+  policies,
+  type Question,
+  routine,
+  start,
+} from '../test-support/evaluations.ts';
 
 const nextTick = () => new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined)));
 
@@ -89,7 +102,7 @@ describe('the evaluation of documents', () => {
 
     const { asked, modelCalls } = modelOf();
     let left = 2;
-    const recovering = { ask: (question: Question) => (left-- > 0 ? Promise.reject(new Error('not yet')) : modelCalls.ask(question)) };
+    const recovering = { ...modelCalls, ask: (question: Question) => (left-- > 0 ? Promise.reject(new Error('not yet')) : modelCalls.ask(question)) };
     expect(await start(database, recovering, { bundle, times: { retriesMs: [1, 1] } }).done).toBe(0);
     expect(asked).toHaveLength(2);
     expect((await evaluationIn(database, bundle))?.nodes['people']?.follow_ups).toHaveLength(2);
@@ -158,6 +171,53 @@ describe('the evaluation of documents', () => {
     fail(new Error('the bus is closed'));
     expect(await evaluation.done).toBeNull();
     expect(await count(database)).toBe(0);
+  });
+
+  it('rules 14, 47: has vectors made of what messages are compared with, in batches, once for each content', async () => {
+    const database = await migrated(openTestDatabase());
+    const bundle = comparedBundle();
+    const { embedded, modelCalls } = modelOf();
+    expect(await start(database, modelCalls, { bundle }).done).toBe(0);
+    expect(embedded.map(({ model, dimensions, texts }) => [model, dimensions, texts.length])).toEqual([
+      ['a/vectors', 2, 32],
+      ['a/vectors', 2, 28],
+    ]);
+    expect(await count(database, `kind = 'vectors' and result is not null`)).toBe(2);
+
+    const again = modelOf();
+    expect(await start(database, again.modelCalls, { bundle }).done).toBe(0);
+    expect([again.embedded, again.asked]).toEqual([[], []]);
+    // The second batch has another term.
+    const changed = modelOf();
+    expect(await start(database, changed.modelCalls, { bundle: comparedBundle(61) }).done).toBe(0);
+    expect(changed.embedded.map(({ texts }) => texts.length)).toEqual([29]);
+  });
+
+  it.each<[string, () => Promise<string[]>]>([
+    ['fails', async () => Promise.reject(new Error('no model'))],
+    ['brings other dimensions', async () => Array.from({ length: 32 }, () => base64Of(1, 2, 3))],
+    ['brings too few vectors', async () => [base64Of(1, 2)]],
+    ['brings numbers that are none', async () => Array.from({ length: 32 }, () => base64Of(1, Number.NaN))],
+  ])('rule 14: a call for vectors that %s is made once more, and then stored as failed; all else has its result', async (_, onEmbed) => {
+    const database = await migrated(openTestDatabase());
+    const bundle = comparedBundle(51, policies);
+    const failing = modelOf({ onEmbed });
+    expect(await start(database, failing.modelCalls, { bundle }).done).toBe(2);
+    expect(failing.embedded).toHaveLength(4);
+    expect(await count(database, `kind = 'vectors' and result is null`)).toBe(2);
+    expect(await count(database, `kind = 'policy' and result is not null`)).toBe(1);
+    expect(await start(database, modelOf().modelCalls, { bundle }).done).toBe(0);
+    expect(await count(database, `kind = 'vectors' and result is null`)).toBe(0);
+  });
+
+  it('rule 14: names texts that are too many for vectors in memory, and makes none', async () => {
+    const database = await migrated(openTestDatabase());
+    const lines: string[] = [];
+    const log = { ...silentLog, warn: (_: unknown, line?: string) => void lines.push(String(line)) };
+    const { embedded, modelCalls } = modelOf();
+    expect(await start(database, modelCalls, { bundle: comparedBundle(60, [], 1_000_000), log }).done).toBe(0);
+    expect(embedded).toEqual([]);
+    expect(lines).toEqual([expect.stringContaining('too many texts for vectors')]);
   });
 
   it('does nothing without documents to evaluate', async () => {

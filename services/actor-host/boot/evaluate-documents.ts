@@ -3,12 +3,14 @@ import type { ModelCalls } from '#actors/effects/model-calls.ts';
 import { evaluatePolicy, policyResult } from '#actors/engine/evaluation/evaluate-policy.ts';
 import { evaluationModel, policyItem, policyKey, routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
 import { setKeyOf, setOf } from '#actors/engine/evaluation/evaluation-set.ts';
+import { comparedTexts, textBatches } from '#actors/engine/likeness/compared-texts.ts';
 import type { EvaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
+import { type EmbedTexts, textEmbedder } from './embed-texts.ts';
 import { type EvaluateItem, itemEvaluator } from './evaluate-item.ts';
 import { evaluateRoutine } from './evaluate-routine.ts';
 import { acquireLease, releaseLease } from './lease.ts';
@@ -28,7 +30,7 @@ const evaluationTimes = {
 
 export interface EvaluateDocumentsDeps {
   bundle: Bundle;
-  modelCalls: Pick<ModelCalls, 'ask'>;
+  modelCalls: Pick<ModelCalls, 'ask' | 'embed'>;
   /** Of model calls. */
   parallelism: number;
   database: Database;
@@ -37,15 +39,20 @@ export interface EvaluateDocumentsDeps {
   times?: Partial<typeof evaluationTimes>;
 }
 
+interface Evaluators {
+  item: EvaluateItem;
+  vectors: EmbedTexts;
+}
+
 interface Document {
   hash: string;
-  kind: 'routine' | 'policy';
+  kind: 'routine' | 'policy' | 'vectors';
   id: string;
-  evaluate(evaluate: EvaluateItem): Promise<unknown>;
+  evaluate(evaluators: Evaluators): Promise<unknown>;
 }
 
 /**
- * Evaluates the agent's routines and policies in the background, each content once: a result is stored, and read by every process. Turns use the documents'
+ * Evaluates the agent's routines and policies, and has vectors made of its texts, in the background, each content once: a result is stored, and read by every process. Turns use the documents'
  * own texts until then. Of several hosts one evaluates. `done` is the number of documents without a result, and null on a stop.
  */
 export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Promise<number | null>; stop(): Promise<void> } {
@@ -67,6 +74,8 @@ export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Pr
 
 async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes, signal: AbortSignal): Promise<number> {
   const documents = documentsOf(deps.bundle);
+  if (comparedTexts(deps.bundle.body)?.isTooLarge === true)
+    deps.log.warn({ bundle: deps.bundle.hash }, 'routines and glossaries have too many texts for vectors in memory: shared words decide what is like what');
   if (documents.length === 0) return 0;
   const lease = { key: LEASE_KEY, owner: ulid(), ms: times.leaseMs };
   for (let tries = 0; ; ) {
@@ -112,16 +121,11 @@ async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[
   try {
     const missing = await missingOf(store, documents);
     const { llms } = deps.bundle.body.manifest.agent_config;
-    const evaluate = itemEvaluator({
-      modelCalls: deps.modelCalls,
-      models: { first: evaluationModel({ llms }), fallback: llms.evaluation_fallback },
-      store,
-      slots: new Slots(deps.parallelism),
-      traceparent: traceContextOf(null).traceparent,
-      signal,
-      log,
-    });
-    const outcomes = await Promise.all(missing.map((document) => evaluated(document, evaluate, { store, log, signal })));
+    const { modelCalls } = deps;
+    const common = { slots: new Slots(deps.parallelism), traceparent: traceContextOf(null).traceparent, signal, log };
+    const models = { first: evaluationModel({ llms }), fallback: llms.evaluation_fallback };
+    const evaluators = { item: itemEvaluator({ modelCalls, models, store, ...common }), vectors: textEmbedder({ modelCalls, ...common }) };
+    const outcomes = await Promise.all(missing.map((document) => evaluated(document, evaluators, { store, log, signal })));
     signal.throwIfAborted();
     await storeSet(store, documents);
     const failed = outcomes.filter((isDone) => !isDone).length;
@@ -138,12 +142,13 @@ async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[
 /** Whether it has a result. A failure is stored, too: the graph of a routine shows it. */
 async function evaluated(
   { hash, kind, id, evaluate }: Document,
-  evaluateItem: EvaluateItem,
+  evaluators: Evaluators,
   { store, log, signal }: Pick<EvaluateDocumentsDeps, 'store' | 'log'> & { signal: AbortSignal },
 ): Promise<boolean> {
   try {
-    const result = await evaluate(evaluateItem);
-    if (kind === 'routine') await store.store({ hash, kind, result });
+    const result = await evaluate(evaluators);
+    // The row of a policy is that of its question.
+    if (kind !== 'policy') await store.store({ hash, kind, result });
     return true;
   } catch (error) {
     if (signal.aborted) return false;
@@ -171,18 +176,23 @@ async function missingOf(store: EvaluationStore, documents: readonly Document[])
   return documents.filter(({ hash }) => (stored.get(hash)?.result ?? null) === null);
 }
 
-function documentsOf({ body: { manifest, documents } }: Bundle): Document[] {
+function documentsOf({ body }: Bundle): Document[] {
+  const { manifest, documents } = body;
   const model = evaluationModel(manifest.agent_config);
   const found = new Map<string, Document>();
   for (const routine of documents.routines) {
     const hash = routineKey(routine, model);
-    if (hash !== null) found.set(hash, { hash, kind: 'routine', id: routine.id, evaluate: (evaluate) => evaluateRoutine(routine, evaluate) });
+    if (hash !== null) found.set(hash, { hash, kind: 'routine', id: routine.id, evaluate: ({ item }) => evaluateRoutine(routine, item) });
   }
   for (const policy of documents.policies) {
     const [hash, item] = [policyKey(policy, model), policyItem(policy)];
     if (hash === null || item === null) continue;
-    // Its row is that of the question itself.
-    found.set(hash, { hash, kind: 'policy', id: policy.id, evaluate: (evaluate) => evaluate('policy', evaluatePolicy, item, policyResult) });
+    found.set(hash, { hash, kind: 'policy', id: policy.id, evaluate: (evaluators) => evaluators.item('policy', evaluatePolicy, item, policyResult) });
+  }
+  const { model: embeddingModel = '', dimensions = 0 } = comparedTexts(body) ?? {};
+  for (const { key: hash, texts } of textBatches(body)) {
+    const about = { model: embeddingModel, dimensions, texts };
+    found.set(hash, { hash, kind: 'vectors', id: hash, evaluate: ({ vectors }) => vectors(about) });
   }
   return [...found.values()];
 }

@@ -1,10 +1,13 @@
 import { expect, it } from 'vitest';
+import { engineDocumentsOf } from '#actors/engine/engine-documents.ts';
 import { routineKey } from '#actors/engine/evaluation/evaluation-keys.ts';
+import { documentKeys, setKeyOf } from '#actors/engine/evaluation/evaluation-set.ts';
 import { EvaluationsReader } from '#actors/inputs/evaluations-reader.ts';
 import { systemClock } from '#shared/clock.ts';
 import { evaluationStore } from '#shared/config/evaluation-store.ts';
+import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { bundleOf, evaluationIn, migrated, modelOf, policies, routine, start } from '../test-support/evaluations.ts';
+import { base64Of, bundleOf, comparedBundle, evaluationIn, migrated, modelOf, policies, routine, start } from '../test-support/evaluations.ts';
 
 it('names what the documents have by then, for turns that begin: without what has failed, and again when that is found', async () => {
   const database = await migrated(openTestDatabase());
@@ -41,3 +44,45 @@ it('names what the documents have by then, for turns that begin: without what ha
   await start(database, modelOf().modelCalls, { bundle }).done;
   expect(await database.query(`select 1 from evaluations where kind = 'set'`)).toMatchObject({ rowCount: 2 });
 });
+
+it('rules 14, 49: has vectors once all of a kind are there, the same for each set, and reads them once', async () => {
+  const database = await migrated(openTestDatabase());
+  const bundle = comparedBundle(60, policies);
+  const { store, reads } = countedStore(database);
+  const reader = new EvaluationsReader({ store, clock: { ...systemClock, nowMs: () => 0 } });
+  const failing = modelOf({ onAsk: async () => 'no JSON' });
+  expect(await start(database, failing.modelCalls, { bundle }).done).toBe(1);
+  const first = await store.newestSet(setKeyOf(documentKeys(bundle.body)));
+  const documents = engineDocumentsOf(bundle.body, await reader.read(bundle, first));
+  expect(documents?.likeness).toMatchObject({ dimensions: 2, routines: null, terms: { parts: [{ length: 64 }, { length: 56 }] } });
+  expect(documents?.likeness?.terms?.parts[1]?.[0]).toBeCloseTo('name32\nd'.length / Math.hypot('name32\nd'.length, 1));
+
+  expect(await start(database, modelOf().modelCalls, { bundle }).done).toBe(0);
+  const second = await store.newestSet(setKeyOf(documentKeys(bundle.body)));
+  expect(second).not.toBe(first);
+  const later = engineDocumentsOf(bundle.body, await reader.read(bundle, second));
+  expect(later?.likeness?.terms?.parts[0]).toBe(documents?.likeness?.terms?.parts[0]);
+  // By both sets: their own rows, then the vectors of the first, and the policy of the second.
+  expect(reads).toEqual([1, 2, 1, 1]);
+});
+
+it('rule 14: a set in which vectors of a batch can not be read has none of its kind', async () => {
+  const database = await migrated(openTestDatabase());
+  const bundle = comparedBundle();
+  expect(await start(database, modelOf().modelCalls, { bundle }).done).toBe(0);
+  const set = await evaluationStore(database).newestSet(setKeyOf(documentKeys(bundle.body)));
+  await database.query(`update evaluations set result = $1 where hash = $2`, [JSON.stringify({ vectors: base64Of(1) }), documentKeys(bundle.body)[0]]);
+  const reader = new EvaluationsReader({ store: evaluationStore(database), clock: systemClock });
+  expect(engineDocumentsOf(bundle.body, await reader.read(bundle, set))?.likeness).toBeNull();
+});
+
+/** Counts the rows that are asked for. */
+function countedStore(database: Database) {
+  const store = evaluationStore(database);
+  const reads: number[] = [];
+  const read: typeof store.read = async (hashes) => {
+    reads.push(hashes.length);
+    return store.read(hashes);
+  };
+  return { store: { ...store, read }, reads };
+}

@@ -12,6 +12,13 @@ import { type EvaluateDocumentsDeps, startDocumentEvaluation } from '../boot/eva
 
 export type Question = Parameters<EvaluateDocumentsDeps['modelCalls']['ask']>[0];
 
+type Asked = Parameters<EvaluateDocumentsDeps['modelCalls']['embed']>[0];
+
+/** 32-bit floats, little endian. */
+export function base64Of(...values: number[]): string {
+  return Buffer.from(new Float32Array(values).buffer).toString('base64');
+}
+
 const opened: { stop(): Promise<void> }[] = [];
 const databases: Database[] = [];
 afterEach(async () => {
@@ -36,17 +43,32 @@ export const policies = [
   { id: 'observed', version: 1, condition: 'it smokes' },
 ];
 
-export function bundleOf(documents: object, llms: object = {}): Bundle {
+export function bundleOf(documents: object, llms: object = {}, search: object | null = null, context: object = {}): Bundle {
   const none = { prompts: [], routines: [], policies: [], glossaries: [], macros: [], variable_sets: [] };
   const runtime = { api_key: secret };
-  const context = { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' };
-  const agent_config = { runtime, platform: { public_key: secret, secret_key: secret }, llms: { default: 'a/main', api_key: secret, ...llms }, context };
+  const agent_config = {
+    ...{ runtime, platform: { public_key: secret, secret_key: secret }, llms: { default: 'a/main', api_key: secret, ...llms }, search },
+    context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user', ...context },
+  };
   const body = bundleBody.parse({ manifest: manifest.parse({ id: 'a', name: 'A', version: '1', agent_config }), documents: { ...none, ...documents } });
   return { hash: 'h', body };
 }
 
-/** A model by rules. */
-export function modelOf({ onAsk = async () => undefined }: { onAsk?: (question: Question) => Promise<string | undefined> } = {}) {
+/** With so many terms that a part of them is chosen. */
+export function comparedBundle(terms = 60, given: readonly object[] = [], dimensions = 2): Bundle {
+  const glossary = { id: 'words', version: 1, terms: Array.from({ length: terms }, (_, index) => ({ name: `name${index}`, description: 'd' })) };
+  const table = { hostname: 'db', port: 5_432, password: secret, collection: 'docs', embedding_model: 'a/vectors', embedding_dimensions: dimensions };
+  return bundleOf({ glossaries: [glossary], policies: given }, {}, table, { glossaries: [{ id: 'words', version: 1 }] });
+}
+
+interface ModelRules {
+  onAsk?(question: Question): Promise<string | undefined>;
+  onEmbed?(asked: Asked): Promise<string[]>;
+}
+
+/** A model by rules. Vectors have the length of each text as their first number. */
+export function modelOf({ onAsk = async () => undefined, onEmbed = async (about) => about.texts.map((text) => base64Of(text.length, 1)) }: ModelRules = {}) {
+  const embedded: Asked[] = [];
   const asked: { model: string; text: string; name: string }[] = [];
   let open = 0;
   let most = 0;
@@ -78,7 +100,11 @@ export function modelOf({ onAsk = async () => undefined }: { onAsk?: (question: 
     const words = { instruction: `${lines[0].instruction} (alone)`, customer_action: 'known', agent_action: 'asks' };
     return JSON.stringify({ ...words, customer_dependent: true, only_runs_tools: false, follow_ups });
   };
-  return { asked, modelCalls: { ask }, most: () => most };
+  const embed = async (about: Asked): Promise<string[]> => {
+    embedded.push(about);
+    return onEmbed(about);
+  };
+  return { asked, embedded, modelCalls: { ask, embed }, most: () => most };
 }
 
 /** Closed after the test. */

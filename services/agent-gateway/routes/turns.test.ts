@@ -101,6 +101,7 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
       ['trn_t1-3', 'search', {}],
       ['trn_t1-4', 'rewrite-query', { template: 'rewrite-query@1' }],
       ['trn_t1-5', 'embed', {}],
+      ['trn_t1-6', 'embed-messages', {}],
       ['trn_t2-1', 'router-call', {}],
     ] as const;
     for (const [id, kind, inputs] of opened)
@@ -125,6 +126,7 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
       ],
       resolutions: [{ entity: 'routine:refund', outcome: 'deprioritized', relationship: 'priority', counterparts: ['policy:leak'] }],
       retrieval: { documents: 1, failure: null, ms: 40, query: { text: 'warranty of hoses', failure: null, model: 'a/b', ms: 12 } },
+      likeness: { routine: { id: 'refund', by: 'vectors' }, terms: 3, failure: null, model: 'a/b', ms: 12 },
       check: { outcome: 'missed', reason: null, policies: [{ id: 'leak', followed: false, rationale: 'left out' }] },
     });
     expect(record.calls).toEqual([
@@ -135,6 +137,7 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
       },
       { id: 'trn_t1-4', kind: 'rewrite-query', template: 'rewrite-query@1', opened_at: AT, ...unknownUsage },
       { id: 'trn_t1-5', kind: 'embed', template: null, opened_at: AT, ...unknownUsage },
+      { id: 'trn_t1-6', kind: 'embed-messages', template: null, opened_at: AT, ...unknownUsage },
     ]);
     // The documents of a search are for the reply's prompt alone.
     expect(JSON.stringify(record)).not.toContain('Hoses');
@@ -198,6 +201,7 @@ const rowsOfTurn: readonly TurnRow[] = [
       clarification: null,
     },
   },
+  { kind: 'likeness', key: 'likeness', likeliest: 'refund', terms: [1, 2, 5], failure: null, ...call },
   { kind: 'query', key: 'query', query: 'warranty of hoses', failure: null, ...call },
   { kind: 'embedding', key: 'embedding', vector: 'AACAPw==', ...call },
   { kind: 'search', key: 'search', ms: 40, documents: [{ content: 'Hoses: two years.', title: null, url: null }], failure: null },

@@ -55,7 +55,7 @@ const CALLS: NamedStatement = {
   text: `select e.id, e.kind, e.inputs, e.created_at, u.model, u.provider, u.prompt_tokens::float8 as prompt_tokens, u.completion_tokens::float8 as completion_tokens,
       u.cost_nano::float8 as cost_nano, (u.record ->> 'endedAtMs')::float8 - (u.record ->> 'createdAtMs')::float8 as ms
     from effects e left join usage_ledger u on u.generation_id = e.id
-    where e.id = any($1::text[]) and e.session_id = $2 and e.kind in ('router-call', 'turn-step', 'turn-applied', 'turn-preamble', 'rewrite-query', 'embed')
+    where e.id = any($1::text[]) and e.session_id = $2 and e.kind in ('router-call', 'turn-step', 'turn-applied', 'turn-preamble', 'rewrite-query', 'embed', 'embed-messages')
     order by e.created_at, length(e.id), e.id`,
 };
 

@@ -1,5 +1,6 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
 import { embed } from '#actors/effects/embed.ts';
+import { embedMessages } from '#actors/effects/embed-messages.ts';
 import { moderation } from '#actors/effects/moderation.ts';
 import { effects } from '#actors/effects/registry.ts';
 import type { RenderDeps } from '#actors/effects/render-deps.ts';
@@ -24,8 +25,8 @@ import { headerOf, SessionInMemory, type SessionPast } from './session-in-memory
 
 /** Steps of a turn: passes of matching, tools and repeats of malformed answers. More is a turn that does not end. */
 const MAX_ROUNDS = 1_000;
-/** Kinds of effects of a search, which is not made here: what was recorded or stated of one counts, and else it is lost. */
-const RETRIEVAL: ReadonlySet<string> = new Set([rewriteQueryCall.name, embed.name, search.name]);
+/** Kinds of effects of a search, and of likeness, which are not made here: what was recorded or stated of one counts, and else it is lost. */
+const RETRIEVAL: ReadonlySet<string> = new Set([rewriteQueryCall.name, embed.name, embedMessages.name, search.name]);
 
 /** A vector for a search whose result is stated: of no use but to go on. */
 const ANY_VECTOR = 'AACAPw==';
@@ -184,6 +185,8 @@ export class Conversation {
     const { answers } = this.#deps;
     // Where nothing is searched for, a query and its vector would be of no use.
     if (item === null || (RETRIEVAL.has(effect.kind) && answers.search === undefined)) return overdue(effect, atMs);
+    // Shared words decide.
+    if (effect.kind === embedMessages.name) return overdue(effect, atMs);
     if (effect.kind === embed.name) return { ...answered(effect, completedWith(''), atMs), vectors: [ANY_VECTOR] };
     if ('type' in item && item.type === 'search') {
       const documents = item.query === '' ? [] : (answers.search?.(item.query) ?? []);

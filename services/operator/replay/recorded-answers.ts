@@ -92,6 +92,9 @@ export class RecordedAnswers {
         return rowAnswer(turn, 'query');
       case 'embed':
         return rowAnswer(turn, 'embedding');
+      case 'embed-messages':
+        // It names a routine and terms of the documents that it was compared with.
+        return effect.inputs['bundleHash'] === turn.bundleHash ? rowAnswer(turn, 'likeness') : null;
       case 'search':
         return rowAnswer(turn, 'search');
       default:
@@ -137,7 +140,7 @@ function askedIn(item: RecordedItem): unknown {
 }
 
 /** The newest row of a kind that a turn has once. */
-function rowAnswer({ rows }: RecordedTurn, kind: 'query' | 'embedding' | 'search'): RecordedAnswer | null {
+function rowAnswer({ rows }: RecordedTurn, kind: 'query' | 'embedding' | 'search' | 'likeness'): RecordedAnswer | null {
   const row = rows.length === 0 ? undefined : currentRows(rows).rows.findLast((one) => one.kind === kind);
   return row === undefined ? null : { type: 'row', row };
 }
@@ -189,9 +192,15 @@ function isSameCall(call: RecordedTurn['calls'][number], { kind, inputs }: Effec
 function countersOf({ rows: recorded, bodies }: RecordedTurn, replayed: readonly TurnRow[]): unknown[] {
   if (recorded.length === 0 || replayed.length === 0) return [];
   const began = bodies.findLast((body) => isRecord(body) && body['kind'] === 'began');
-  const known = namesOf(currentRows(recorded).rows);
+  const { rows: current } = currentRows(recorded);
+  const known = namesOf(current.filter((row) => !isLikeness(row)));
   const rows = [...namesOf(currentRows(replayed).rows).keys()].flatMap((name) => known.get(name) ?? []);
-  return [began, ...rows];
+  // The recorded prompts had the terms that it names, whatever the replay has compared.
+  return [began, ...current.filter(isLikeness), ...rows];
+}
+
+function isLikeness({ kind }: TurnRow): boolean {
+  return kind === 'likeness';
 }
 
 /** By kind and key; those without a key by their place among those of their kind. */

@@ -1,7 +1,11 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { documentKeys, setOf } from '#actors/engine/evaluation/evaluation-set.ts';
+import { textBatches } from '#actors/engine/likeness/compared-texts.ts';
+import { EvaluationsReader } from '#actors/inputs/evaluations-reader.ts';
 import { systemClock } from '#shared/clock.ts';
+import { evaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -235,6 +239,29 @@ describe('the replay of a session', () => {
     expect((await replay(files)).report).toMatchObject({ suppressed_tool_calls: ['crm:note {}'], servers_without_tools: [] });
   });
 
+  it('rule 14: has what recorded vectors have shown, and with other documents shared words', async () => {
+    const files = comparedFiles();
+    const { bundle } = await loadAgent({ manifest: join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml'), documents: null }, {});
+    const store = evaluationStore(database);
+    for (const { key: hash, texts } of textBatches(bundle.body)) {
+      const vectors = Buffer.from(new Float32Array(texts.flatMap(() => [1, 0])).buffer).toString('base64');
+      await store.store({ hash, kind: 'vectors', result: { vectors } });
+    }
+    const keys = documentKeys(bundle.body);
+    const { hash, set } = setOf(keys, keys);
+    await store.store({ hash, kind: 'set', result: set });
+    const evaluations = await new EvaluationsReader({ store, clock: systemClock }).read(bundle, hash);
+    const row = { kind: 'likeness' as const, key: 'likeness', model: 'a/vectors', ms: 1, tokens: 1, failure: null, terms: [3, 5] };
+    await recordSession(database, sessionId, { bundle, texts: ['Hello'], metadata: {}, likeness: { evaluations, row } });
+
+    const { report } = await replay(files);
+    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+    const other = comparedFiles('with other words');
+    const { report: changed } = await replay(other);
+    // The glossary of its prompts is another, so the model is asked anew.
+    expect(changed.asked.model_calls).toBeGreaterThan(0);
+  });
+
   it('uses no recorded answer for another model, whose prompts are the same', async () => {
     await record(['Where is the order 4711?']);
     const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
@@ -282,6 +309,18 @@ describe('the replay of a session', () => {
     await expect(replay()).rejects.toMatchObject({ message: expect.stringContaining('the session has no turn that has ended') });
   });
 });
+
+/** With more terms than prompts have, and vectors to choose them by. */
+function comparedFiles(description = 'a word'): Record<string, object> {
+  const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
+  const search = { hostname: 'localhost', port: 1, password: '$'.concat('{A}'), collection: 'docs', embedding_model: 'a/vectors', embedding_dimensions: 2 };
+  const context = { ...config.context, glossaries: [{ id: 'words', version: 1 }] };
+  const terms = Array.from({ length: 60 }, (_, index) => ({ name: `name${index}`, description }));
+  return {
+    'manifest.yaml': { ...manifest, agent_config: { ...config, search, context } },
+    'documents/glossaries/words.json': { id: 'words', version: 1, terms },
+  };
+}
 
 function withoutComplaints(): object {
   const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];

@@ -1,5 +1,6 @@
 import type { EffectRow } from '#actors/effects/effect-row.ts';
-import { noEvaluations } from '#actors/engine/evaluation/evaluation-set.ts';
+import { type Evaluations, noEvaluations } from '#actors/engine/evaluation/evaluation-set.ts';
+import type { RowOf } from '#actors/engine/turn-row.ts';
 import { unknownCustomer } from '#actors/inputs/customer-reader.ts';
 import type { FoundDocument } from '#bus/messages/found-document.ts';
 import type { ListedTool } from '#bus/messages/tool.ts';
@@ -27,10 +28,12 @@ interface Recorded {
   checkOf?: ((text: string) => MessageCheck | undefined) | undefined;
   /** By each search; absent: searches are lost. */
   found?: readonly FoundDocument[];
+  /** What vectors of its messages have shown; absent: its documents have no vectors. */
+  likeness?: { evaluations: Evaluations; row: RowOf<'likeness'> };
 }
 
 /** Has a conversation with an agent, and stores what a deployment would have stored of it. */
-export async function recordSession(database: Database, id: string, { bundle, texts, metadata, found, checkOf }: Recorded): Promise<void> {
+export async function recordSession(database: Database, id: string, { bundle, texts, metadata, found, checkOf, likeness }: Recorded): Promise<void> {
   const { calls } = await openModels(bundle.body.manifest, 'manifest', { environment: {}, log: silentLog });
   const opened: EffectRow[] = [];
   const outcome: ToolOutcome = { type: 'result', data: { state: 'shipped' }, metadata, isError: false };
@@ -39,15 +42,17 @@ export async function recordSession(database: Database, id: string, { bundle, te
     tool: () => outcome,
     recorded: async (effect: EffectRow) => {
       if (!opened.some((one) => one.id === effect.id)) opened.push(effect);
+      if (effect.kind === 'embed-messages' && likeness !== undefined) return { type: 'row' as const, row: likeness.row };
       return found === undefined ? null : foundBy(effect, found);
     },
   };
   const tools = { hashes: { shop: LIST_HASH }, toolsOf: () => [ORDER] };
-  const conversation = new Conversation({ bundle, evaluations: noEvaluations, tools, past: null, customer: unknownCustomer, answers }, START_MS);
+  const evaluations = likeness?.evaluations ?? noEvaluations;
+  const conversation = new Conversation({ bundle, evaluations, tools, past: null, customer: unknownCustomer, answers }, START_MS);
   for (const [index, text] of texts.entries()) {
     const atMs = START_MS + (index + 1) * 60_000;
     // As where a colleague has handed the session back.
-    conversation.goOnWith(noEvaluations, null, atMs);
+    conversation.goOnWith(evaluations, null, atMs);
     const check = checkOf?.(text);
     const post = { type: 'message' as const, source: 'customer' as const, text, metadata: {}, triggersTurn: true, ...(check && { check }) };
     await conversation.exchange([post], atMs);

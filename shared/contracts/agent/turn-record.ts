@@ -56,6 +56,20 @@ export const turnRecord = turnSummary.extend({
   /** For each tool that could be called: whether it is, and why not. */
   inferences: z.array(z.object({ tool_id: z.string(), outcome: z.enum(['needs_to_run', 'data_already_in_context', 'cannot_run']), rationale })),
   tools: z.array(z.object({ tool_id: z.string(), failed: z.boolean(), arguments: z.record(z.string(), z.unknown()), ms: z.number() })),
+  /** What the turn's message was compared with. Null: it is like no routine by its words, and no vectors were to be compared. */
+  likeness: z
+    .object({
+      /** The routine that it is most like, whose policies are judged first if none is followed. Null: it is like none by its words. */
+      routine: z.object({ id: z.string().nullable(), by: z.enum(['vectors', 'words']) }).nullable(),
+      /** Terms of glossaries that vectors have chosen for the prompts. Null: shared words choose, of more than 50. */
+      terms: z.int().min(0).nullable(),
+      /** Why there were no vectors to compare; null: there were, or none were asked for. */
+      failure: z.string().nullable(),
+      model: z.string().nullable(),
+      /** Until the vectors were there; null: none were asked for. */
+      ms: z.number().nullable(),
+    })
+    .nullable(),
   /** Null: nothing was searched for. */
   retrieval: z
     .object({

@@ -28,7 +28,7 @@ const pgvectorSearch = z.strictObject({
   content_key: z.string().min(1).default('content'),
   /** What the metadata of each document has to contain. */
   metadata_filter: z.record(z.string(), z.unknown()).default({}),
-  /** Of the router; the one that has made the vectors of the table. */
+  /** Of the router; the one that has made the vectors of the table. It also decides which routines and terms a message is like. */
   embedding_model: z.string().min(1),
   /** Must equal the vector column's dimension. */
   embedding_dimensions: z.number().int().min(1),
