@@ -256,7 +256,10 @@ export class EngineSession {
 
   #newestState(): { offset: number; state: AgentState } | null {
     const newest = this.#remembered.findLast(({ seq }) => seq >= 0);
-    const amendments = this.#remembered.filter(({ seq }) => seq < 0).map(({ state }) => state);
+    const amendments = this.#remembered
+      .filter(({ seq }) => seq < 0)
+      .toSorted((left, right) => left.offset - right.offset)
+      .map(({ state }) => state);
     return newest === undefined ? null : { offset: newest.offset, state: withAmendments(newest.state, amendments) };
   }
 

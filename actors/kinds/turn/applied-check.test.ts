@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
-import { deleteEvents, header } from '../../test-support/driven-session.ts';
+import { deleteEvents, header, post } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
 import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 
@@ -58,24 +58,26 @@ describe('the check which policies a reply has applied', () => {
     expect(classes(session)).toEqual(['actionable']);
   });
 
-  it('rule 16: arrives after two turns, of which the second is deleted: what the first one left counts with what it found', () => {
+  it('rule 16: arrives after two turns, of which the second is deleted: what the first one left counts with what was found since', () => {
     const { session, turnId } = replied();
-    session.say('And that one?');
-    const second = session.turnIds.at(-1);
-    session.judge(`${second}-1`, ['greet']);
-    session.reply(`${second}-2`, 'Hello.');
-    session.judgeApplied(`${second}-applied`, ['greet']);
+    const second = reply(session, 'And that one?', ['greet']);
     const { length } = session.log;
-    session.say('It still leaks');
-    const third = session.turnIds.at(-1);
-    for (const call of ['1', '2']) session.judge(`${third}-${call}`, []);
-    session.reply(`${third}-3`, 'Does it?');
-    expect(session.lines.at(-1)).toBe('ready');
+    reply(session, 'It still leaks', []);
+    session.judgeApplied(`${second}-applied`, ['greet']);
     session.judgeApplied(`${turnId}-applied`, ['leak']);
     session.apply(deleteEvents(length, true));
     session.say('It leaks again');
 
-    expect(session.rows(session.turnIds.at(-1) ?? '')).toMatchObject([{ kind: 'began', state: { appliedPolicyIds: ['greet', 'leak'] } }]);
+    expect(session.rows(session.turnIds.at(-1))).toMatchObject([{ kind: 'began', state: { seq: 2, appliedPolicyIds: ['leak', 'greet'] } }]);
+  });
+
+  it('rule 16: finds nothing that a later turn has not found already: what the agent remembers stays', () => {
+    const { session, turnId } = replied();
+    const second = reply(session, 'It still leaks', ['leak']);
+    session.judgeApplied(`${second}-applied`, ['leak']);
+    session.apply(session.resultOf(`${turnId}-applied`, JSON.stringify({ verdicts: [{ id: 1, rationale: 'r', applies: true }] })), post('Again'));
+
+    expect(session.rows(session.turnIds.at(-1))).toMatchObject([{ kind: 'began', state: { seq: 3, appliedPolicyIds: ['leak'] } }]);
   });
 
   it('rule 16: leaves no row behind when the session is deleted in the commit that takes its result', () => {
@@ -142,6 +144,16 @@ function replied() {
   session.judge(`${turnId}-1`, ['leak']);
   session.reply(`${turnId}-2`, 'Please send a photo.');
   return { session, turnId };
+}
+
+/** A turn that applies these policies and replies. @returns its id */
+function reply(session: EngineSession, text: string, applying: readonly string[]): string {
+  session.say(text);
+  const turnId = session.turnIds.at(-1) ?? '';
+  session.judge(`${turnId}-1`, applying);
+  session.reply(`${turnId}-2`, 'So it is.');
+  expect(session.lines.slice(-2)).toEqual(['assistant_message So it is.', 'ready']);
+  return turnId;
 }
 
 function classes(session: EngineSession): string[] {
