@@ -3,7 +3,7 @@ import type { workKinds } from '#shared/work-kinds.ts';
 /**
  * The message bus between processes; all drivers pass one conformance suite (conformance.ts). Commands, work and usage are durable once their promise resolves.
  * Notices and tokens may be lost at any moment; their readers must recover. Bodies of commands and work are well-formed text of at most 32 MiB; over 512 KiB
- * they travel as blobs, transparently.
+ * they travel as blobs, transparently, unless they are dispatched.
  *
  * Promises reject, and `read`, `consume` and `subscribe` throw: `bus.closed` after `close`, `bus.full` past a limit, `bus.body_too_large`, and errors of the
  * store or broker. After those the outcome is unknown; a retry with the same message id is safe.
@@ -117,9 +117,11 @@ export interface WorkQueue {
    * Sends an item to a consumer with a free slot, unstored and unacknowledged: at most once. Its publisher keeps it, and without a sign of progress publishes
    * it under the same message id. A consumer without a free slot stores the item on the publisher's behalf.
    * @param messageId one token of a subject
-   * @param body at most 512 KiB
+   * @param body at most `maxDispatchBytes()` of UTF-8
    */
   dispatch(kind: DispatchedKind, messageId: string, body: string): void;
+  /** What a dispatch may carry at present: a broker says with each connection how large its messages may be. */
+  maxDispatchBytes(): number;
   /** The handler gets the message id of each item dispatched here that is known to have reached no consumer: no subscriber, or no broker. */
   onRefused(handler: (messageId: string) => void): Subscription;
   /** At most `concurrency` handlers run at once. An item left unsettled by its handler is redelivered when its lease expires. */

@@ -29,6 +29,7 @@ function innerBus() {
     work: {
       publish: async (_kind, _messageId, body) => ({ duplicate: appended.push(body) === 0 }),
       dispatch: (_kind, _messageId, body) => void appended.push(body),
+      maxDispatchBytes: () => MEBIBYTE,
       onRefused: () => subscription,
       consume: (_kind, _options, handler) => {
         held.consume = handler;
@@ -101,6 +102,18 @@ describe('carryLargeBodies', () => {
 
     expect(appended).toEqual(['blob:b0']);
     expect(blobs.get('b0')?.byteLength).toBe(3 * 180 * 1024);
+  });
+
+  it('dispatches a body as it is, up to what the broker takes, in bytes, and refuses a larger one', () => {
+    const { bus, appended, blobs } = innerBus();
+    const { work } = withLargeBodies(bus);
+    const largest = '\u20ac'.repeat(MEBIBYTE / 3);
+    work.dispatch('router.call', 'w1', largest);
+
+    expect(appended).toEqual([largest]);
+    expect(() => work.dispatch('router.call', 'w2', `${largest}\u20ac`)).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
+    expect(appended).toHaveLength(1);
+    expect(blobs.size).toBe(0);
   });
 
   it('appends small bodies in the same tick, so that their order is retained', () => {

@@ -4,7 +4,7 @@ import { withLargeFrames } from './large-frames.ts';
 
 /** The largest body of a command or item, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** Larger bodies are blobs: brokers slow down with large messages, and refuse them at 1 MiB. */
+/** Larger bodies that are stored are blobs: brokers slow down with large messages. */
 const MAX_INLINE_BYTES = 512 * 1024;
 /** Characters of fetched bodies per batch: a batch of references could stand for gigabytes. */
 const MAX_BATCH_CHARACTERS = 32 * 1024 * 1024;
@@ -107,10 +107,12 @@ function workOver(bus: Bus): WorkQueue {
       return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed, earlierDeliveries);
     },
     dispatch(kind, messageId, body) {
-      // With a blob to store, it may as well be published.
-      if (body.length * 3 > MAX_INLINE_BYTES && Buffer.byteLength(body) > MAX_INLINE_BYTES) throw tooLarge(Buffer.byteLength(body), MAX_INLINE_BYTES);
+      const most = bus.work.maxDispatchBytes();
+      // At most three bytes per character: most bodies need no counting.
+      if (body.length * 3 > most && Buffer.byteLength(body) > most) throw tooLarge(Buffer.byteLength(body), most);
       bus.work.dispatch(kind, messageId, prefixed(body));
     },
+    maxDispatchBytes: () => bus.work.maxDispatchBytes(),
     onRefused: (handler) => bus.work.onRefused(handler),
     consume(kind, options, handler) {
       const unpacked = async (item: WorkItem) => {

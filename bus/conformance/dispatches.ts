@@ -210,7 +210,30 @@ export function dispatchCases(underTest: UnderTest): void {
     it('are refused for what can not be an address, and for what is too large for a message', () => {
       const { bus } = underTest();
       expect(() => bus.work.dispatch('router.call', 'a.b', 'body')).toThrow(expect.objectContaining({ code: 'bus.invalid_subject' }));
-      expect(() => bus.work.dispatch('router.call', 'o1', 'x'.repeat(600_000))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
+      expect(() => bus.work.dispatch('router.call', 'o1', 'x'.repeat(bus.work.maxDispatchBytes() + 1))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
+    });
+
+    it('DESIGN 3: deliver the largest body, and store it unchanged when no slot is free', async () => {
+      const { bus } = underTest();
+      const most = bus.work.maxDispatchBytes();
+      expect(most).toBeGreaterThan(1_000_000);
+      const { collected, blocked } = consumeBlocked(bus, 8);
+      await untilAcquired(bus, collected);
+      // With its mark and headers it must still fit a message.
+      const ids = Array.from({ length: 12 }, (_, n) => `o${n}`);
+      for (const id of ids) bus.work.dispatch('router.call', id, `text:${id}`.padEnd(most, 'x'));
+      await eventually(
+        () => bus.work.depths(),
+        (depths) => depths['router.call'] > 0,
+      );
+      blocked.open();
+
+      const large = () => collected.items.filter(({ messageId }) => ids.includes(messageId));
+      await eventually(
+        async () => large().length,
+        (count) => count >= ids.length,
+      );
+      for (const { messageId, body } of large()) expect(body === `text:${messageId}`.padEnd(most, 'x')).toBe(true);
     });
 
     it('deliver a body that looks like a reference unchanged', async () => {

@@ -3,6 +3,7 @@ import { QueueingDelay } from '#shared/admission.ts';
 import { DeadlineTimer } from '#shared/deadline-timer.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
 import { assertDispatchable, Refusals } from '../refusals.ts';
 import { perWorkKind } from '../work-queues.ts';
@@ -123,6 +124,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     if (consumer !== null) this.#assign(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
     else if (consumers.length > 0) this.#storeDispatched(kind, messageId, body);
     else setImmediate(() => this.#refusals.notify(messageId));
+  }
+
+  maxDispatchBytes(): number {
+    return maxDispatchBytes();
   }
 
   onRefused(handler: (messageId: string) => void): Subscription {

@@ -1,3 +1,4 @@
+import { MAX_PAYLOAD_BYTES } from '../dispatch-limits.ts';
 import type { BusUser } from '../subjects.ts';
 import { busUsers, permissionsOf } from './permissions.ts';
 import { pingSettings, pings } from './pings.ts';
@@ -34,6 +35,8 @@ export function natsServerConfig({ storeDir = null, listen = null, monitor = nul
     ...(monitor === null ? [] : [`http: ${JSON.stringify(monitor)}`]),
     // By default a silent end is noticed after six minutes.
     ...pingSettings(pings),
+    // By default 1 MiB.
+    `max_payload: ${MAX_PAYLOAD_BYTES}`,
     'jetstream {',
     ...(storeDir === null ? [] : [`  store_dir: ${JSON.stringify(storeDir)}`]),
     ...(syncAlways ? ['  sync_interval: always'] : []),

@@ -77,6 +77,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
     work: {
       publish: (...args) => bus.work.publish(...args),
       dispatch: (...args) => bus.work.dispatch(...args),
+      maxDispatchBytes: () => bus.work.maxDispatchBytes(),
       onRefused: (handler) => bus.work.onRefused(handler),
       createdAtMs: () => bus.work.createdAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),

@@ -53,6 +53,7 @@ async function run(...args: string[]): Promise<string> {
           return fault?.() ?? bus.work.publish(kind, messageId, body);
         },
         dispatch: (...given) => bus.work.dispatch(...given),
+        maxDispatchBytes: () => bus.work.maxDispatchBytes(),
         onRefused: (handler) => bus.work.onRefused(handler),
         createdAtMs: () => bus.work.createdAtMs(),
         onRestart: (handler) => bus.work.onRestart(handler),

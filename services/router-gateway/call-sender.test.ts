@@ -207,6 +207,7 @@ describe('a call that is sent to a worker', () => {
   });
 
   it('is queued at once when it is detached, and when it is too large for one message: bytes are counted, not characters', async () => {
+    await gateway.reopen({ limits: { longDispatchBytes: 512 * 1024 } });
     const published = countPublishes();
     for (const [payload, headers] of [
       [hello, { 'x-detach': 'true' }],

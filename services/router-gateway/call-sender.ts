@@ -92,8 +92,9 @@ export class CallSender {
   }
 
   #mayDispatch(longBytes: number): boolean {
-    const { longDispatchBytes, longDispatchesBytes } = this.#deps.limits;
-    return longBytes === 0 || (longBytes <= longDispatchBytes && this.#longBytes + longBytes <= longDispatchesBytes);
+    const { bus, limits } = this.#deps;
+    const fits = () => longBytes <= Math.min(limits.longDispatchBytes, bus.work.maxDispatchBytes());
+    return longBytes === 0 || (this.#longBytes + longBytes <= limits.longDispatchesBytes && fits());
   }
 
   stop(): Promise<void> {

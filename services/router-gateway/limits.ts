@@ -31,8 +31,8 @@ export const gatewayLimits = {
   headerDelayMs: 15_000,
   /** Texts up to here are always dispatched. They stay in memory until their call ends: at most 256 MiB for all open calls. */
   dispatchedCharacters: 32 * KIB,
-  /** A longer text is dispatched up to this size, the most that one message of the bus has; larger ones are queued. */
-  longDispatchBytes: 512 * KIB,
+  /** A longer text is dispatched up to this size if the bus has messages of it; larger ones are queued. */
+  longDispatchBytes: 4 * MIB,
   /** Of all longer texts that are dispatched; beyond it they are queued. The broker cuts off a worker that leaves 64 MB unread, as one does that is paused. */
   longDispatchesBytes: 32 * MIB,
   /** Of frames before the first content; more (a long debug chunk) are sent at once. */

@@ -42,6 +42,7 @@ describe('a worker with delivered calls', () => {
       work: {
         publish: notUsed,
         dispatch: notUsed,
+        maxDispatchBytes: notUsed,
         onRefused: notUsed,
         consume: (kind, _, handler) => {
           if (kind === 'router.call') handle = handler;

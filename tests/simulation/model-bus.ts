@@ -240,6 +240,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
       };
     },
     dispatch: unused,
+    maxDispatchBytes: () => 0,
     onRefused: () => ({ stop: async () => {} }),
     // The model loses its queue only together with its log.
     createdAtMs: async () => 0,

@@ -4,6 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 /** Bytes without a PONG. Past it messages are dropped: the broker or the network is stuck. */
 const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
 const CONFIRM_EVERY_BYTES = 1024 * 1024;
+/** Of notices and frames: brokers slow down with larger messages. */
 const MAX_MESSAGE_BYTES = 512 * 1024;
 
 /** Publishes without acks, within a byte budget for a stuck broker. */
@@ -11,11 +12,14 @@ export class BoundedPublisher {
   readonly #connection: NatsConnection;
   readonly #isUp: () => boolean;
   readonly #log: Log;
+  /** Of a message. */
+  readonly #maxBytes: () => number;
   #unconfirmedBytes = 0;
   #sinceBytes = 0;
   #lost = 0;
 
-  constructor(connection: NatsConnection, isUp: () => boolean, log: Log) {
+  constructor(connection: NatsConnection, isUp: () => boolean, log: Log, maxBytes = () => MAX_MESSAGE_BYTES) {
+    this.#maxBytes = maxBytes;
     this.#connection = connection;
     this.#isUp = isUp;
     this.#log = log;
@@ -24,8 +28,8 @@ export class BoundedPublisher {
   /** @returns false when it is dropped */
   publish(subject: string, bytes: Uint8Array, options?: PublishOptions): boolean {
     if (!this.#isUp()) return false;
-    if (bytes.byteLength > MAX_MESSAGE_BYTES) {
-      this.#log.error({ subject, size_bytes: bytes.byteLength, limit: MAX_MESSAGE_BYTES }, 'a message is lost: it is too large');
+    if (bytes.byteLength > this.#maxBytes()) {
+      this.#log.error({ subject, size_bytes: bytes.byteLength, limit: this.#maxBytes() }, 'a message is lost: it is too large');
       return false;
     }
     if (this.#unconfirmedBytes > MAX_UNCONFIRMED_BYTES) {

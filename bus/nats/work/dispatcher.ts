@@ -2,12 +2,16 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { DispatchedKind, Subscription, WorkKind } from '../../bus.ts';
+import { maxDispatchBytes } from '../../dispatch-limits.ts';
 import { assertDispatchable, Refusals } from '../../refusals.ts';
 import { addresses, isToken } from '../../subjects.ts';
 import { BoundedPublisher } from '../connection/bounded-publisher.ts';
 import type { NatsLink } from '../connection/link.ts';
 
 const subjects: Record<DispatchedKind, string> = { 'router.call': addresses.dispatchedCalls.pattern };
+
+/** That of nats-server. */
+const DEFAULT_MAX_PAYLOAD = 1024 * 1024;
 
 /** Null for kinds that are not dispatched. */
 export function dispatchSubjectOf(kind: WorkKind): string | null {
@@ -29,9 +33,11 @@ export class Dispatcher {
   readonly #clock: Clock;
   readonly #inbox: string;
   readonly #refusals = new Refusals();
+  readonly #maxPayload: () => number;
 
   constructor({ link, clock, log }: DispatcherDeps) {
-    this.#publisher = new BoundedPublisher(link.main, () => link.isUp, log);
+    this.#maxPayload = () => link.main.info?.max_payload ?? DEFAULT_MAX_PAYLOAD;
+    this.#publisher = new BoundedPublisher(link.main, () => link.isUp, log, this.#maxPayload);
     this.#clock = clock;
     this.#inbox = createInbox(link.inboxPrefix);
     // Only the broker publishes there.
@@ -40,6 +46,11 @@ export class Dispatcher {
         if (error === null) this.#refusals.notify(readDispatch(subject)?.messageId ?? '');
       },
     });
+  }
+
+  /** Of a body; of another broker after a reconnect it may be another. */
+  maxBytes(): number {
+    return maxDispatchBytes(this.#maxPayload());
   }
 
   /** @throws `bus.invalid_subject` */

@@ -48,6 +48,7 @@ export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: 
       assertDispatchable(messageId);
       consumer.accept(messageId, body);
     },
+    maxDispatchBytes: () => dispatcher.maxBytes(),
     onRefused: (handler) => dispatcher.onRefused(handler),
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');

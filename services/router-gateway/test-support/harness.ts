@@ -106,6 +106,7 @@ export function faultyBus(real: Bus): FaultyBus {
         if (faults.refusesDispatches) for (const refused of handlers) refused(args[1]);
         else if (!faults.losesDispatches) real.work.dispatch(...args);
       },
+      maxDispatchBytes: () => real.work.maxDispatchBytes(),
       onRefused: (handler) => {
         handlers.add(handler);
         const listening = real.work.onRefused(handler);
