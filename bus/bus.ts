@@ -117,9 +117,9 @@ export interface WorkQueue {
    * Sends an item to a consumer with a free slot, unstored and unacknowledged: at most once. Its publisher keeps it, and without a sign of progress publishes
    * it under the same message id. A consumer without a free slot stores the item on the publisher's behalf.
    * @param messageId one token of a subject
-   * @param body at most `maxDispatchBytes()` of UTF-8
+   * @param body UTF-8, at most `maxDispatchBytes()`. Not to be changed any more
    */
-  dispatch(kind: DispatchedKind, messageId: string, body: string): void;
+  dispatch(kind: DispatchedKind, messageId: string, body: Uint8Array): void;
   /** What a dispatch may carry at present: a broker says with each connection how large its messages may be. */
   maxDispatchBytes(): number;
   /** The handler gets the message id of each item dispatched here that is known to have reached no consumer: no subscriber, or no broker. */

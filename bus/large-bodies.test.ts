@@ -28,7 +28,7 @@ function innerBus() {
     },
     work: {
       publish: async (_kind, _messageId, body) => ({ duplicate: appended.push(body) === 0 }),
-      dispatch: (_kind, _messageId, body) => void appended.push(body),
+      dispatch: (_kind, _messageId, body) => void appended.push(Buffer.from(body).toString()),
       maxDispatchBytes: () => MEBIBYTE,
       onRefused: () => subscription,
       consume: (_kind, _options, handler) => {
@@ -108,10 +108,10 @@ describe('carryLargeBodies', () => {
     const { bus, appended, blobs } = innerBus();
     const { work } = withLargeBodies(bus);
     const largest = '\u20ac'.repeat(MEBIBYTE / 3);
-    work.dispatch('router.call', 'w1', largest);
+    work.dispatch('router.call', 'w1', Buffer.from(largest));
 
     expect(appended).toEqual([largest]);
-    expect(() => work.dispatch('router.call', 'w2', `${largest}\u20ac`)).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
+    expect(() => work.dispatch('router.call', 'w2', Buffer.from(`${largest}\u20ac`))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
     expect(appended).toHaveLength(1);
     expect(blobs.size).toBe(0);
   });

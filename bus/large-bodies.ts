@@ -1,6 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
 import { withLargeFrames } from './large-frames.ts';
+import { textOfUtf8 } from './text-of-utf8.ts';
 
 /** The largest body of a command or item, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -20,6 +21,7 @@ export const LOST_BODY = '{"lost":true}';
 /* On the wire:  `blob:<id>` a reference   `text:<body>` a body that begins like one of these two   anything else: the body itself. */
 const BLOB = 'blob:';
 const TEXT = 'text:';
+const MARK_BYTES = 5;
 
 /**
  * Lets commands and work carry bodies of up to 32 MiB as blobs, and tokens large frames in parts. Bodies are well-formed text. Storing a blob takes time: of
@@ -108,9 +110,9 @@ function workOver(bus: Bus): WorkQueue {
     },
     dispatch(kind, messageId, body) {
       const most = bus.work.maxDispatchBytes();
-      // At most three bytes per character: most bodies need no counting.
-      if (body.length * 3 > most && Buffer.byteLength(body) > most) throw tooLarge(Buffer.byteLength(body), most);
-      bus.work.dispatch(kind, messageId, prefixed(body));
+      if (body.byteLength > most) throw tooLarge(body.byteLength, most);
+      const start = textOfUtf8(body.subarray(0, MARK_BYTES));
+      bus.work.dispatch(kind, messageId, isPrefixed(start) ? Buffer.concat([Buffer.from(TEXT), body]) : body);
     },
     maxDispatchBytes: () => bus.work.maxDispatchBytes(),
     onRefused: (handler) => bus.work.onRefused(handler),
@@ -172,7 +174,7 @@ async function unpack(bus: Bus, packed: string): Promise<string | null> {
   if (packed.startsWith(TEXT)) return packed.slice(TEXT.length);
   if (!packed.startsWith(BLOB)) return packed;
   const bytes = await bus.blobs.get(packed.slice(BLOB.length));
-  return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  return bytes === null ? null : textOfUtf8(bytes);
 }
 
 function isPrefixed(text: string): boolean {

@@ -31,7 +31,7 @@ async function untilAcquired(bus: Bus, collected: Collector<WorkItem>): Promise<
   let tries = 0;
   const dispatch = async () => {
     tries += 1;
-    bus.work.dispatch('router.call', `first-${tries}`, 'first');
+    bus.work.dispatch('router.call', `first-${tries}`, Buffer.from('first'));
     return collected.items.length;
   };
   await eventually(dispatch, (taken) => taken > 0);
@@ -46,7 +46,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const blocked = gate();
       const collected = consume(bus, 64, () => blocked.opened);
       await untilAcquired(bus, collected);
-      bus.work.dispatch('router.call', 'o1', 'body');
+      bus.work.dispatch('router.call', 'o1', Buffer.from('body'));
 
       const items = await eventually(
         async () => collected.items,
@@ -63,7 +63,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const refused = new Collector<string>();
       const subscription = bus.work.onRefused(refused.add);
-      bus.work.dispatch('router.call', 'o1', 'body');
+      bus.work.dispatch('router.call', 'o1', Buffer.from('body'));
 
       expect(await refused.atLeast(1)).toEqual(['o1']);
       await subscription.stop();
@@ -74,7 +74,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const { collected, blocked } = consumeBlocked(bus, 8);
       await untilAcquired(bus, collected);
       const ids = Array.from({ length: 30 }, (_, n) => `o${n}`);
-      for (const id of ids) bus.work.dispatch('router.call', id, id);
+      for (const id of ids) bus.work.dispatch('router.call', id, Buffer.from(id));
       await eventually(
         () => bus.work.depths(),
         (depths) => depths['router.call'] > 0,
@@ -107,7 +107,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => (item.deliveryCount === 1 ? item.nak(50) : item.ack()));
       await untilAcquired(bus, collected);
-      bus.work.dispatch('router.call', 'o1', 'body');
+      bus.work.dispatch('router.call', 'o1', Buffer.from('body'));
 
       await eventually(
         async () => bodiesOf(collected.items),
@@ -139,7 +139,7 @@ export function dispatchCases(underTest: UnderTest): void {
         SHORT_MS,
       );
       await untilAcquired(bus, collected);
-      for (const body of ['dropped', 'acked', 'failed', 'forgotten']) bus.work.dispatch('router.call', body, body);
+      for (const body of ['dropped', 'acked', 'failed', 'forgotten']) bus.work.dispatch('router.call', body, Buffer.from(body));
       await bus.work.publish('router.call', 'stored', 'stored');
 
       // At the third delivery of the stored item, twice the lease has passed for all.
@@ -174,7 +174,7 @@ export function dispatchCases(underTest: UnderTest): void {
         SHORT_MS,
       );
       await untilAcquired(bus, collected);
-      bus.work.dispatch('router.call', 'o1', 'body');
+      bus.work.dispatch('router.call', 'o1', Buffer.from('body'));
 
       expect(await outcomes.atLeast(2)).toEqual(['held', 'bus.lease_lost']);
     });
@@ -196,7 +196,7 @@ export function dispatchCases(underTest: UnderTest): void {
       bus.work.onRefused(refused.add);
       await eventually(
         async () => {
-          bus.work.dispatch('router.call', 'late', 'late');
+          bus.work.dispatch('router.call', 'late', Buffer.from('late'));
           return refused.items.length;
         },
         (count) => count > 0,
@@ -209,8 +209,10 @@ export function dispatchCases(underTest: UnderTest): void {
 
     it('are refused for what can not be an address, and for what is too large for a message', () => {
       const { bus } = underTest();
-      expect(() => bus.work.dispatch('router.call', 'a.b', 'body')).toThrow(expect.objectContaining({ code: 'bus.invalid_subject' }));
-      expect(() => bus.work.dispatch('router.call', 'o1', 'x'.repeat(bus.work.maxDispatchBytes() + 1))).toThrow(expect.objectContaining({ code: 'bus.body_too_large' }));
+      expect(() => bus.work.dispatch('router.call', 'a.b', Buffer.from('body'))).toThrow(expect.objectContaining({ code: 'bus.invalid_subject' }));
+      expect(() => bus.work.dispatch('router.call', 'o1', Buffer.from('x'.repeat(bus.work.maxDispatchBytes() + 1)))).toThrow(
+        expect.objectContaining({ code: 'bus.body_too_large' }),
+      );
     });
 
     it('DESIGN 3: deliver the largest body, and store it unchanged when no slot is free', async () => {
@@ -221,7 +223,7 @@ export function dispatchCases(underTest: UnderTest): void {
       await untilAcquired(bus, collected);
       // With its mark and headers it must still fit a message.
       const ids = Array.from({ length: 12 }, (_, n) => `o${n}`);
-      for (const id of ids) bus.work.dispatch('router.call', id, `text:${id}`.padEnd(most, 'x'));
+      for (const id of ids) bus.work.dispatch('router.call', id, Buffer.from(`text:${id}`.padEnd(most, 'x')));
       await eventually(
         () => bus.work.depths(),
         (depths) => depths['router.call'] > 0,
@@ -240,7 +242,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => item.ack());
       await untilAcquired(bus, collected);
-      bus.work.dispatch('router.call', 'o1', 'blob:none');
+      bus.work.dispatch('router.call', 'o1', Buffer.from('blob:none'));
 
       await eventually(
         async () => bodiesOf(collected.items),

@@ -6,6 +6,7 @@ import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, 
 import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
 import { assertDispatchable, Refusals } from '../refusals.ts';
+import { textOfUtf8 } from '../text-of-utf8.ts';
 import { perWorkKind } from '../work-queues.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isBelowCapacity } from './limits.ts';
@@ -116,8 +117,9 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     return { duplicate: false };
   }
 
-  dispatch(kind: DispatchedKind, messageId: string, body: string): void {
+  dispatch(kind: DispatchedKind, messageId: string, bytes: Uint8Array): void {
     assertDispatchable(messageId);
+    const body = textOfUtf8(bytes);
     const { consumers, ready } = this.#kind(kind);
     // Queued items go first.
     const consumer = ready.size > 0 ? null : nextConsumer(consumers);

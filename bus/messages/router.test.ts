@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { actorFields } from './actor-fields.ts';
-import { clientCallText, isClientCall, routerCall } from './router.ts';
+import { clientCallBytes, isClientCall, routerCall } from './router.ts';
 
 const call = {
   v: 1,
@@ -93,7 +93,7 @@ it('has the same text as JSON.stringify, whatever the names of its callers', () 
       fc.constantFrom({}, { reserved: true }, { countedTokens: 7 }, { admittedUnder: 'a"b' }, { routerMetadata: true }, { embedding }),
       (fixed, limits) => {
         const given = { ...fixed, ...limits };
-        const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
+        const { request, ...rest } = JSON.parse(clientCallBytes(given, Buffer.from(JSON.stringify(call.request))).toString());
         expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, reply: null })));
         expect(request).toEqual(call.request);
         expect(Object.keys({ reserved: true, countedTokens: 7, admittedUnder: '', routerMetadata: true, embedding, ...rest, request }).sort()).toEqual(

@@ -129,8 +129,14 @@ export function isClientCall(value: unknown): value is RouterCall {
   );
 }
 
-/** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
-export function clientCallText(call: ClientCall, requestText: string): string {
+const END = Buffer.from('}');
+
+/**
+ * The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. A request of a megabyte is copied
+ * once, and is neither decoded nor encoded.
+ * @param request JSON in UTF-8, without a byte order mark
+ */
+export function clientCallBytes(call: ClientCall, request: Uint8Array): Buffer {
   const {
     v,
     callId,
@@ -158,5 +164,6 @@ export function clientCallText(call: ClientCall, requestText: string): string {
   const configuration = admittedUnder === undefined ? '' : `"admittedUnder":${quoted(admittedUnder)},`;
   const why = routerMetadata === undefined ? '' : `"routerMetadata":${routerMetadata},`;
   const vectors = embedding === undefined ? '' : `"embedding":${JSON.stringify(embedding)},`;
-  return `{${names},${facts},${caller},${reservation}${counted}${configuration}${why}${vectors}"maxTokens":${maxTokens},"reply":null,"request":${requestText}}`;
+  const head = `{${names},${facts},${caller},${reservation}${counted}${configuration}${why}${vectors}"maxTokens":${maxTokens},"reply":null,"request":`;
+  return Buffer.concat([Buffer.from(head), request, END]);
 }

@@ -278,7 +278,7 @@ describe('the driver works for', () => {
     bus.work.consume('router.call', { concurrency: 8, ackWaitMs: LEASE_MS }, async (item) => delivered.add(item.body));
     bus.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => delivered.add(Buffer.from(frame).toString()));
     bus.notices.subscribe(addresses.control.pattern, (_, body) => delivered.add(body));
-    bus.work.dispatch('router.call', 'call-1', 'item');
+    bus.work.dispatch('router.call', 'call-1', Buffer.from('item'));
     bus.tokens.publish(subjectOf(addresses.tokens, 'origin', 'call-1'), Buffer.from('frame'));
     bus.notices.publish(subjectOf(addresses.control, 'call-1'), 'notice');
 

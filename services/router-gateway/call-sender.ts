@@ -1,5 +1,5 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
+import { type ClientCall, clientCallBytes } from '#bus/messages/router.ts';
 import { type ErrorCode, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
@@ -29,6 +29,7 @@ export interface OutgoingCall {
   release(): void;
 }
 
+const NO_BYTES = Buffer.alloc(0);
 /** The stream WORK dedupes for 120 s; a later publish could duplicate an item. */
 const RESEND_WITHIN_MS = 100_000;
 
@@ -42,8 +43,8 @@ export function isRefusal(error: unknown): boolean {
 
 /** A dispatched call. `body` is null once released: references to the call must not retain its text. */
 interface Dispatched {
-  body: string | null;
-  /** Of a long text, in UTF-8; 0: it is short. */
+  body: Buffer | null;
+  /** Of a long text; 0: it is short. */
   readonly longBytes: number;
   readonly dispatchedAt: number;
   isQueued: boolean;
@@ -81,12 +82,12 @@ export class CallSender {
   }
 
   /**
-   * @param requestText JSON of the request, mostly as the client sent it
+   * @param request its JSON in UTF-8, mostly as the client sent it
    * @param onRelease called once, when the text is held no longer
    */
-  begin(call: ClientCall, requestText: string, onRelease: () => void): OutgoingCall {
-    const body = clientCallText(call, requestText);
-    const longBytes = body.length <= this.#deps.limits.dispatchedCharacters ? 0 : Buffer.byteLength(body);
+  begin(call: ClientCall, request: Uint8Array, onRelease: () => void): OutgoingCall {
+    const body = clientCallBytes(call, request);
+    const longBytes = body.byteLength <= this.#deps.limits.shortDispatchBytes ? 0 : body.byteLength;
     const isDispatched = !call.detached && this.#mayDispatch(longBytes);
     return isDispatched ? this.#dispatchedCall(call, { body, longBytes }, onRelease) : this.#queuedCall(call.callId, body, onRelease);
   }
@@ -109,7 +110,7 @@ export class CallSender {
       send: async (onLost) => {
         dispatched.onLost = onLost;
         this.#dispatched.set(callId, dispatched);
-        bus.work.dispatch('router.call', callId, dispatched.body ?? '');
+        bus.work.dispatch('router.call', callId, dispatched.body ?? NO_BYTES);
         // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();
       },
@@ -139,11 +140,11 @@ export class CallSender {
     this.#queue(callId, dispatched.body, earlierDeliveries).catch((error) => dispatched.onLost(error, earlierDeliveries === 0 && isRefusal(error)));
   }
 
-  #queuedCall(callId: string, text: string, onRelease: () => void): OutgoingCall {
-    let body: string | null = text;
+  #queuedCall(callId: string, bytes: Buffer, onRelease: () => void): OutgoingCall {
+    let body: Buffer | null = bytes;
     return {
       send: () => {
-        const sent = this.#queue(callId, body ?? '', 0).finally(onRelease);
+        const sent = this.#queue(callId, body ?? NO_BYTES, 0).finally(onRelease);
         // The bus has the text now; this closure would retain it until the response ends.
         body = null;
         return sent;
@@ -155,12 +156,12 @@ export class CallSender {
   }
 
   /** Stored once it resolves. Idempotent: the call id is the message id. */
-  async #queue(callId: string, body: string, earlierDeliveries: number): Promise<void> {
+  async #queue(callId: string, body: Buffer, earlierDeliveries: number): Promise<void> {
     const { bus, limits } = this.#deps;
     const late = () => {
       throw new SwitchyardError('service.not_ready', 'the bus did not accept the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
     };
-    await within(limits.publishMs, bus.work.publish('router.call', callId, body, earlierDeliveries), late);
+    await within(limits.publishMs, bus.work.publish('router.call', callId, body.toString(), earlierDeliveries), late);
     failPoint('call.queued');
   }
 }

@@ -30,7 +30,7 @@ export const gatewayLimits = {
   /** Headers wait for content up to this long, so that an error has its proper status. Later, proxies take the call for dead. */
   headerDelayMs: 15_000,
   /** Texts up to here are always dispatched. They stay in memory until their call ends: at most 256 MiB for all open calls. */
-  dispatchedCharacters: 32 * KIB,
+  shortDispatchBytes: 32 * KIB,
   /** A longer text is dispatched up to this size if the bus has messages of it; larger ones are queued. */
   longDispatchBytes: 4 * MIB,
   /** Of all longer texts that are dispatched; beyond it they are queued. The broker cuts off a worker that leaves 64 MB unread, as one does that is paused. */

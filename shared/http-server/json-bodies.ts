@@ -14,16 +14,16 @@ export interface JsonBodyRules {
   schedule?(sizeBytes: number, handle: () => void): void;
   /** Whether an empty body counts as none; else it is invalid JSON. */
   mayBeEmpty: boolean;
-  /** Called with the text before it is parsed. */
-  onText?(request: FastifyRequest, text: string): void;
+  /** Called with the body before it is parsed, without its byte order mark. */
+  onBody?(request: FastifyRequest, body: Buffer): void;
   /** An error for a value that no route may get; null: none. */
   refuse?(value: unknown): Error | null;
 }
 
-const BYTE_ORDER_MARK = '\uFEFF';
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused as invalid JSON. */
-export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onText, refuse }: JsonBodyRules): void {
+export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onBody, refuse }: JsonBodyRules): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
@@ -32,9 +32,9 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       markRequest(request);
       noteText(body.byteLength);
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
-      const text = withoutMark(body.toString());
-      onText?.(request, text);
-      void parse(request, text, (error, value: unknown) => done(error ?? refuse?.(value) ?? null, value));
+      const json = withoutMark(body);
+      onBody?.(request, json);
+      void parse(request, json.toString(), (error, value: unknown) => done(error ?? refuse?.(value) ?? null, value));
     };
     readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {
       if (error !== null) return done(error);
@@ -44,8 +44,8 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
   });
 }
 
-export function withoutMark(text: string): string {
-  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+export function withoutMark(body: Buffer): Buffer {
+  return BYTE_ORDER_MARK.every((byte, index) => body[index] === byte) ? body.subarray(BYTE_ORDER_MARK.byteLength) : body;
 }
 
 /** Treats a body without Content-Type as JSON. An explicit type still has to match. */

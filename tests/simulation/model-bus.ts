@@ -1,4 +1,5 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
+import { maxDispatchBytes } from '../../bus/dispatch-limits.ts';
 import { CommandReader } from '../../bus/nats/commands/command-reader.ts';
 import { LogFingerprint } from '../../bus/nats/commands/log-fingerprint.ts';
 import { fingerprintOf, hasFingerprint } from '../../bus/position-fingerprint.ts';
@@ -240,7 +241,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
       };
     },
     dispatch: unused,
-    maxDispatchBytes: () => 0,
+    maxDispatchBytes,
     onRefused: () => ({ stop: async () => {} }),
     // The model loses its queue only together with its log.
     createdAtMs: async () => 0,

@@ -40,7 +40,7 @@ it('dispatches go to the consumer of their process while it has free slots, and 
   const refused = new Collector<string>();
   mine.work.onRefused(refused.add);
   const ids = Array.from({ length: 40 }, (_, n) => `call-${n}`);
-  for (const id of ids) mine.work.dispatch('router.call', id, 'body');
+  for (const id of ids) mine.work.dispatch('router.call', id, Buffer.from('body'));
   // Before anything was read from the broker.
   await Promise.resolve();
   const atOnce = [...here.items];

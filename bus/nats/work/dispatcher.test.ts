@@ -31,7 +31,7 @@ function open({ isUp = true } = {}) {
 describe('dispatches at the broker', () => {
   it('are published to the consumers of their kind, with the item’s id and the time', () => {
     const { dispatcher, published } = open();
-    dispatcher.dispatch('router.call', 'gen-1', 'body');
+    dispatcher.dispatch('router.call', 'gen-1', Buffer.from('body'));
 
     expect(published).toEqual([expect.objectContaining({ subject: addresses.dispatchedCalls.pattern, text: 'body' })]);
     expect(published[0]?.reply).toMatch(/^_INBOX_gateway\./);
@@ -40,7 +40,7 @@ describe('dispatches at the broker', () => {
 
   it('are refused when the broker reports no responders', () => {
     const { dispatcher, published, refused, deliver } = open();
-    dispatcher.dispatch('router.call', 'gen-1', 'body');
+    dispatcher.dispatch('router.call', 'gen-1', Buffer.from('body'));
     deliver(published[0]?.reply ?? '');
 
     expect(refused).toEqual(['gen-1']);
@@ -48,7 +48,7 @@ describe('dispatches at the broker', () => {
 
   it('are refused while the broker is away, after the publisher’s tick', async () => {
     const { dispatcher, published, refused } = open({ isUp: false });
-    dispatcher.dispatch('router.call', 'gen-1', 'body');
+    dispatcher.dispatch('router.call', 'gen-1', Buffer.from('body'));
 
     expect(refused).toEqual([]);
     await nextTurn();

@@ -54,11 +54,11 @@ export class Dispatcher {
   }
 
   /** @throws `bus.invalid_subject` */
-  dispatch(kind: DispatchedKind, messageId: string, body: string): void {
+  dispatch(kind: DispatchedKind, messageId: string, body: Uint8Array): void {
     assertDispatchable(messageId);
     const reply = `${this.#inbox}.${this.#clock.nowMs()}.${messageId}`;
     // Asynchronous as with the broker: the caller is not done yet.
-    if (!this.#publisher.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refusals.notify(messageId));
+    if (!this.#publisher.publish(subjects[kind], body, { reply })) setImmediate(() => this.#refusals.notify(messageId));
   }
 
   onRefused(handler: (messageId: string) => void): Subscription {

@@ -8,7 +8,7 @@ export function objectReader(app: FastifyInstance): (request: FastifyRequest, bo
   const parse = app.getDefaultJsonParser('error', 'error');
   return (request, body) =>
     new Promise((resolve, reject) => {
-      void parse(request, withoutMark(body.toString()), (error, value: unknown) => {
+      void parse(request, withoutMark(body).toString(), (error, value: unknown) => {
         if (error !== null) return reject(error);
         if (!isObject(value)) return reject(invalidField('', 'must be a JSON object'));
         const tooDeep = nestingViolation(value);

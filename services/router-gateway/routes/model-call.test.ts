@@ -19,7 +19,7 @@ const gateway = useGateway(async () => {
 
 describe('an error of the gateway', () => {
   it('is reported without its text, and logged with it', async () => {
-    await gateway.reopen({ limits: { dispatchedCharacters: 0, longDispatchBytes: 0 } });
+    await gateway.reopen({ limits: { shortDispatchBytes: 0, longDispatchBytes: 0 } });
     gateway.opened.app.get('/broken', () => {
       throw new TypeError('secret detail of the inside');
     });
@@ -75,7 +75,7 @@ describe('an error of the gateway', () => {
   });
 
   it('is a bus that does not accept the call in time: 503, and the call is aborted in case it was accepted', async () => {
-    await gateway.reopen({ limits: { publishMs: 20, dispatchedCharacters: 0, longDispatchBytes: 0 } });
+    await gateway.reopen({ limits: { publishMs: 20, shortDispatchBytes: 0, longDispatchBytes: 0 } });
     gateway.faults.beforePublish = () => new Promise(() => {});
 
     const response = await gateway.post(hello);
@@ -111,7 +111,7 @@ describe('an error of the gateway', () => {
   });
 
   it('is too many bodies at once, of which one is always accepted and a refused one does not count', async () => {
-    await gateway.reopen({ limits: { bufferedBodyBytes: 10, dispatchedCharacters: 0, longDispatchBytes: 0 } });
+    await gateway.reopen({ limits: { bufferedBodyBytes: 10, shortDispatchBytes: 0, longDispatchBytes: 0 } });
     const publishing = holdPublishes();
     expect((await gateway.post({ messages: [] })).statusCode).toBe(400);
     const first = gateway.post(hello);
@@ -131,7 +131,7 @@ describe('an error of the gateway', () => {
 
   it('is a body of unknown size that grows beyond the budget: it is refused half-way, with a response to its client', async () => {
     const size = Buffer.byteLength(JSON.stringify(hello));
-    await gateway.reopen({ limits: { bufferedBodyBytes: size + 100, dispatchedCharacters: 0, longDispatchBytes: 0 } });
+    await gateway.reopen({ limits: { bufferedBodyBytes: size + 100, shortDispatchBytes: 0, longDispatchBytes: 0 } });
     const publishing = holdPublishes();
     const chunked = (text: string) => gateway.post(Readable.from([text.slice(0, 40), text.slice(40)]), { 'content-type': 'application/json' });
     const first = chunked(JSON.stringify(hello));

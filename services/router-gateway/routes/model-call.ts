@@ -43,8 +43,8 @@ const UNLIMITED = { maxTokens: null };
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Empty before parsing and once released. */
-    bodyText: string;
+    /** As it came, in UTF-8; null before parsing and once released. */
+    bodyBytes: Buffer | null;
   }
 }
 
@@ -90,14 +90,14 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       admission.enterRequest(request, reply, limits.bodyBytes);
       done();
     });
-    app.decorateRequest('bodyText', '');
+    app.decorateRequest('bodyBytes', null);
     parseJsonBodies(app, {
       limitBytes: limits.bodyBytes,
       grew: (request, bytes) => request.admitted?.bodyGrew(bytes),
       mayBeEmpty: false,
-      // Without the byte order mark, which may stand before JSON but not inside the call's JSON, which this text becomes a part of.
-      onText: (request, text) => {
-        request.bodyText = text;
+      // A byte order mark may stand before JSON but not inside the call's JSON, which this body becomes a part of.
+      onBody: (request, body) => {
+        request.bodyBytes = body;
       },
     });
     app.addHook('preValidation', ({ body }, _, done) => {
@@ -158,7 +158,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         ...(embedding !== null && { embedding }),
         ...(embedding === null && request.headers[METADATA_HEADER] === 'enabled' && { routerMetadata: true }),
       };
-      const outgoing = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
+      const asGiven = chat === request.body ? request.bodyBytes : null;
+      const outgoing = sender.begin(call, asGiven ?? Buffer.from(JSON.stringify(chat)), () => request.admitted?.bodyDone());
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
@@ -217,9 +218,9 @@ function hasCapacity(bus: Bus): boolean {
 }
 
 /** The request would retain it until the response ends. */
-function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
+function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyBytes'>): void {
   request.body = undefined;
-  request.bodyText = '';
+  request.bodyBytes = null;
 }
 
 /** Parent of the worker's spans; ends when the call is sent, long before the response. */

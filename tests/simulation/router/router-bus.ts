@@ -1,6 +1,7 @@
 import type { Bus, ConsumeOptions, UsageLog, WorkItem, WorkKind, WorkQueue } from '../../../bus/bus.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../../bus/dispatched-item.ts';
 import { pauseFor } from '../../../bus/pause.ts';
+import { textOfUtf8 } from '../../../bus/text-of-utf8.ts';
 import { SwitchyardError } from '../../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../../shared/telemetry/log.ts';
 import { askerOf, type BusOptions, openModelBus } from '../model-bus.ts';
@@ -151,7 +152,8 @@ function workOf(options: RouterBusOptions, base: WorkQueue): WorkQueue {
         router.unpublished(messageId);
         throw error;
       }),
-    dispatch(kind, messageId, body) {
+    dispatch(kind, messageId, bytes) {
+      const body = textOfUtf8(bytes);
       const publishedAtMs = Date.now();
       router.wire.send(process, () => {
         router.arrived(messageId, body);
