@@ -6,7 +6,9 @@ import { Retries } from './retries.ts';
 import { storedPublisher } from './stored-publish.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => {
+afterEach(async () => {
+  // Of what is not answered any more.
+  await vi.advanceTimersByTimeAsync(BUDGET_MS);
   expect(vi.getTimerCount()).toBe(0);
   vi.useRealTimers();
 });
@@ -18,7 +20,7 @@ const stored = { stream: 'CMD', seq: 7 };
 type Answer = object | 'no leader' | 'never';
 
 /** @param answerTo a publish, by its subject and the milliseconds since the first */
-function open(answerTo: (subject: string, sinceMs: number) => Answer) {
+function open(answerTo: (subject: string, sinceMs: number) => Answer, version = '2.9.10') {
   const beganAt = performance.now();
   const sent: string[] = [];
   const ask = async (subject: string, _bytes: Uint8Array, { timeoutMs }: { timeoutMs: number }) => {
@@ -31,7 +33,7 @@ function open(answerTo: (subject: string, sinceMs: number) => Answer) {
   };
   const redeclare = vi.fn(() => new Promise<void>(() => {}));
   const retries = new Retries({ address: 'nats://there', isCluster: true, isUp: () => true, up: () => new Promise(() => {}), redeclare });
-  const link = { isCluster: true, retries, requests: { ask } } as unknown as NatsLink;
+  const link = { isCluster: true, retries, requests: { ask }, main: { info: { version } } } as unknown as NatsLink;
   const publish = storedPublisher({ link, budgetMs: BUDGET_MS, onFull: () => {} });
   return { sent, publish, redeclare };
 }
@@ -60,8 +62,33 @@ describe('a stream of a cluster without a leader', () => {
 
     expect(await Promise.all([lost, asking])).toHaveLength(2);
     expect(sent.filter((subject) => subject === 'cmd.1')).toHaveLength(2);
-    // The attempt that is given up has a timeout.
-    await vi.advanceTimersByTimeAsync(BUDGET_MS);
+  });
+
+  it('DESIGN 3: gets again what was sent to a leader that is lost without a word, also when nothing else is published', async () => {
+    const { publish } = open((_, sinceMs) => (sinceMs < 4_500 ? 'never' : sinceMs < 5_000 ? 'no leader' : stored), '2.10.27');
+    await vi.advanceTimersByTimeAsync(3_000);
+    const lost = ['a', 'b', 'c', 'd'].map((id) => publish('cmd.1', id, ''));
+    let isStored = false;
+    void Promise.all(lost).then(() => {
+      isStored = true;
+    });
+    // Their attempts end 4 s after they were sent.
+    await vi.advanceTimersByTimeAsync(3_500);
+    expect(isStored).toBe(true);
+  });
+
+  it('DESIGN 3: is sent one publish a second again while it answers none, and none of it by a server that would log it twice', async () => {
+    const sentTo = async (version: string) => {
+      const { sent, publish } = open((_, sinceMs) => (sinceMs < 3_900 ? 'never' : stored), version);
+      const done = Array.from({ length: 20 }, (_, index) => publish(`cmd.${index}`, 'a', ''));
+      await vi.advanceTimersByTimeAsync(3_500);
+      const { length } = sent;
+      await vi.advanceTimersByTimeAsync(BUDGET_MS);
+      await Promise.all(done);
+      return length;
+    };
+    expect(await sentTo('2.9.10')).toBe(20);
+    expect(await sentTo('2.10.27')).toBe(23);
   });
 
   it('is asked by the next publish when the one that asked is given up', async () => {

@@ -18,7 +18,7 @@ function open({ isCluster }: { isCluster: boolean }) {
     });
   };
   const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
-  const link = { isCluster, retries, requests: { ask } } as unknown as NatsLink;
+  const link = { isCluster, retries, requests: { ask }, main: { info: { version: '2.10.27' } } } as unknown as NatsLink;
   const publish = storedPublisher({ link, budgetMs: BUDGET_MS, onFull: () => {} });
   return { sent, publish, answer: (sequence: number) => waiting.shift()?.(sequence) };
 }
@@ -70,7 +70,7 @@ describe('a message that its leader has in process, and has not stored', () => {
       return { json: () => answerTo(id, performance.now() - beganAt) };
     };
     const retries = new Retries({ address: 'nats://there', isCluster: true, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
-    const link = { isCluster: true, retries, requests: { ask } } as unknown as NatsLink;
+    const link = { isCluster: true, retries, requests: { ask }, main: { info: { version: '2.10.27' } } } as unknown as NatsLink;
     const publish = storedPublisher({ link, budgetMs: 8_000, onFull: () => {} });
     const marked = (mark: string) => {
       const one = headers();

@@ -1,5 +1,6 @@
 import { type MsgHdrs, TimeoutError } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { isTooOldForReplicas } from '../cluster-version.ts';
 import { InProcessError } from './broker-errors.ts';
 import { LeaderlessStreams } from './leaderless-streams.ts';
 import type { NatsLink } from './link.ts';
@@ -45,7 +46,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
   let waitingBytes = 0;
   /** By subject and message id. */
   const inFlight = new Map<string, ReturnType<StoredPublish>>();
-  const leaderless = link.isCluster ? new LeaderlessStreams() : null;
+  const leaderless = link.isCluster ? new LeaderlessStreams(() => !isTooOldForReplicas(link.main.info?.version)) : null;
   const publish: StoredPublish = async (subject, messageId, body, extraHeaders, headersAgain = () => extraHeaders) => {
     link.retries.assertOpen();
     const bytes = Buffer.from(body);
