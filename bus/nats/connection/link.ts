@@ -9,20 +9,19 @@ import { isRefusal, verdictOn } from './broker-errors.ts';
 import { Consumers } from './consumers.ts';
 import { type Declare, DeclaredStreams } from './declared-streams.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
+import { electionMsOf } from './election-time.ts';
 import { refusedCredentials } from './refused-credentials.ts';
 import { Requests } from './requests.ts';
 import { API_TIMEOUT_MS, CLUSTER_CHANGE_TIMEOUT_MS, closed, FIRST_PAUSE_MS, Retries } from './retries.ts';
 
 const FLUSH_TIMEOUT_MS = 2_000;
-/** Of nats-server, by its sources 4 to 9 s. Streams that are not found after this may have lost most of their servers. */
-const ELECTION_MS = 10_000;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
   /** Called after each connect. */
   declare: Declare;
-  /** How long a cluster counts as ready after a reconnect while its streams are looked up; absent: 10 s. */
+  /** How long a cluster counts as ready after a reconnect while its streams are looked up; absent: as long as its user's processes may. */
   electionMs?: number;
 }
 
@@ -32,7 +31,7 @@ export interface LinkOptions extends Account {
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
  *
  * In a cluster the streams outlast the server that was lost, and each of those that it led has no leader until its election is over. So there the link is up
- * and ready as soon as it is connected, as that of a process is whose server was not lost:
+ * as soon as it is connected, and ready too where nothing is lost by that (`election-time.ts`):
  *
  *   down ──connected──▶ up, declaring ──declared──▶ up
  *
@@ -117,7 +116,7 @@ export class NatsLink {
   /** Both connections are usable, and the streams are there; in a cluster they may still be looked up for the time of an election. */
   get isReady(): boolean {
     if (this.#up === null || !this.#tokensUp) return false;
-    return this.#isDeclared || performance.now() - this.#upSinceMs < (this.#options.electionMs ?? ELECTION_MS);
+    return this.#isDeclared || performance.now() - this.#upSinceMs < (this.#options.electionMs ?? electionMsOf(this.#options.user));
   }
 
   /** The streams were looked up since the main connection was last lost. */
