@@ -1,5 +1,8 @@
+import { documentKeys, setOf } from '../../actors/engine/evaluation/evaluation-set.ts';
+import { textBatches } from '../../actors/engine/likeness/compared-texts.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { bundleBody, hashOf } from '../../shared/config/bundle-body.ts';
+import type { EvaluationRow } from '../../shared/config/evaluation-store.ts';
 import type { Bundle } from '../../shared/config/load-bundle.ts';
 
 /** After it, policies that do not apply yet are matched again. */
@@ -50,4 +53,26 @@ export const engineBundle: Bundle = (() => {
     documents: { ...documents, policies, routines: [...documents.routines, repair] },
   });
   return { hash: hashOf(body), body };
+})();
+
+/** The same agent with so many terms that vectors choose those of its prompts. */
+export const comparingBundle: Bundle = (() => {
+  const { manifest, documents } = engineBundle.body;
+  const { agent_config: config } = manifest;
+  const terms = Array.from({ length: 51 }, (_, index) => ({ name: `word${index}`, description: 'a word' }));
+  const context = { ...config.context, glossaries: [{ id: 'words', version: 1 }] };
+  const glossaries = [{ id: 'words', version: 1, terms }];
+  const body = bundleBody.parse({ manifest: { ...manifest, agent_config: { ...config, context } }, documents: { ...documents, glossaries } });
+  return { hash: hashOf(body), body };
+})();
+
+/** The vectors of its terms, as an evaluation has stored them. */
+export const comparingEvaluations: readonly EvaluationRow[] = (() => {
+  const rows = textBatches(comparingBundle.body).map(({ key: hash, texts }) => {
+    const vectors = Buffer.from(new Float32Array(texts.flatMap((_, index) => [index % 2, 1 - (index % 2)])).buffer).toString('base64');
+    return { hash, kind: 'vectors' as const, result: { vectors } };
+  });
+  const found = rows.map(({ hash }) => hash);
+  const { hash, set } = setOf(documentKeys(comparingBundle.body), found);
+  return [...rows, { hash, kind: 'set', result: set }];
 })();

@@ -11,6 +11,8 @@ export interface TurnRow {
   call?: { toolId: string };
   paths?: Record<string, (string | null)[]>;
   documents?: unknown[];
+  compares?: unknown[];
+  terms?: unknown[];
 }
 
 interface Breach {
@@ -106,6 +108,20 @@ export function checkSearch(rows: readonly TurnRow[]): Breach[] {
       stages.indexOf('search') < stages.lastIndexOf('search')
     )
       found.push({ rule: 'search', text: `has the stages ${stages.join()}` });
+  }
+  return found;
+}
+
+/** Nothing is decided before what was said has been compared, once for each beginning. */
+export function checkLikeness(rows: readonly TurnRow[]): Breach[] {
+  const found: Breach[] = [];
+  let [awaited, compared] = [false, 0];
+  for (const { kind, compares } of rows) {
+    if (kind === 'began') [awaited, compared] = [compares !== undefined, 0];
+    if (kind === 'likeness') compared += 1;
+    if (compared > (awaited ? 1 : 0)) found.push({ rule: 'likeness', text: `has ${compared} results of a comparison` });
+    const isDecided = kind === 'match' || kind === 'routine' || kind === 'resolved';
+    if (isDecided && awaited && compared === 0) found.push({ rule: 'likeness', text: `has a row ${kind} before what was said is compared` });
   }
   return found;
 }

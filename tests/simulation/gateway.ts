@@ -16,7 +16,7 @@ import {
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { Queryable } from '../../shared/storage/database.ts';
-import { engineBundle } from './engine-bundle.ts';
+import { comparingBundle, engineBundle } from './engine-bundle.ts';
 import { type AcceptedRow, acceptedValues, acceptRun } from './model-database.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 import { WebhookSender } from './webhook-sender.ts';
@@ -43,6 +43,8 @@ interface GatewayDeps {
   database: Queryable;
   /** One session talks to an agent with policies, a routine and tools. */
   hasEngine: boolean;
+  /** Of that agent. */
+  comparesVectors: boolean;
 }
 
 /** The source of commands: a gateway with its callers, some of which repeat requests, and senders of commands that no gateway would send. */
@@ -79,7 +81,8 @@ export class Gateway {
   /** The hash of the configuration of a session's turns. */
   bundleOf(session: string): string {
     if (session === 'ses_1') return policyBundle.hash;
-    return session === ENGINE_SESSION && this.#deps.hasEngine ? engineBundle.hash : testBundle.hash;
+    if (session !== ENGINE_SESSION || !this.#deps.hasEngine) return testBundle.hash;
+    return this.#deps.comparesVectors ? comparingBundle.hash : engineBundle.hash;
   }
 
   /** Sends one random request. */

@@ -99,6 +99,8 @@ function ofOthers(tables: ModelTables, nowMs: () => number): Record<string, Exec
       tables.bundles.set(hash as string, { hash, body });
       return [];
     },
+    // The model of the runtime's store has them already.
+    'store-evaluation': () => [],
     [storeTools.name]: ([hash, tools]) => {
       tables.toolLists.set(hash as string, { hash, tools, created_at: new Date(nowMs()), unused_since: null });
       return [];

@@ -2,6 +2,7 @@ import type { CommitStore } from '../../actors/store/port/commit-store.ts';
 import type { RuntimeStore } from '../../actors/store/runtime-store.ts';
 import { bundleBody } from '../../shared/config/bundle-body.ts';
 import type { BundleStore } from '../../shared/config/bundle-store.ts';
+import { comparingEvaluations } from './engine-bundle.ts';
 import { commit, type Fence } from './model-commit.ts';
 import { rowsOf } from './model-commit-rows.ts';
 import { hostsOf, partitionsOf } from './model-ownership.ts';
@@ -71,8 +72,11 @@ export function modelStore({ tables, nowMs, fence, withdrawal }: StoreModel, req
       },
       newestHash: () => [...tables.bundles.keys()].at(-1) ?? null,
     }),
-    // No documents are evaluated here.
-    evaluations: over<RuntimeStore['evaluations']>('evaluations', { read: () => new Map(), newestSet: () => null }),
+    // Those of one agent, from the beginning.
+    evaluations: over<RuntimeStore['evaluations']>('evaluations', {
+      read: (hashes) => new Map(comparingEvaluations.flatMap((row) => (hashes.includes(row.hash) ? [[row.hash, row] as const] : []))),
+      newestSet: (of) => comparingEvaluations.find(({ result }) => (result as { of?: string }).of === of)?.hash ?? null,
+    }),
     sweep: () => request({ name: 'sweep', args: [] }, () => sweep(tables, nowMs())) as Promise<void>,
   };
 }

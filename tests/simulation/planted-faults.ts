@@ -165,6 +165,15 @@ export const plantedFaults: readonly PlantedFault[] = [
     },
   },
   {
+    name: 'a turn that decides before what was said is compared',
+    caughtAt: 21,
+    patch: {
+      file: 'actors/engine/decide.ts',
+      find: "!current.some(({ kind }) => kind === 'likeness')",
+      replace: "current.some(({ kind }) => kind === 'likeness')",
+    },
+  },
+  {
     name: 'a tool step that is skipped',
     caughtAt: 17,
     patch: {

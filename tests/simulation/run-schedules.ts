@@ -58,6 +58,7 @@ export async function runSchedules(half: number): Promise<void> {
     'messagesPassed',
     'messagesWithheld',
     'turnsWithDocuments',
+    'turnsWithVectors',
     'callsOfCancelled',
     'callsWithdrawn',
   ])

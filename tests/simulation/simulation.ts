@@ -5,8 +5,9 @@ import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
+import { evaluationStore } from '../../shared/config/evaluation-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
-import { engineBundle } from './engine-bundle.ts';
+import { comparingBundle, comparingEvaluations, engineBundle } from './engine-bundle.ts';
 import { Environment, TOOLS } from './environment.ts';
 import { EventWatch } from './event-rules.ts';
 import { Gateway } from './gateway.ts';
@@ -68,6 +69,7 @@ export class Simulation {
     turnsWithTools: 0,
     turnsWithSearch: 0,
     turnsWithDocuments: 0,
+    turnsWithVectors: 0,
     turnsWithRoutine: 0,
     withEngine: 0,
     messagesPassed: 0,
@@ -99,6 +101,7 @@ export class Simulation {
       bus: this.#busOf(process),
       database: this.#databaseOf(process),
       hasEngine: hasEngine(options.seed),
+      comparesVectors: comparesVectors(options.seed),
     });
   }
 
@@ -106,9 +109,10 @@ export class Simulation {
   async lay(): Promise<void> {
     await initialisePartitions(modelStore(this.model, async (call, execute) => this.#executed(this.#options.shadow?.call(call), execute)).partitions);
     const query = async (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#statement(statement, parameters)();
-    for (const bundle of [testBundle, policyBundle, engineBundle]) await storeBundle({ query } as Queryable, bundle);
+    for (const bundle of [testBundle, policyBundle, comparingBundle, engineBundle]) await storeBundle({ query } as Queryable, bundle);
+    for (const row of comparingEvaluations) await evaluationStore({ query } as Queryable).store(row);
     await query(storeTools, ['h1', JSON.stringify(TOOLS)]);
-    await query(storeToolServer, [engineBundle.hash, 'shop', 'h1']);
+    for (const { hash } of [engineBundle, comparingBundle]) await query(storeToolServer, [hash, 'shop', 'h1']);
   }
 
   async startHost({ mayRepeatId = false } = {}): Promise<void> {
@@ -354,6 +358,11 @@ function hasEventWebhook(seed: number): boolean {
 /** Of every second schedule of each half: one of the agents has policies, a routine and tools. */
 function hasEngine(seed: number): boolean {
   return Math.floor(seed / 2) % 2 === 0;
+}
+
+/** Of some of those: vectors choose the terms of its prompts. */
+function comparesVectors(seed: number): boolean {
+  return seed % 11 === 3 || seed % 11 === 10;
 }
 
 function databaseLost(): Error {

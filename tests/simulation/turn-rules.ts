@@ -1,10 +1,10 @@
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
-import { engineBundle } from './engine-bundle.ts';
-import { bundlePolicies, checkPaths, checkReevaluation, checkSearch, type TurnRow } from './engine-rules.ts';
+import { comparingBundle, engineBundle } from './engine-bundle.ts';
+import { bundlePolicies, checkLikeness, checkPaths, checkReevaluation, checkSearch, type TurnRow } from './engine-rules.ts';
 import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
-const POLICIES = new Map([policyBundle, engineBundle].map((bundle) => [bundle.hash, bundlePolicies(bundle)]));
+const POLICIES = new Map([policyBundle, engineBundle, comparingBundle].map((bundle) => [bundle.hash, bundlePolicies(bundle)]));
 
 /**
  * Rows of turns are dense, a result is counted once, and a reply is composed only from answers of the turn's last beginning that judge each policy once a pass,
@@ -18,11 +18,13 @@ export function checkTurns(simulation: Simulation): void {
     const bodies = ordered.map(bodyOf);
     const bundle = gateway.bundleOf(String(rows[0]?.['session_id']));
     checkBeginnings(simulation, turn, bodies, POLICIES.get(bundle) ?? []);
-    if (bundle !== engineBundle.hash) continue;
-    for (const breach of [...checkReevaluation(bodies), ...checkPaths(bodies), ...checkSearch(bodies)]) watch.breach(breach.rule, `${turn}: ${breach.text}`);
+    if (bundle !== engineBundle.hash && bundle !== comparingBundle.hash) continue;
+    for (const breach of [...checkReevaluation(bodies), ...checkPaths(bodies), ...checkSearch(bodies), ...checkLikeness(bodies)])
+      watch.breach(breach.rule, `${turn}: ${breach.text}`);
     const has = (kind: string) => bodies.some((row) => row.kind === kind);
     if (has('search')) counts.turnsWithSearch += 1;
     if (bodies.some(({ documents = [] }) => documents.length > 0)) counts.turnsWithDocuments += 1;
+    if (bodies.some(({ terms }) => terms !== undefined)) counts.turnsWithVectors += 1;
     if (has('tool')) counts.turnsWithTools += 1;
     if (has('routine')) counts.turnsWithRoutine += 1;
     if (has('match') && (has('tool') || has('routine'))) counts.withEngine = 1;
