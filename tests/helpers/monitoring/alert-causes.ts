@@ -12,6 +12,8 @@ export interface AlertCause {
    * shows. It may fail.
    */
   again?(monitored: Monitored): unknown;
+  /** Repetitions that may run beside each other. */
+  atOnce?: number;
 }
 
 /** Of one repetition; the rule asks for more than a tenth of a request per second, over five minutes. */

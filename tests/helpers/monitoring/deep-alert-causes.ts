@@ -8,9 +8,41 @@ import type { AlertCause } from './alert-causes.ts';
 import { lockTable, publish } from './store-access.ts';
 
 const HOUR_MS = 3_600_000;
+const WITHIN = { timeoutMs: 180_000, lookAgainMs: 250 };
+/** More than the rules' hundred items, and than a tenth of an item per second over five minutes. */
+const CALLS = 120;
+const CALLS_OF_ONE_REPETITION = 40;
+/** Four repetitions are beyond the rule's thousand. */
+const COMMANDS_OF_ONE_REPETITION = 300;
+/** The server refuses a mail for good. */
+const MAIL_NEVER = 550;
 
 /** Those that take a store or a process away, or minutes, in this order: the last two change the deployment for good. */
 export const deepAlertCauses: readonly AlertCause[] = [
+  {
+    alerts: ['SpendingGrows'],
+    what: 'a model is called that costs 20 USD, and was called once before',
+    begin: async ({ complete, prometheus }) => {
+      await eventually(() => complete('test/costly'), WITHIN);
+      await eventually(async () => (await prometheus.query('increase(switchyard_cost_usd_total[1h] offset 30s)')).length > 0, WITHIN);
+    },
+    again: ({ complete }) => complete('test/costly'),
+  },
+  {
+    alerts: ['TurnsFail'],
+    what: 'a provider fails the calls of turns',
+    begin: async () => {},
+    again: ({ say }) => say('!fail 500 Hello'),
+  },
+  {
+    alerts: ['TelemetryDropped'],
+    what: 'the collector does not answer',
+    begin: async ({ collector }) => {
+      collector.answer(null);
+      return async () => collector.answer(200);
+    },
+    again: ({ complete }) => complete('scripted/assistant'),
+  },
   {
     alerts: ['RouterFileRefused'],
     what: "the router's file has an error",
@@ -25,10 +57,15 @@ export const deepAlertCauses: readonly AlertCause[] = [
   },
   {
     alerts: ['MailsWait'],
-    what: 'a key is exposed, and no mail server is set',
-    begin: async ({ cluster }) => {
-      const made = keyAnswer.parse(await manage(cluster, '/keys', { name: 'Shop', owner_email: 'owner@example.com' }));
-      await manage(cluster, `/keys/${made.data.hash}/exposed`, { where: 'https://code.example/acme/.env' });
+    what: 'a key is exposed, and the mail server refuses the mail for now',
+    begin: ({ cluster }) => exposeKey(cluster),
+  },
+  {
+    alerts: ['OwnerOfExposedKeyNotNotified'],
+    what: 'a key is exposed, and the mail server refuses the mail for good',
+    begin: ({ cluster, mails }) => {
+      mails.status = MAIL_NEVER;
+      return exposeKey(cluster);
     },
   },
   {
@@ -36,6 +73,34 @@ export const deepAlertCauses: readonly AlertCause[] = [
     what: 'a usage record cannot be read',
     begin: async () => {},
     again: ({ cluster }) => publish(cluster, 'usage.record', '{}'),
+  },
+  {
+    alerts: ['WorkQueueGrows'],
+    what: 'a provider hangs',
+    begin:
+      async ({ providers }) =>
+      async () =>
+        providers.release(),
+    again: ({ complete }) => Promise.all(Array.from({ length: CALLS_OF_ONE_REPETITION }, () => complete('test/silent', {}, DETACHED))),
+  },
+  {
+    alerts: ['WorkRedelivered'],
+    what: 'a worker is killed in the middle of many calls',
+    begin: async ({ cluster, providers, complete, prometheus }) => {
+      const [worker] = cluster.running('router-worker');
+      const before = providers.waiting();
+      const calls = Array.from({ length: CALLS }, () => complete('test/silent', {}, DETACHED).catch(() => 0));
+      await eventually(() => providers.waiting() >= before + CALLS, WITHIN);
+      // One that starts later: the calls that are running stay with the first.
+      const other = new URL((await cluster.add('router-worker')).managementUrl).host;
+      await prometheus.scrape(other);
+      await eventually(async () => (await prometheus.query(`switchyard_work_redeliveries_total{instance="${other}"}`)).length > 0, WITHIN);
+      worker?.signal('SIGKILL');
+      return async () => {
+        providers.release();
+        await Promise.all(calls);
+      };
+    },
   },
   {
     alerts: ['WorkRefused'],
@@ -56,6 +121,23 @@ export const deepAlertCauses: readonly AlertCause[] = [
     again: ({ say }) => say('Hello'),
   },
   {
+    alerts: ['CommandLogGrows'],
+    what: 'the statements of the hosts wait for a lock, and commands are stored',
+    begin: ({ cluster }) => lockTable(cluster, 'parts', { against: 'writes' }),
+    again: ({ cluster }) => publish(cluster, 'cmd.7', '{}', COMMANDS_OF_ONE_REPETITION),
+  },
+  {
+    alerts: ['EventLoopLate'],
+    what: 'a process computes for a second and a half at a time',
+    begin: async () => {},
+    again: async ({ cluster }) => {
+      const [worker] = cluster.running('effect-worker');
+      worker?.signal('SIGUSR2');
+      await fetch(`${worker?.managementUrl}/live`, { signal: AbortSignal.timeout(WITHIN.timeoutMs) });
+    },
+    atOnce: 1,
+  },
+  {
     alerts: ['RouterFilesDiffer', 'ClockOff'],
     what: 'a worker has another router file, and a clock that is wrong by an hour',
     begin: async ({ cluster, routerFile, prometheus }) => {
@@ -69,12 +151,19 @@ export const deepAlertCauses: readonly AlertCause[] = [
   },
   {
     alerts: ['PartitionsWithoutOwner', 'ProcessDown'],
-    what: 'all hosts are killed',
+    what: 'the host is killed',
     begin: async ({ cluster }) => {
       for (const host of cluster.running('actor-host')) host.signal('SIGKILL');
     },
   },
 ];
+
+const DETACHED = { 'x-detach': 'true' };
+
+async function exposeKey(cluster: Cluster): Promise<void> {
+  const made = keyAnswer.parse(await manage(cluster, '/keys', { name: 'Shop', owner_email: 'owner@example.com' }));
+  await manage(cluster, `/keys/${made.data.hash}/exposed`, { where: 'https://code.example/acme/.env' });
+}
 
 const keyAnswer = z.object({ data: z.object({ hash: z.string() }) });
 

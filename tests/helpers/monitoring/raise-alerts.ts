@@ -10,11 +10,11 @@ const OF_A_LATE_SCRAPE = ['PartitionsWithoutOwner', 'ProcessDown'];
 const SINCE_ITS_START = 86_400;
 
 const RAISED_WITHIN = { timeoutMs: 180_000, lookAgainMs: 250 };
-/** Of a repeated cause. A request of it may wait for as long as the cause lasts. */
+/** Of a repeated cause, unless it says otherwise. A request of it may wait for as long as the cause lasts. */
 const AT_ONCE = 4;
 
 /** Longer than the bounds of all that a case waits for: its cause, its alerts, and the end of its cause. */
-export const RAISES_WITHIN_MS = 600_000;
+export const RAISES_WITHIN_MS = 1_200_000;
 
 /** Waits until no alert fires but those that a busy machine raises: a late scrape passes, a wrong rule does not. @returns those that still fire */
 export async function firingWithoutCause({ prometheus }: Monitored): Promise<string[]> {
@@ -28,7 +28,7 @@ export async function firingWithoutCause({ prometheus }: Monitored): Promise<str
 }
 
 /** Fails when one of a cause's alerts has fired before it, or does not fire while it lasts. */
-export async function raises({ alerts, begin, again = async () => {} }: AlertCause, monitored: Monitored): Promise<void> {
+export async function raises({ alerts, begin, again = async () => {}, atOnce = AT_ONCE }: AlertCause, monitored: Monitored): Promise<void> {
   const { prometheus } = monitored;
   const before = await prometheus.fired(SINCE_ITS_START);
   const mayFire = [...OF_A_BUSY_MACHINE, ...OF_A_LATE_SCRAPE];
@@ -38,7 +38,7 @@ export async function raises({ alerts, begin, again = async () => {} }: AlertCau
   const end = await begin(monitored);
   const repeating = new Set<Promise<unknown>>();
   const repeat = () => {
-    if (repeating.size === AT_ONCE) return;
+    if (repeating.size === atOnce) return;
     const one: Promise<unknown> = Promise.resolve(again(monitored))
       .catch(() => {})
       .finally(() => repeating.delete(one));
