@@ -92,7 +92,7 @@ it('DESIGN 14: npm start answers for the leak rather than the refund, and the re
     return { status: response.status, body: await response.json() };
   };
   const { id } = await agent.createSession({ allow_greeting: false });
-  await agent.postMessage(id, 'My machine leaks, and I want to return an order and get a refund');
+  await agent.postMessage(id, 'My machine leaks and I want a refund');
   const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
   const traceId = log.find((event) => event.kind === 'status' && event.status === 'acknowledged')?.trace_id ?? '';
   // Usage records are written shortly after their calls.

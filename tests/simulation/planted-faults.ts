@@ -166,7 +166,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a turn that decides before what was said is compared',
-    caughtAt: 21,
+    caughtAt: 32,
     patch: {
       file: 'actors/engine/decide.ts',
       find: "!current.some(({ kind }) => kind === 'likeness')",
