@@ -17,8 +17,10 @@ it('keeps the first result of a hash, and replaces a failure', async () => {
 
   await store.store({ ...row, result: null });
   expect(await store.read(['h', 'unknown'])).toEqual(new Map([['h', { ...row, result: null }]]));
+  expect(await store.withResult(['h', 'unknown'])).toEqual(new Set());
   await store.store({ ...row, result: { text: 'first\u0000' } });
   for (const result of [{ text: 'second' }, null]) await store.store({ ...row, result });
 
   expect(await store.read(['h'])).toEqual(new Map([['h', { ...row, result: { text: 'first\u0000' } }]]));
+  expect(await store.withResult(['h', 'unknown'])).toEqual(new Set(['h']));
 });

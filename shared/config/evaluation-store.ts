@@ -9,6 +9,10 @@ export interface EvaluationRow {
 }
 
 const READ: NamedStatement = { name: 'read-evaluations', text: 'select hash, kind, result from evaluations where hash = any($1::text[])' };
+const WITH_RESULT: NamedStatement = {
+  name: 'evaluations-with-result',
+  text: 'select hash from evaluations where hash = any($1::text[]) and result is not null',
+};
 const STORE: NamedStatement = {
   name: 'store-evaluation',
   text: `insert into evaluations (hash, kind, result) values ($1, $2, $3::json)
@@ -25,6 +29,8 @@ const USE: NamedStatement = { name: 'use-evaluations', text: 'update evaluations
 export interface EvaluationStore {
   /** Those that are stored, failures included. */
   read(hashes: readonly string[]): Promise<Map<string, EvaluationRow>>;
+  /** Those that have a result. Reads no results, which may have megabytes. */
+  withResult(hashes: readonly string[]): Promise<Set<string>>;
   /** The first result of a hash stays; a failure is replaced. */
   store(row: EvaluationRow): Promise<void>;
   /** The hash of the newest set of the documents with this key; null: there is none. */
@@ -39,6 +45,11 @@ export function evaluationStore(database: Queryable): EvaluationStore {
       if (hashes.length === 0) return new Map();
       const { rows } = await database.query<EvaluationRow>(READ, [hashes]);
       return new Map(rows.map((row) => [row.hash, row]));
+    },
+    async withResult(hashes) {
+      if (hashes.length === 0) return new Set();
+      const { rows } = await database.query<{ hash: string }>(WITH_RESULT, [hashes]);
+      return new Set(rows.map(({ hash }) => hash));
     },
     async store({ hash, kind, result }) {
       await database.query(STORE, [hash, kind, result === null ? null : JSON.stringify(result)]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { evaluationStore } from '#shared/config/evaluation-store.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -208,6 +209,25 @@ describe('the evaluation of documents', () => {
     expect(await count(database, `kind = 'policy' and result is not null`)).toBe(1);
     expect(await start(database, modelOf().modelCalls, { bundle }).done).toBe(0);
     expect(await count(database, `kind = 'vectors' and result is null`)).toBe(0);
+  });
+
+  it('keeps from the sweep what has a result, where a model never gives vectors', async () => {
+    const database = await migrated(openTestDatabase());
+    const failing = modelOf({ onEmbed: async () => Promise.reject(new Error('no model')) });
+    const bundle = comparedBundle(60, policies);
+    expect(await start(database, failing.modelCalls, { bundle }).done).toBe(2);
+    await database.query(`update evaluations set used_at = now() - interval '10 days'`);
+    expect(await start(database, failing.modelCalls, { bundle }).done).toBe(2);
+    const { rows } = await database.query<{ kind: string }>(`select kind from evaluations where result is not null and used_at > now() - interval '1 day'`);
+    expect(rows.map(({ kind }) => kind).sort()).toEqual(['policy', 'set']);
+  });
+
+  it('reads hashes and no results where all is evaluated', async () => {
+    const database = await migrated(openTestDatabase());
+    const bundle = comparedBundle();
+    expect(await start(database, modelOf().modelCalls, { bundle }).done).toBe(0);
+    const store = { ...evaluationStore(database), read: async () => Promise.reject(new Error('results were read')) };
+    expect(await start(database, modelOf().modelCalls, { bundle, store }).done).toBe(0);
   });
 
   it('rule 14: names texts that are too many for vectors in memory, and makes none', async () => {

@@ -83,15 +83,15 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
     try {
       missing = (await missingOf(deps.store, documents)).length;
       if (missing === 0) {
-        await storeSet(deps.store, documents);
-        break;
+        await useStored(deps.store, documents);
+        return 0;
       }
       if (!(await acquireLease(deps.database, lease))) {
         await delay(times.lookMs, undefined, { signal });
         continue;
       }
       missing = await leased(deps, documents, { lease, signal });
-      if (missing === 0) break;
+      if (missing === 0) return 0;
     } catch (error) {
       signal.throwIfAborted();
       deps.log.warn({ err: error }, 'a round of the evaluation of documents failed; it is repeated after a pause, or at the next start');
@@ -101,10 +101,6 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
     if (pauseMs === undefined) return missing ?? documents.length;
     await delay(pauseMs, undefined, { signal });
   }
-  const hashes = documents.map(({ hash }) => hash);
-  const set = await deps.store.newestSet(setKeyOf([...hashes].sort()));
-  await deps.store.use(set === null ? hashes : [...hashes, set]);
-  return 0;
 }
 
 interface Leased {
@@ -120,6 +116,8 @@ async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[
   }, lease.ms / 3).unref();
   try {
     const missing = await missingOf(store, documents);
+    // Before anything is asked: a model that does not answer, or never does, holds back nothing of what earlier starts have found.
+    await useStored(store, documents);
     const { llms } = deps.bundle.body.manifest.agent_config;
     const { modelCalls } = deps;
     const common = { slots: new Slots(deps.parallelism), traceparent: traceContextOf(null).traceparent, signal, log };
@@ -127,7 +125,7 @@ async function leased(deps: EvaluateDocumentsDeps, documents: readonly Document[
     const evaluators = { item: itemEvaluator({ modelCalls, models, store, ...common }), vectors: textEmbedder({ modelCalls, ...common }) };
     const outcomes = await Promise.all(missing.map((document) => evaluated(document, evaluators, { store, log, signal })));
     signal.throwIfAborted();
-    await storeSet(store, documents);
+    await useStored(store, documents);
     const failed = outcomes.filter((isDone) => !isDone).length;
     log.info({ documents: missing.length, failed }, 'documents were evaluated');
     return failed;
@@ -158,22 +156,23 @@ async function evaluated(
   }
 }
 
-/** Names what the documents have by now, for the turns to come; a failure of one of them does not hold back the others. */
-async function storeSet(store: EvaluationStore, documents: readonly Document[]): Promise<void> {
+/** Names what the documents have by now, for the turns to come, and keeps it from the sweep; a failure of one of them does not hold back the others. */
+async function useStored(store: EvaluationStore, documents: readonly Document[]): Promise<void> {
   const keys = documents.map(({ hash }) => hash).sort();
-  const stored = await store.read(keys);
+  const found = await store.withResult(keys);
   const { hash, set } = setOf(
     keys,
-    keys.filter((key) => (stored.get(key)?.result ?? null) !== null),
+    keys.filter((key) => found.has(key)),
   );
-  if (set.hashes.length === 0 || (await store.newestSet(setKeyOf(keys))) === hash) return;
-  await store.store({ hash, kind: 'set', result: set });
+  if (set.hashes.length === 0) return;
+  if ((await store.newestSet(setKeyOf(keys))) !== hash) await store.store({ hash, kind: 'set', result: set });
+  await store.use([...set.hashes, hash]);
 }
 
 /** Documents without a stored result. */
 async function missingOf(store: EvaluationStore, documents: readonly Document[]): Promise<Document[]> {
-  const stored = await store.read(documents.map(({ hash }) => hash));
-  return documents.filter(({ hash }) => (stored.get(hash)?.result ?? null) === null);
+  const found = await store.withResult(documents.map(({ hash }) => hash));
+  return documents.filter(({ hash }) => !found.has(hash));
 }
 
 function documentsOf({ body }: Bundle): Document[] {

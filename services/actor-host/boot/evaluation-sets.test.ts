@@ -66,6 +66,28 @@ it('rules 14, 49: has vectors once all of a kind are there, the same for each se
   expect(reads).toEqual([1, 2, 1, 1]);
 });
 
+it('rule 49: has what earlier starts have found while vectors of a changed text are made', async () => {
+  const database = await migrated(openTestDatabase());
+  expect(await start(database, modelOf().modelCalls, { bundle: comparedBundle(60, policies) }).done).toBe(0);
+  const changed = comparedBundle(61, policies);
+  const [leak] = changed.body.documents.policies;
+  if (leak === undefined) throw new Error('the bundle lacks a policy');
+  let resume: (vectors: string[]) => void = () => {};
+  const late = new Promise<string[]>((resolve) => {
+    resume = resolve;
+  });
+  const { embedded, modelCalls } = modelOf({ onEmbed: () => late });
+  const evaluation = start(database, modelCalls, { bundle: changed });
+  await expect.poll(() => embedded.length, { timeout: 60_000 }).toBe(1);
+
+  const reader = new EvaluationsReader({ store: evaluationStore(database), clock: systemClock });
+  const found = await reader.read(changed, await reader.newestSet(changed));
+  expect(found.policyOf(leak)).toMatchObject({ internalAction: 'ask where it leaks' });
+  expect(engineDocumentsOf(changed.body, found)?.likeness).toBeNull();
+  resume(Array.from({ length: 29 }, () => base64Of(1, 1)));
+  expect(await evaluation.done).toBe(0);
+});
+
 it('rule 14: a set in which vectors of a batch can not be read has none of its kind', async () => {
   const database = await migrated(openTestDatabase());
   const bundle = comparedBundle();
