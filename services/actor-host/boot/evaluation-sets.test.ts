@@ -45,11 +45,15 @@ it('names what the documents have by then, for turns that begin: without what ha
   expect(await database.query(`select 1 from evaluations where kind = 'set'`)).toMatchObject({ rowCount: 2 });
 });
 
-it('rules 14, 49: has vectors once all of a kind are there, the same for each set, and reads them once', async () => {
+it.each([
+  ['', 64 * 1024],
+  // Of the first batch 256 bytes, of the second 224.
+  [', also where the cache for several bundles has no memory for all', 300],
+])('rules 14, 49: has vectors once all of a kind are there, the same for each set, and reads them once%s', async (_, maxVectorBytes) => {
   const database = await migrated(openTestDatabase());
   const bundle = comparedBundle(60, policies);
   const { store, reads } = countedStore(database);
-  const reader = new EvaluationsReader({ store, clock: { ...systemClock, nowMs: () => 0 } });
+  const reader = new EvaluationsReader({ store, clock: { ...systemClock, nowMs: () => 0 }, maxVectorBytes });
   const failing = modelOf({ onAsk: async () => 'no JSON' });
   expect(await start(database, failing.modelCalls, { bundle }).done).toBe(1);
   const first = await store.newestSet(setKeyOf(documentKeys(bundle.body)));
@@ -68,7 +72,8 @@ it('rules 14, 49: has vectors once all of a kind are there, the same for each se
 
 it('rule 49: has what earlier starts have found while vectors of a changed text are made', async () => {
   const database = await migrated(openTestDatabase());
-  expect(await start(database, modelOf().modelCalls, { bundle: comparedBundle(60, policies) }).done).toBe(0);
+  const before = comparedBundle(60, policies);
+  expect(await start(database, modelOf().modelCalls, { bundle: before }).done).toBe(0);
   const changed = comparedBundle(61, policies);
   const [leak] = changed.body.documents.policies;
   if (leak === undefined) throw new Error('the bundle lacks a policy');
@@ -86,6 +91,14 @@ it('rule 49: has what earlier starts have found while vectors of a changed text 
   expect(engineDocumentsOf(changed.body, found)?.likeness).toBeNull();
   resume(Array.from({ length: 29 }, () => base64Of(1, 1)));
   expect(await evaluation.done).toBe(0);
+
+  const store = evaluationStore(database);
+  const tablesOf = async (bundle: typeof changed) =>
+    engineDocumentsOf(bundle.body, await reader.read(bundle, await store.newestSet(setKeyOf(documentKeys(bundle.body)))))?.likeness?.terms?.parts;
+  const [first, second] = [await tablesOf(before), await tablesOf(changed)];
+  expect(second?.map(({ length }) => length)).toEqual([64, 58]);
+  // Bundles share the vectors of texts that they have in common.
+  expect(second?.[0]).toBe(first?.[0]);
 });
 
 it('rule 14: a set in which vectors of a batch can not be read has none of its kind', async () => {
