@@ -2,6 +2,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { EffectRow } from '../effects/effect-row.ts';
 import type { PartitionClaim } from '../store/port/partition-store.ts';
 import type { RuntimeStore } from '../store/runtime-store.ts';
@@ -28,6 +29,7 @@ export interface HostDeps {
   /** The timers of an open effect that stand in no row. */
   timersOf(effect: EffectRow): ArmedTimer[];
   outbox: Outbox;
+  metrics: Metrics;
   times: HostTimes;
 }
 
@@ -54,6 +56,8 @@ export class Host {
   #lastBeatAtMs = performance.now();
   #lastUnstartedSearchAtMs = performance.now();
   #others: LiveHost[] = [];
+  /** Partitions that were dropped for want of a heartbeat, until a read says whether another host has acquired them. */
+  readonly #unproven = new Set<number>();
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
@@ -212,11 +216,12 @@ export class Host {
    * acquire them while this one is alive.
    */
   async #releaseSurplus({ own, retain }: Share): Promise<void> {
-    const { store, hostId, log, loop } = this.#deps;
+    const { store, hostId, log, loop, metrics } = this.#deps;
     // Those assigned by the row only have no state to retain.
     const retained = new Set(loop.partitions.filter((partition) => retain.has(partition)));
     await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside
     const claims = loop.mailboxes.map(({ claim }) => claim);
+    const unproven = [...this.#unproven];
     const progress = this.#progress.snapshot();
     const { released: partitions, before } = await store.partitions.releaseOutside(hostId, new Set([...own, ...retained]));
     if (partitions.length > 0) failPoint('partitions.given-back');
@@ -225,6 +230,11 @@ export class Host {
     const isStillOurs = ({ partition, epoch }: PartitionClaim) => before.get(partition)?.owner === hostId && before.get(partition)?.epoch === epoch;
     const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host has acquired it');
+    for (const partition of unproven) this.#unproven.delete(partition);
+    // One that was released, or acquired again by this host, was not taken.
+    const taken = unproven.filter((partition) => (before.get(partition)?.owner ?? hostId) !== hostId);
+    const fenced = lost.length + taken.length;
+    if (fenced > 0) metrics.add('fences', {}, fenced);
     if (partitions.length === 0) return;
     if (this.#hasBus) log.info({ partitions: partitionRanges(partitions) }, 'partitions released');
     else
@@ -298,8 +308,10 @@ export class Host {
   /** Paused, or without the database: about to expire, so it drops all and acquires anew. */
   #dropUnproven(): void {
     const silentMs = performance.now() - this.#lastBeatAtMs;
-    if (silentMs < this.#deps.times.dropAfterMs) return;
-    this.#deps.loop.drop(this.#deps.loop.partitions, `no heartbeat could be written for ${Math.round(silentMs)} ms`);
+    const { loop, times } = this.#deps;
+    if (silentMs < times.dropAfterMs) return;
+    for (const partition of loop.partitions) this.#unproven.add(partition);
+    loop.drop(loop.partitions, `no heartbeat could be written for ${Math.round(silentMs)} ms`);
   }
 
   /** Lossy: others rebalance every second anyway. */

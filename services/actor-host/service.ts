@@ -159,6 +159,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     timers,
     timersOf: (effect) => effects.timersOf(effect),
     outbox,
+    metrics,
     times,
   });
   const callReplies = replyForCalls({ bus, outbox, epochOf, log });

@@ -241,6 +241,16 @@ describe('a call that is sent to a worker', () => {
     expect(published.count).toBe(1);
   });
 
+  it('is queued when it has become too large for a message meanwhile, as behind a reconnect to another broker', async () => {
+    const published = countPublishes();
+    vi.spyOn(gateway.bus.work, 'maxDispatchBytes').mockReturnValueOnce(1_000_000).mockReturnValue(50_000);
+    const answered = gateway.post(asking('x'.repeat(100_000)));
+    await gateway.answerNext();
+
+    expect((await answered).statusCode).toBe(200);
+    expect(published.count).toBe(1);
+  });
+
   it('counts as a held body until it ends', async () => {
     await gateway.reopen({ limits: { bufferedBodyBytes: 10 } });
     const first = gateway.post(hello);

@@ -110,6 +110,11 @@ export class CallSender {
       send: async (onLost) => {
         dispatched.onLost = onLost;
         this.#dispatched.set(callId, dispatched);
+        // Connected to another broker since it began, whose messages are smaller.
+        if (dispatched.longBytes > bus.work.maxDispatchBytes()) {
+          dispatched.isQueued = true;
+          return this.#queue(callId, dispatched.body ?? NO_BYTES, 0);
+        }
         bus.work.dispatch('router.call', callId, dispatched.body ?? NO_BYTES);
         // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();

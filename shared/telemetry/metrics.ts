@@ -106,7 +106,7 @@ export const metricTable = {
   ),
   commitCommands: histogram('switchyard_commit_batch_commands', 'Commands, timers and starts in one batch.', {}, [1, 2, 4, 8, 16, 32, 64, 128]),
   commandsRefused: counter('switchyard_commands_refused_total', 'Commands that were skipped because they have no valid tag.', {}),
-  fences: counter('switchyard_fences_total', 'Partitions that a commit found owned by another host.', {}),
+  fences: counter('switchyard_fences_total', 'Partitions that a host found owned by another one, at a commit or behind a pause.', {}),
   partitionsOwned: gauge('switchyard_partitions_owned', 'Partitions that this host owns.', {}),
   commandsWaiting: gauge('switchyard_commands_waiting', 'Commands, timers and starts of this host’s partitions that are read and not yet applied.', {}),
   oldestCommandSeconds: gauge('switchyard_oldest_command_age_seconds', 'Waiting time of the oldest of them; 0 if there is none.', {}),

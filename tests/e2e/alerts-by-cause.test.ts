@@ -9,7 +9,7 @@ const SCRAPE_SECONDS = 5;
 let monitored: Monitored;
 
 beforeAll(async () => {
-  monitored = await startMonitored({ scrapeSeconds: SCRAPE_SECONDS, isTraced: true });
+  monitored = await startMonitored({ scrapeSeconds: SCRAPE_SECONDS, isDamaged: true });
 }, 300_000);
 afterAll(() => monitored?.stop(), 300_000);
 

@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 5,
+    caughtAt: 13,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -148,7 +148,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result of a tool counted twice in the log',
-    caughtAt: 4,
+    caughtAt: 5,
     patch: {
       file: 'actors/kinds/turn/engine-states.ts',
       find: "if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
@@ -157,7 +157,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
-    caughtAt: 4,
+    caughtAt: 9,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
@@ -175,7 +175,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 17,
+    caughtAt: 5,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -211,7 +211,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   { name: 'a withdrawn call that a worker makes all the same', caughtAt: 15, options: { withdrawal: 'overridden' } },
   {
     name: 'a cancelled run that does not wait for a call that has begun',
-    caughtAt: 5,
+    caughtAt: 4,
     patch: { file: 'actors/inputs/run-facts.ts', find: 'isClaimed: (effectId) => claimed.has(effectId),', replace: 'isClaimed: () => false,' },
   },
   { name: 'the message at the cursor not compared', caughtAt: 72, options: { comparesPositions: false } },

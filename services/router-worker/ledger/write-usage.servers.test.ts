@@ -182,18 +182,19 @@ it('writers that find keys without a row of spending at the same time make it, a
   }
 });
 
-it('the statement of a batch is planned once per connection', async () => {
+it('the statement of a batch is prepared once per connection', async () => {
   const database = await open();
   await clearLedger(database);
   const planned = await database.transaction(async (handle) => {
     // One execution more, which finds no row of the key.
     for (let batch = 0; batch < 20; batch++) await writeUsage(handle, [readRecordOf(`gen-${batch}`, { reserved: true })]);
     const { rows } = await handle.query(
-      `select name, custom_plans::int, generic_plans::int from pg_prepared_statements where name like 'ledger-%' order by name`,
+      `select name, (custom_plans + generic_plans)::int as executions from pg_prepared_statements where name like 'ledger-%' order by name`,
     );
     return rows;
   });
   await database.close();
 
-  expect(planned).toEqual([{ name: 'ledger-write-records', custom_plans: 5, generic_plans: 16 }]);
+  // Whether it is planned anew is PostgreSQL's decision, by the statistics of the tables.
+  expect(planned).toEqual([{ name: 'ledger-write-records', executions: 21 }]);
 });

@@ -14,6 +14,8 @@ export interface AlertCause {
   again?(monitored: Monitored): unknown;
   /** Repetitions that may run beside each other. */
   atOnce?: number;
+  /** Of a Prometheus of its own; absent: that of the cluster. */
+  scrapeSeconds?: number;
 }
 
 /** Of one repetition; the rule asks for more than a tenth of a request per second, over five minutes. */

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import type { ClusterProcess } from '../../../scripts/servers/start-cluster.mjs';
 import { eventually } from '../eventually.ts';
 import { root } from '../run-program.ts';
 import type { Cluster } from '../start-cluster.ts';
@@ -9,6 +10,10 @@ import { lockTable, publish } from './store-access.ts';
 
 const HOUR_MS = 3_600_000;
 const WITHIN = { timeoutMs: 180_000, lookAgainMs: 250 };
+const LONG = { timeoutMs: 300_000, lookAgainMs: 1_000 };
+const PARTITIONS = 64;
+/** Longer than others take to acquire the partitions of a paused host: a scrape of it is late, and does not fail. */
+const SCRAPES_OUTLAST_A_PAUSE_SECONDS = 40;
 /** More than the rules' hundred items, and than a tenth of an item per second over five minutes. */
 const CALLS = 120;
 const CALLS_OF_ONE_REPETITION = 40;
@@ -17,8 +22,26 @@ const COMMANDS_OF_ONE_REPETITION = 300;
 /** The server refuses a mail for good. */
 const MAIL_NEVER = 550;
 
-/** Those that take a store or a process away, or minutes, in this order: the last two change the deployment for good. */
+/** Those that take a store or a process away, or minutes, in this order: the first one begins with new hosts, and the last two change the deployment for good. */
 export const deepAlertCauses: readonly AlertCause[] = [
+  {
+    alerts: ['HostPaused'],
+    what: 'a host is paused over a commit until another one owns its partitions',
+    scrapeSeconds: SCRAPES_OUTLAST_A_PAUSE_SECONDS,
+    begin: async ({ cluster, pausing, prometheus, say }) => {
+      const other = cluster.running('actor-host').find((host) => host !== pausing);
+      if (pausing === null || other === undefined) throw new Error('two hosts are needed');
+      // The first scrapes of the two hosts are at different times, which looks like a start.
+      const isSteady = 'min_over_time(count(switchyard_partitions_owned)[2m:30s]) == 2';
+      await eventually(async () => (await prometheus.query(isSteady)).length > 0, LONG);
+      await eventually(() => {
+        void say('Hello');
+        return pausing.output().includes('fail point commit.sending: SIGSTOP');
+      }, WITHIN);
+      await eventually(async () => (await partitionsOf(other)) === PARTITIONS, WITHIN);
+      pausing.signal('SIGCONT');
+    },
+  },
   {
     alerts: ['SpendingGrows'],
     what: 'a model is called that costs 20 USD, and was called once before',
@@ -127,6 +150,12 @@ export const deepAlertCauses: readonly AlertCause[] = [
     again: ({ cluster }) => publish(cluster, 'cmd.7', '{}', COMMANDS_OF_ONE_REPETITION),
   },
   {
+    alerts: ['LedgerBehind'],
+    what: 'the ledger cannot write',
+    begin: ({ cluster }) => lockTable(cluster, 'usage_ledger'),
+    again: ({ complete }) => complete('scripted/assistant'),
+  },
+  {
     alerts: ['EventLoopLate'],
     what: 'a process computes for a second and a half at a time',
     begin: async () => {},
@@ -151,7 +180,7 @@ export const deepAlertCauses: readonly AlertCause[] = [
   },
   {
     alerts: ['PartitionsWithoutOwner', 'ProcessDown'],
-    what: 'the host is killed',
+    what: 'all hosts are killed',
     begin: async ({ cluster }) => {
       for (const host of cluster.running('actor-host')) host.signal('SIGKILL');
     },
@@ -159,6 +188,12 @@ export const deepAlertCauses: readonly AlertCause[] = [
 ];
 
 const DETACHED = { 'x-detach': 'true' };
+
+/** @returns how many it owns, as its own metrics have it */
+async function partitionsOf({ managementUrl }: ClusterProcess): Promise<number> {
+  const metrics = await (await fetch(`${managementUrl}/metrics`, { signal: AbortSignal.timeout(WITHIN.timeoutMs) })).text();
+  return Number(/^switchyard_partitions_owned (\d+)/m.exec(metrics)?.[1] ?? 0);
+}
 
 async function exposeKey(cluster: Cluster): Promise<void> {
   const made = keyAnswer.parse(await manage(cluster, '/keys', { name: 'Shop', owner_email: 'owner@example.com' }));

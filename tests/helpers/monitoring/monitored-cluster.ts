@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import type { ClusterProcess } from '../../../scripts/servers/start-cluster.mjs';
 import { freePort } from '../../../scripts/servers/test-tcp.mjs';
 import { builtInRouter } from '../../../services/standalone/built-in-router.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from '../../upstreams/openai-upstream.ts';
@@ -19,15 +20,19 @@ import { type Prometheus, startPrometheus } from './start-prometheus.ts';
 export interface Monitored {
   cluster: Cluster;
   prometheus: Prometheus;
+  /** What Prometheus scrapes from the start, as host:port. */
+  targets: readonly string[];
   upstream: OpenAiUpstream;
   receiver: CallbackReceiver;
   providers: RefusingProviders;
   /** Of the owners of exposed keys; answers each mail with this status of SMTP. */
   mails: { status: number };
-  /** Of the traces of a cluster that is traced. */
+  /** Of the traces of a cluster that is damaged. */
   collector: OtlpSink;
   /** The file that all router processes read. */
   routerFile: string;
+  /** Of a cluster that is damaged: a host that stops itself right before its twenty-fifth commit. */
+  pausing: ClusterProcess | null;
   /** One model call. @returns its status @throws when it is not answered within half a minute */
   complete(model: string, fields?: object, headers?: Record<string, string>): Promise<number>;
   /** One message in a conversation of its own. @returns whether it was accepted */
@@ -41,14 +46,16 @@ const CALL_MS = 30_000;
 const PROVIDER_MS = 500_000;
 /** The server refuses a mail for now; the next attempt follows after a minute. */
 const MAIL_LATER = 451;
+const PAUSES = 'commit.sending:stop:25';
 
 interface MonitoredOptions {
   /** Between two scrapes, and the most that one may take. */
   scrapeSeconds: number;
-  isTraced?: boolean;
+  /** It exports traces, and has a second host, which stops itself. */
+  isDamaged?: boolean;
 }
 
-export async function startMonitored({ scrapeSeconds, isTraced = false }: MonitoredOptions): Promise<Monitored> {
+export async function startMonitored({ scrapeSeconds, isDamaged = false }: MonitoredOptions): Promise<Monitored> {
   const mails = { status: MAIL_LATER };
   const [upstream, providers, receiver, collector, mailServer] = await Promise.all([
     openOpenAiUpstream(),
@@ -64,21 +71,24 @@ export async function startMonitored({ scrapeSeconds, isTraced = false }: Monito
     SMTP_URL: `smtp://${mailServer.host}:${mailServer.port}`,
     MAIL_FROM: 'keys@switchyard.example',
     NODE_OPTIONS: `--import=${pathToFileURL(`${root}tests/helpers/hold-the-loop.mjs`)}`,
-    ...(isTraced && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }),
+    ...(isDamaged && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }),
   };
   const cluster = await startCluster({ env });
+  const pausing = isDamaged ? await cluster.add('actor-host', { FAIL_POINT: PAUSES }) : null;
   const targets = cluster.processes.map(({ managementUrl }) => new URL(managementUrl).host);
   const prometheus = await startPrometheus(targets, { scrapeSeconds });
   const { keys } = cluster;
   return {
     cluster,
     prometheus,
+    targets,
     upstream,
     receiver,
     providers,
     mails,
     collector,
     routerFile,
+    pausing,
     complete: async (model, fields = {}, headers = {}) => {
       const response = await fetch(`${cluster.routerUrls[0]}/api/v1/chat/completions`, {
         method: 'POST',

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { eventually } from '../eventually.ts';
 import type { AlertCause } from './alert-causes.ts';
 import type { Monitored } from './monitored-cluster.ts';
+import { startPrometheus } from './start-prometheus.ts';
 
 /** They fire on a machine that is short of CPU, as is right, or with other causes. The rules of all alerts are held by tests/monitoring/alerts.test.ts. */
 const OF_A_BUSY_MACHINE = ['EventLoopLate', 'EventLoopHeld', 'CommandsWait', 'HostPaused', 'CommitsRefused', 'WorkRedelivered', 'WorkRefused'];
@@ -28,7 +29,14 @@ export async function firingWithoutCause({ prometheus }: Monitored): Promise<str
 }
 
 /** Fails when one of a cause's alerts has fired before it, or does not fire while it lasts. */
-export async function raises({ alerts, begin, again = async () => {}, atOnce = AT_ONCE }: AlertCause, monitored: Monitored): Promise<void> {
+export async function raises(cause: AlertCause, monitored: Monitored): Promise<void> {
+  const { scrapeSeconds } = cause;
+  if (scrapeSeconds === undefined) return raisesIn(cause, monitored);
+  const prometheus = await startPrometheus(monitored.targets, { scrapeSeconds });
+  await raisesIn(cause, { ...monitored, prometheus }).finally(() => prometheus.stop());
+}
+
+async function raisesIn({ alerts, begin, again = async () => {}, atOnce = AT_ONCE }: AlertCause, monitored: Monitored): Promise<void> {
   const { prometheus } = monitored;
   const before = await prometheus.fired(SINCE_ITS_START);
   const mayFire = [...OF_A_BUSY_MACHINE, ...OF_A_LATE_SCRAPE];

@@ -17,7 +17,7 @@ interface PlantedRouterFault {
 export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   {
     name: 'a record lost: its append is not awaited',
-    caughtAt: 27,
+    caughtAt: 23,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/usage-recorder.ts',
@@ -27,7 +27,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a record lost: a batch counts as written although its transaction failed',
-    caughtAt: 1,
+    caughtAt: 11,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/ledger/ledger.ts',
@@ -35,18 +35,18 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: "if (!UNUSABLE_VALUE.test(sqlStateOf(error) ?? '')) return;",
     },
   },
-  { name: 'a record twice: no check of the generation id', caughtAt: 1, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
+  { name: 'a record twice: no check of the generation id', caughtAt: 20, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
   {
     name: 'a redelivered record counted again in what its key has spent',
-    caughtAt: 2,
+    caughtAt: 20,
     rule: 'sum',
     options: { ledger: { ...ALL_RULES, countsInserted: false } },
   },
   { name: 'a reservation that stays behind its record', caughtAt: 8, rule: 'limit', options: { ledger: { ...ALL_RULES, settles: false } } },
-  { name: 'a reservation that lapses before its end', caughtAt: 7, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
+  { name: 'a reservation that lapses before its end', caughtAt: 2, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
   {
     name: 'a reservation that lapses while its record waits in the log',
-    caughtAt: 328,
+    caughtAt: 576,
     rule: 'lapse',
     patch: {
       file: 'services/router-worker/ledger/lapse-reservations.ts',
@@ -57,7 +57,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   { name: 'an interim record of a dead call that is not found', caughtAt: 289, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
     name: 'a terminal frame that does not wait for the record',
-    caughtAt: 2,
+    caughtAt: 25,
     rule: 'record first',
     patch: { file: 'services/router-worker/call-record.ts', find: 'return isReserved ? this.#stored : null;', replace: 'return null;' },
   },
@@ -129,14 +129,14 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     rule: 'message id',
     patch: {
       file: 'bus/nats/connection/stored-publish.ts',
-      find: "const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {\n        const askedAt = performance.now();\n        try {\n          return await storeMessage(requests(), { subject, messageId,",
+      find: 'const message = { subject, messageId, bytes,',
       replace:
-        "let tries = 0;\n      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs) => {\n        const askedAt = performance.now();\n        try {\n          return await storeMessage(requests(), { subject, messageId: (tries += 1) === 1 ? messageId : `${messageId}-${tries}`,",
+        'const sent = bytes as Uint8Array & { tries?: number };\n        sent.tries = (sent.tries ?? 0) + 1;\n        const message = { subject, messageId: sent.tries === 1 ? messageId : `${messageId}-${sent.tries}`, bytes,',
     },
   },
   {
     name: 'a publish that counts as stored when a broker without a leader refuses it',
-    caughtAt: 2,
+    caughtAt: 14,
     rule: 'stored',
     patch: {
       file: 'bus/nats/connection/store-message.ts',
@@ -146,7 +146,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that counts as not sent when the reply to its publish is late',
-    caughtAt: 62,
+    caughtAt: 71,
     rule: 'released',
     patch: { file: 'services/router-gateway/routes/model-call.ts', find: 'fail(error, isRefusal(error));', replace: 'fail(error, !isRefusal(error));' },
   },
