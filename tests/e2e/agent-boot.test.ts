@@ -2,6 +2,8 @@ import { createHmac } from 'node:crypto';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { turnRecord } from '../../shared/contracts/agent/turn-record.ts';
+import { agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { root, runProgram } from '../helpers/run-program.ts';
@@ -42,11 +44,29 @@ async function agentFiles(): Promise<AgentFiles> {
   return { MANIFEST: join(folder, 'manifest.yaml'), SECRETS_DIR: join(folder, 'secrets') };
 }
 
-describe('an agent with secret bundles and an endpoint', () => {
+/** With a second routine that has policies, and a model of vectors. Nothing is at the address of its table. */
+async function withVectors(files: AgentFiles): Promise<AgentFiles> {
+  const write = (path: string, document: object) => writeFile(join(dirname(files.MANIFEST), 'documents', path), JSON.stringify(document));
+  await write('policies/limescale.yaml', { id: 'limescale', version: 1, condition: 'The machine has limescale', action: 'say: use citric acid' });
+  await write('routines/descale.yaml', {
+    ...{ id: 'descale', version: 1, title: 'Descale a machine', conditions: ['The customer wants to descale a machine'], policies: ['limescale'] },
+    ...{ steps: [{ id: 'tank', kind: 'chat', chat_state: 'Have the tank emptied.' }], transitions: [{ from: 'tank', to: 'end' }] },
+  });
+  const text = await readFile(files.MANIFEST, 'utf8');
+  const changed = text
+    .replace('    routines:\n', '    routines:\n      - { id: descale, version: 1 }\n')
+    .replace('    policies:\n', '    policies:\n      - { id: limescale, version: 1 }\n')
+    .concat('  search:\n    { hostname: 127.0.0.1, port: 1, password: "${BOOT_SECRET_KEY}", sslmode: disable, collection: docs,\n')
+    .concat('      embedding_model: scripted/embedding, embedding_dimensions: 256 }\n');
+  await writeFile(files.MANIFEST, changed);
+  return files;
+}
+
+describe('an agent with secret bundles, an endpoint and a model of vectors', () => {
   let files: AgentFiles;
   let standalone: Standalone;
   beforeAll(async () => {
-    files = await agentFiles();
+    files = await withVectors(await agentFiles());
     const platform = { PLATFORM_PUBLIC_KEY: SECRETS.BOOT_PUBLIC_KEY, PLATFORM_SECRET_KEY: SECRETS.BOOT_SECRET_KEY };
     standalone = await startStandalone({ env: { ...files, ...platform, AGENT_PUBLIC_URL: 'https://acme.example/agent', LOG_LEVEL: 'trace' } });
   });
@@ -93,6 +113,29 @@ describe('an agent with secret bundles and an endpoint', () => {
 
     expect(await deliver(HOOK)).toBe(401);
     expect(await deliver('a rotated secret')).not.toBe(401);
+  });
+
+  it('rules 12, 14: finds the routine that a message is like by vectors, which were made after the start', async () => {
+    const agent = agentClient(standalone.agentUrl, SECRETS.BOOT_AGENT_KEY);
+    await eventually(() => standalone.output().includes('documents were evaluated'));
+    // On a busy machine the vector of a message may take longer than 2 s, and words decide.
+    const record = await eventually(
+      async () => {
+        const { id } = await agent.createSession({ allow_greeting: false });
+        await agent.postMessage(id, 'Descaling');
+        const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
+        const address = `${standalone.agentUrl}/sessions/${id}/turns/${log.at(-1)?.trace_id}`;
+        const response = await fetch(address, { headers: { authorization: `Bearer ${SECRETS.BOOT_AGENT_KEY}` } });
+        const record = turnRecord.parse(await response.json());
+        return record.likeness?.routine?.by === 'vectors' && record;
+      },
+      { timeoutMs: 120_000, lookAgainMs: 1_000 },
+    );
+
+    // No word of the message is in a text of a routine.
+    expect(record.likeness).toMatchObject({ routine: { id: 'descale', by: 'vectors' }, terms: null, failure: null, model: 'scripted/embedding' });
+    expect(record.calls.map(({ kind }) => kind)).toContain('embed-messages');
+    expect(record.outcome).toBe('replied');
   });
 
   it('DESIGN 11: keeps the values of bundles out of its log and of its files', async () => {
