@@ -39,7 +39,7 @@ export class DirectCalls {
 
   /** @throws `config.invalid` naming the variable of a missing credential */
   constructor({ config, platform, environment, clock, log }: DirectCallsDeps) {
-    this.#setup = openSetup(config, { environment, clock, cache: null, scriptedWordsPerSecond: 0, sharedEngines: sharedEngines() });
+    this.#setup = openSetup(config, { environment, clock, log, cache: null, scriptedWordsPerSecond: 0, sharedEngines: sharedEngines() });
     this.#platform = platform === null ? null : new PlatformCalls({ router: platform, environment, clock });
     this.#health = new Health({ clock, log, metrics: noMetrics });
     this.#clock = clock;

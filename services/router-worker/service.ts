@@ -95,6 +95,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     environment,
     clock,
     cache,
+    log,
     scriptedWordsPerSecond,
     outboundRules: { allowHosts: outboundAllowHosts },
     shared: new SharedOpened<OpenedAdapter>(),

@@ -24,13 +24,16 @@ export const usualPolicies: ReadonlyMap<string, DataPolicy> = new Map([
   ['llama.cpp', NOTHING_KEPT],
 ]);
 
+/** Kinds that answer in the worker's process. */
+const inProcess: ReadonlySet<string> = new Set(['scripted', 'sentence-encoder']);
+
 const stated = z.object({ kind: z.string(), profile: z.string().optional(), data_policy: z.object({ trains: z.boolean(), retains: z.boolean() }).optional() });
 
 /** Of a provider's block, also in processes that read no more of it than this; a block with mistakes is of unknown policy. */
 export function dataPolicyOf(block: ProviderConfig): DataPolicy {
   const { data, success } = stated.safeParse(block);
   if (!success) return UNKNOWN_POLICY;
-  if (data.kind === 'scripted') return NOTHING_KEPT;
+  if (inProcess.has(data.kind)) return NOTHING_KEPT;
   const usual = data.kind === 'openai-compatible' && data.profile !== undefined ? usualPolicies.get(data.profile) : undefined;
   return data.data_policy ?? usual ?? UNKNOWN_POLICY;
 }

@@ -4,6 +4,7 @@ import { openAiCompatibleDialect } from '../../services/router-worker/providers/
 import { PROFILES, type ProfileName } from '../../services/router-worker/providers/openai-compatible/profiles.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
 import { tier } from '../helpers/tier.ts';
 import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 import { OPENAI_VENDORS, type OpenAiVendor } from './openai-vendors.ts';
@@ -38,6 +39,7 @@ const openAdapter = (profile: ProfileName) => (options: { baseUrl: string; apiKe
       outboundRules: { allowHosts: new Set() },
       cache: null,
       clock: systemClock,
+      log: silentLog,
       scriptedWordsPerSecond: 0,
     });
 

@@ -8,6 +8,7 @@ const policy = { data_policy: { trains: true, retains: false } };
 const url = { base_url: 'http://127.0.0.1:9/v1' };
 const blocks: Record<string, unknown>[] = [
   { kind: 'scripted' },
+  { kind: 'sentence-encoder' },
   { kind: 'anthropic', api_key },
   { kind: 'anthropic', api_key, ...policy },
   { kind: 'gemini', api_key },

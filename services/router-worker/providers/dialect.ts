@@ -5,6 +5,7 @@ import type { SearchLimit } from '#shared/contracts/router/search-limits.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { OutboundRules } from '#shared/http/outbound-guard.ts';
 import type { Cache } from '#shared/storage/cache.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import type { OpenedAdapter } from './provider.ts';
 
 /** What a provider does with requests and answers; not known counts as true. */
@@ -51,6 +52,7 @@ export interface AdapterSettings {
   /** Null: none. */
   cache: Cache | null;
   clock: Clock;
+  log: Log;
   /** Of the scripted model's streams; 0 is unpaced. */
   scriptedWordsPerSecond: number;
 }

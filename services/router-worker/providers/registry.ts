@@ -5,6 +5,7 @@ import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
 import { SharedOpened } from '../shared-opened.ts';
 import { anthropicDialect } from './anthropic/dialect.ts';
 import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
@@ -13,9 +14,17 @@ import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
 import type { OpenedAdapter, ProviderAdapter } from './provider.ts';
 import { responsesDialect } from './responses/dialect.ts';
 import { scriptedDialect } from './scripted/dialect.ts';
+import { sentenceEncoderDialect } from './sentence-encoder/dialect.ts';
 
 /** A new dialect is its folder and a row here. */
-const dialects: readonly [Dialect, ...Dialect[]] = [openAiCompatibleDialect, anthropicDialect, geminiDialect, responsesDialect, scriptedDialect];
+const dialects: readonly [Dialect, ...Dialect[]] = [
+  openAiCompatibleDialect,
+  anthropicDialect,
+  geminiDialect,
+  responsesDialect,
+  scriptedDialect,
+  sentenceEncoderDialect,
+];
 
 const [firstDialect, ...otherDialects] = dialects;
 /** Of a provider's whole block in the configuration, whatever its kind. */
@@ -44,7 +53,9 @@ export interface Providers {
   close(): Promise<void>;
 }
 
-export interface ProvidersDeps extends Pick<AdapterSettings, 'clock' | 'scriptedWordsPerSecond'>, Partial<Pick<AdapterSettings, 'cache' | 'outboundRules'>> {
+export interface ProvidersDeps
+  extends Pick<AdapterSettings, 'clock' | 'scriptedWordsPerSecond'>,
+    Partial<Pick<AdapterSettings, 'cache' | 'log' | 'outboundRules'>> {
   config: RouterConfig;
   environment: Environment;
   /** Those of the configurations before, of the same process. Absent: none. */
@@ -54,14 +65,22 @@ export interface ProvidersDeps extends Pick<AdapterSettings, 'clock' | 'scripted
 const NO_EXCEPTIONS = { allowHosts: new Set<string>() };
 
 /** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing or wrong variable */
-export function openProviders({ config, environment, cache = null, outboundRules = NO_EXCEPTIONS, shared, ...settings }: ProvidersDeps): Providers {
+export function openProviders({
+  config,
+  environment,
+  cache = null,
+  outboundRules = NO_EXCEPTIONS,
+  log = silentLog,
+  shared,
+  ...settings
+}: ProvidersDeps): Providers {
   const configured = configuredProviders(config);
   // All credentials first: nothing is opened when one is missing.
   const secrets = new Map(config.providers.flatMap((block) => secretsOf(block, environment)));
   const connectTimeoutMs = config.timeouts.connect_ms;
   const outbound = openOutbound(environment);
   const secret = (reference: string) => secrets.get(reference) ?? '';
-  const open = (provider: ConfiguredProvider) => provider.open({ ...settings, cache, outboundRules, secret, connectTimeoutMs, outbound });
+  const open = (provider: ConfiguredProvider) => provider.open({ ...settings, cache, outboundRules, log, secret, connectTimeoutMs, outbound });
   const all = shared ?? new SharedOpened<OpenedAdapter>();
   const acquired: string[] = [];
   const close = async () => {

@@ -8,6 +8,7 @@ import { systemClock } from '#shared/clock.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
 import { openAiCompatibleDialect } from './dialect.ts';
 import { PROFILES, type ProfileName } from './profiles.ts';
 
@@ -207,6 +208,7 @@ async function openWith(profile: ProfileName, answer: Answer) {
     outboundRules: { allowHosts: new Set() },
     cache: null,
     clock: systemClock,
+    log: silentLog,
     scriptedWordsPerSecond: 0,
   });
   onTestFinished(async () => {
@@ -337,6 +339,7 @@ describe('the profile of a block', () => {
       outboundRules: { allowHosts: new Set() },
       cache: null,
       clock: systemClock,
+      log: silentLog,
       scriptedWordsPerSecond: 0,
     });
     onTestFinished(() => adapter.close());

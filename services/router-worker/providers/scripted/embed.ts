@@ -44,7 +44,8 @@ function hashOf(text: string): number {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-function textOf(input: VectorInput): string {
+/** Its texts, for a model that takes no other content. */
+export function textOf(input: VectorInput): string {
   if (typeof input === 'string') return input;
   return input.flatMap((item) => (typeof item === 'object' && item.type === 'text' ? [item.text] : [])).join('\n');
 }
