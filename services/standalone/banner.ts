@@ -100,7 +100,7 @@ function modelsText({ routerConfig: { models }, routerConfigPath, openAi, vendor
   const upstreams = openAi === null ? [] : [`${addressOf(openAi.baseUrl)}${openAi.hasKey ? '' : ', without a key'}`];
   upstreams.push(...vendors.map(({ name }) => name));
   if (upstreams.length > 0) return `${names} (${upstreams.join('; ')})`;
-  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GEMINI_API_KEY or the key of another vendor to use a model.`;
+  return `${names}: built in; chats are answered by a script, not a model. Set OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, GEMINI_API_KEY or the key of another vendor to use a model.`;
 }
 
 /** Without credentials. */

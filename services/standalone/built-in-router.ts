@@ -34,7 +34,7 @@ interface Model {
 
 /**
  * The router's configuration when no file is given: the upstream of the settings OPENAI_… and the vendors whose key is set, with their models of the
- * catalogue, else the scripted model. The first model that chats serves the sample agent. Validated like any other.
+ * catalogue, else the scripted model and a small one of vectors. The first model that chats serves the sample agent. Validated like any other.
  */
 export function builtInRouter({ openAi, vendors = [], prices = null }: Upstreams): unknown {
   const parts = [...(openAi === null ? [] : [upstream(openAi, prices)]), ...vendors.map((vendor) => vendorPart(vendor, prices))];
@@ -54,7 +54,10 @@ export function builtInRouter({ openAi, vendors = [], prices = null }: Upstreams
 
 function scripted(): Part {
   return {
-    providers: [{ slug: 'scripted', name: 'Scripted', kind: 'scripted' }],
+    providers: [
+      { slug: 'scripted', name: 'Scripted', kind: 'scripted' },
+      { slug: 'local', name: 'Local', kind: 'sentence-encoder' },
+    ],
     models: [
       {
         id: 'scripted/assistant',
@@ -70,6 +73,14 @@ function scripted(): Part {
         aliases: [],
         embeddings: { dimensions: 256 },
         endpoints: [{ provider: 'scripted', upstream_model: 'embedding', prices: { prompt: '0', completion: '0' } }],
+      },
+      {
+        id: 'local/universal-sentence-encoder-lite',
+        name: 'Universal Sentence Encoder Lite',
+        description: 'Vectors by what an English text means, from a small model in this process: for trying search out offline.',
+        aliases: [],
+        embeddings: { dimensions: 512, shortens: false },
+        endpoints: [{ provider: 'local', upstream_model: 'universal-sentence-encoder-lite', prices: { prompt: '0', completion: '0' } }],
       },
     ],
   };

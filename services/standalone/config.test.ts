@@ -63,13 +63,14 @@ describe('the router without a configuration', () => {
   const environment = { ROUTER_API_KEY: 'r', ROUTER_MANAGEMENT_KEY: 'm', OPENAI_API_KEY: 'o' };
   const upstream = { baseUrl: 'http://127.0.0.1:9/v1', provider: { slug: 'local', name: 'Local' }, hasKey: true, models: ['small', 'large'] };
 
-  it('has the scripted model, which answers the sample agent and says what it is', () => {
+  it('has the scripted model, which answers the sample agent and says what it is, and a small one of vectors', () => {
     const { models, providers } = checkRouterConfig(builtInRouter({ openAi: null }), environment);
 
-    expect(providers.map((provider) => provider.kind)).toEqual(['scripted']);
+    expect(providers.map((provider) => provider.kind)).toEqual(['scripted', 'sentence-encoder']);
     expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([
       ['scripted/assistant', ['switchyard/assistant']],
       ['scripted/embedding', []],
+      ['local/universal-sentence-encoder-lite', []],
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, symlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
@@ -56,13 +56,23 @@ it('the package is started by npx in an empty folder, answers there, and ends at
   expect(page).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/chat$/);
   expect((await fetch(page ?? '', { headers: { accept: 'text/html' } })).url).toContain('/auth/login?next=%2Fchat');
   expect(await readdir(folder)).toEqual(['data']);
-  const { agent_key: agentKey } = JSON.parse(await readFile(join(folder, 'data/keys.json'), 'utf8'));
+  const { agent_key: agentKey, router_key: routerKey } = JSON.parse(await readFile(join(folder, 'data/keys.json'), 'utf8'));
   expect(lines).toContain(agentKey);
 
   expect(await paste(lines, /ask "Hello"/, folder)).toMatch(/^Hello! I am Switchyard's scripted model/);
   expect(await paste(lines, /ask --agent/, folder)).toContain('2 years');
   const program = /\S+switchyard\.mjs/.exec(lines.find((line) => line.includes('ask "Hello"')) ?? '')?.[0] ?? '';
   expect((await run(process.execPath, [program, 'doctor'], { cwd: folder, env: plainEnvironment() })).stdout).toMatch(/^ok +servers: /m);
+
+  // Its thread is started from the build, with the optional packages that npm has installed beside it.
+  const { port } = new URL(/http:\/\/127\.0\.0\.1:\d+\/api\/v1/.exec(start.output())?.[0] ?? '');
+  const vectors = await fetch(`http://127.0.0.1:${port}/api/v1/embeddings`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${routerKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'local/universal-sentence-encoder-lite', input: 'refund' }),
+  });
+  expect(await vectors.json()).toMatchObject({ data: [{ embedding: { length: 512 } }] });
+  expect(existsSync(join(dirname(program), '../../@energetic-ai/embeddings/package.json'))).toBe(true);
 
   start.type(CTRL_C);
   // npx starts it by a shell, and some shells report the signal.

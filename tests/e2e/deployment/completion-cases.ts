@@ -150,7 +150,19 @@ export function completionCases(shared: () => SharedDeployment): void {
     it('lists the models', async () => {
       const { data } = await client.models.list();
 
-      expect(data.map((model) => model.id)).toEqual([MODEL, 'scripted/embedding']);
+      expect(data.map((model) => model.id)).toEqual([MODEL, 'scripted/embedding', 'local/universal-sentence-encoder-lite']);
+    });
+
+    it('gives vectors by what a text means, without a provider', async () => {
+      const input = ['refund', 'I want my money back', 'Paris'];
+      const { data, usage } = await client.embeddings.create({ model: 'local/universal-sentence-encoder-lite', input });
+      const [refund = [], money = [], paris = []] = data.map(({ embedding }) => embedding);
+      // Of length 1.
+      const likeness = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0);
+
+      expect(refund).toHaveLength(512);
+      expect(likeness(refund, money)).toBeGreaterThan(likeness(refund, paris) + 0.2);
+      expect(usage.prompt_tokens).toBeGreaterThan(input.length);
     });
 
     it('respects max_tokens and stop', async () => {
