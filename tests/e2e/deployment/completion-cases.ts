@@ -153,18 +153,6 @@ export function completionCases(shared: () => SharedDeployment): void {
       expect(data.map((model) => model.id)).toEqual([MODEL, 'scripted/embedding', 'local/universal-sentence-encoder-lite']);
     });
 
-    it('gives vectors by what a text means, without a provider', async () => {
-      const input = ['refund', 'I want my money back', 'Paris'];
-      const { data, usage } = await client.embeddings.create({ model: 'local/universal-sentence-encoder-lite', input });
-      const [refund = [], money = [], paris = []] = data.map(({ embedding }) => embedding);
-      // Of length 1.
-      const likeness = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0);
-
-      expect(refund).toHaveLength(512);
-      expect(likeness(refund, money)).toBeGreaterThan(likeness(refund, paris) + 0.2);
-      expect(usage.prompt_tokens).toBeGreaterThan(input.length);
-    });
-
     it('respects max_tokens and stop', async () => {
       const messages = [{ role: 'user' as const, content: '!repeat 50 one two three four five' }];
       const short = await client.chat.completions.create({ model: MODEL, messages, max_tokens: 4 });
