@@ -6,8 +6,8 @@ import { Settling } from '../../settling.ts';
 import type { NatsLink } from '../connection/link.ts';
 
 /**
- * One attempt in a cluster. The leader of a consumer answers within milliseconds, and a repetition changes nothing: a lost leader takes no more than this of a
- * lease.
+ * One attempt in a cluster to prolong or settle. The leader of a consumer answers within milliseconds, and a repetition changes nothing: a lost leader takes no
+ * more than this of a lease. `-NAK` is not repeated so soon: a second one queues an item again that another worker may have by then.
  */
 const CLUSTER_ATTEMPT_MS = 1_000;
 /** Timers may fire early: so a failed extension ends after the lease, as `bus.lease_lost`. */
@@ -44,7 +44,8 @@ export function workItem(options: WorkItemOptions): WorkItem {
   };
   const send = (what: string, verb: string, forMs: number) =>
     link.retries.run(what, forMs, async (timeoutMs) => {
-      await link.requests.ask(reply, verb, { timeoutMs: link.isCluster ? Math.min(timeoutMs, CLUSTER_ATTEMPT_MS) : timeoutMs });
+      const isRepeatable = link.isCluster && !verb.startsWith('-NAK');
+      await link.requests.ask(reply, verb, { timeoutMs: isRepeatable ? Math.min(timeoutMs, CLUSTER_ATTEMPT_MS) : timeoutMs });
     });
   return {
     messageId,
