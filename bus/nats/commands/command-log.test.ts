@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { fingerprintOf } from '../../position-fingerprint.ts';
 import type { NatsLink } from '../connection/link.ts';
@@ -56,7 +57,7 @@ describe('a reader without a feed', () => {
   /** Behind the position, in the log. */
   const BEHIND = [8, 9];
 
-  /** @param isCluster of which no consumer is placed before `place` is called */
+  /** @param isCluster of which no consumer is placed before `place` is called @returns `reconnect`, which begins another session, and how many feeds were `opened` */
   function readUnplaced({ isCluster }: { isCluster: boolean }) {
     const received: number[] = [];
     let place = () => {};
@@ -64,7 +65,8 @@ describe('a reader without a feed', () => {
       place = resolve;
     });
     let deliver = (_sequence: number) => {};
-    const { signal: session } = new AbortController();
+    let session = new AbortController();
+    const opened: number[] = [];
     const commandAt = (seq: number) => ({ ...STORED, seq });
     const streams = {
       getMessage: async (_: string, { seq, next_by_subj: subject }: { seq: number; next_by_subj?: string }) => {
@@ -86,18 +88,26 @@ describe('a reader without a feed', () => {
       publish: () => {},
     };
     const open = async () => {
+      opened.push(performance.now());
       await placed;
       return { name: 'r-1' };
     };
-    const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up: async () => session, redeclare: async () => {} });
+    const up = async () => session.signal;
+    const retries = new Retries({ address: 'nats://there', isCluster, isUp: () => true, up, redeclare: async () => {} });
+    const reconnect = () => {
+      const lost = new SwitchyardError('service.unreachable', 'lost');
+      session.abort(lost);
+      session = new AbortController();
+      retries.interrupt(lost);
+    };
     const link = {
-      ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up: async () => session },
+      ...{ main, isCluster, inboxPrefix: '_INBOX', retries, up },
       ...{ streams: { onRedeclare: () => () => {} }, manager: { streams }, consumers: { open }, changes: { consumers: { delete: async () => true } } },
     };
     const publish = async () => ({ sequence: 8, duplicate: false });
     const log = new NatsCommandLog({ link: link as unknown as NatsLink, publish, budgetMs: 8_000, log: silentLog });
     log.read(1, POSITION, async (commands) => void received.push(...commands.map(({ sequence }) => sequence)));
-    return { received, place, deliver: (sequence: number) => deliver(sequence), stop: () => log.stopReaders() };
+    return { received, opened, place, reconnect, deliver: (sequence: number) => deliver(sequence), stop: () => log.stopReaders() };
   }
 
   it('DESIGN 3: gets the commands of a cluster from the log itself while no consumer is placed, and each of them once', async () => {
@@ -112,6 +122,27 @@ describe('a reader without a feed', () => {
     expect(received).toEqual([...BEHIND, 10]);
     await stop();
   });
+
+  it.each([true, false])(
+    'begins anew at once when the connection is lost while its feed opens, and no feed of before is left (a cluster: %s)',
+    async (isCluster) => {
+      const { received, opened, place, reconnect, deliver, stop } = readUnplaced({ isCluster });
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(opened).toHaveLength(1);
+      reconnect();
+      await vi.advanceTimersByTimeAsync(100);
+      expect(opened).toHaveLength(2);
+
+      place();
+      await vi.advanceTimersByTimeAsync(1_000);
+      // Behind what was read one by one.
+      for (const sequence of isCluster ? [10] : [...BEHIND, 10]) deliver(sequence);
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(received).toEqual([...BEHIND, 10]);
+      expect(opened).toHaveLength(2);
+      await stop();
+    },
+  );
 
   it('waits for its consumer at a single server, which has the log and places it', async () => {
     const { received, place, deliver, stop } = readUnplaced({ isCluster: false });

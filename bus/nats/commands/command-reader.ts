@@ -1,3 +1,4 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../../bus.ts';
 import { pauseFor } from '../../pause.ts';
@@ -20,6 +21,7 @@ export interface CommandReaderOptions {
   onRestart: () => void;
   /** Waits for the broker, then checks whether the position is of the current log. `checkedAt`: what the last check returned, 0 at first. */
   findPosition(position: LogPosition, checkedAt: number, until: AbortSignal): Promise<{ isHere: boolean; checkedAt: number; session: AbortSignal }>;
+  /** Rejects when `until` aborts: the session has ended, or the feed is no longer wanted. */
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
   /** The first command behind a sequence, from the log's leader; null: there is none. Absent: commands come from feeds only. */
   next?: (after: number, until: AbortSignal) => Promise<StoredCommand | null>;
@@ -84,12 +86,24 @@ export class CommandReader implements Subscription {
       onRestart();
       this.#position = { sequence: 0, fingerprint: null };
     }
-    const opening = openFeed(this.#position.sequence, session, this.#stop.signal);
-    if (next !== undefined) await this.#readUntil(opening, session, next);
-    return opening;
+    const wanted = new AbortController();
+    const onStop = () => wanted.abort(this.#stop.signal.reason);
+    const onLost = () => wanted.abort(new SwitchyardError('service.unreachable', 'the connection was lost while a reader began'));
+    this.#stop.signal.addEventListener('abort', onStop);
+    session.addEventListener('abort', onLost);
+    if (this.#isStopped) onStop();
+    if (session.aborted) onLost();
+    try {
+      const opening = openFeed(this.#position.sequence, session, wanted.signal);
+      if (next !== undefined) await this.#readUntil(opening, session, next);
+      return await opening;
+    } finally {
+      this.#stop.signal.removeEventListener('abort', onStop);
+      session.removeEventListener('abort', onLost);
+    }
   }
 
-  /** Resolves when `opening` is settled, or the connection is lost. */
+  /** Resolves when `opening` is settled, as it is soon after the connection is lost. */
   async #readUntil(opening: Promise<CommandFeed>, session: AbortSignal, next: NonNullable<CommandReaderOptions['next']>): Promise<void> {
     const over = new AbortController();
     const settled = opening.then(
