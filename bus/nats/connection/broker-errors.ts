@@ -65,7 +65,7 @@ export function hasNoResponders(error: unknown): boolean {
 
 /** There is one, though it refuses. */
 export function isAnswerOfLeader(error: unknown): boolean {
-  return error instanceof InProcessError || (error instanceof JetStreamApiError && error.status < 500);
+  return error instanceof InProcessError || (error instanceof JetStreamApiError && (error.status < 500 || verdictOn(error) === 'full'));
 }
 
 function causeOf(error: unknown): unknown {

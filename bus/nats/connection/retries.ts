@@ -38,6 +38,8 @@ export interface RetriesOptions {
   redeclare(): Promise<void>;
 }
 
+type Attempt<Result> = (leftMs: number, isGivenUp: () => boolean) => Promise<Result>;
+
 /** Retries of idempotent actions, within budgets of time. */
 export class Retries {
   readonly #options: RetriesOptions;
@@ -53,18 +55,18 @@ export class Retries {
 
   /**
    * Until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
-   * @param action gets the time of the attempt, and what is left of the budget
+   * @param action gets the time of the attempt, what is left of the budget, and whether the attempt was given up, since the connection was lost
    * @param until the result is no longer needed
    * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
    */
   run<Result>(
     what: string,
     budgetMs: number,
-    action: (timeoutMs: number, leftMs: number) => Promise<Result>,
+    action: (timeoutMs: number, leftMs: number, isGivenUp: () => boolean) => Promise<Result>,
     until: AbortSignal | null = null,
   ): Promise<Result> {
     if (this.#isClosing) return Promise.reject(closed());
-    return this.#tryCounted(what, budgetMs, (leftMs) => action(this.#attemptMs(leftMs), leftMs), until);
+    return this.#tryCounted(what, budgetMs, (leftMs, isGivenUp) => action(this.#attemptMs(leftMs), leftMs, isGivenUp), until);
   }
 
   /** The same for an action that bounds its attempts by itself: it gets what is left of the budget. */
@@ -115,7 +117,7 @@ export class Retries {
     return Math.max(1, Math.min(longestMs, Math.ceil(leftMs)));
   }
 
-  async #tryCounted<Result>(what: string, budgetMs: number, attempt: (leftMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
+  async #tryCounted<Result>(what: string, budgetMs: number, attempt: Attempt<Result>, until: AbortSignal | null): Promise<Result> {
     this.#running += 1;
     try {
       return await this.#tryUntilDone(what, performance.now() + budgetMs, attempt, until);
@@ -125,7 +127,7 @@ export class Retries {
     }
   }
 
-  async #tryUntilDone<Result>(what: string, untilMs: number, attempt: (leftMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
+  async #tryUntilDone<Result>(what: string, untilMs: number, attempt: Attempt<Result>, until: AbortSignal | null): Promise<Result> {
     const { address, isUp } = this.#options;
     let last: unknown = null;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, this.longestPauseMs())) {
@@ -136,9 +138,14 @@ export class Retries {
         const cause = last ?? new SwitchyardError('service.unreachable', 'there is no connection');
         throw new SwitchyardError('service.unreachable', `NATS at ${address} did not ${what}`, { cause });
       }
+      let isGivenUp = false;
       try {
-        return await this.#whileUp(attempt(leftMs), until);
+        return await this.#whileUp(
+          attempt(leftMs, () => isGivenUp),
+          until,
+        );
       } catch (error) {
+        isGivenUp = true;
         const verdict = verdictOn(error);
         if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no space to ${what}`, { cause: error });
         if (verdict === 'never') throw error;

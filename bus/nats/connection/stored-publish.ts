@@ -61,10 +61,11 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
       let inProcessSince: number | null = null;
       const send = async (timeoutMs: number) => {
         const askedAt = performance.now();
-        const message = { subject, messageId, bytes, timeoutMs, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again };
-        const stored = storeMessage(requests(), message);
+        const message = { subject, messageId, bytes, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again };
+        const store = (withinMs: number) => storeMessage(requests(), { ...message, timeoutMs: withinMs });
         try {
-          return await (toStream === null ? stored : toStream.answered(stored));
+          if (toStream === null) return await store(timeoutMs);
+          return await toStream.answered(() => store(Math.max(1, timeoutMs - (performance.now() - askedAt))));
         } catch (error) {
           if (!(error instanceof InProcessError)) throw error;
           inProcessSince ??= askedAt;
@@ -75,10 +76,10 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
           throw error;
         }
       };
-      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs, leftMs) => {
+      const stored = await link.retries.run('store a message', budgetMs, async (timeoutMs, leftMs, isGivenUp) => {
         if (toStream === null) return send(timeoutMs);
         const askedAt = performance.now();
-        const mayBeSent = toStream.mayBeSent(leftMs);
+        const mayBeSent = toStream.mayBeSent(leftMs, isGivenUp);
         if (mayBeSent !== true && !(await mayBeSent)) throw new TimeoutError();
         return send(Math.max(1, Math.min(timeoutMs, leftMs - (performance.now() - askedAt))));
       });
