@@ -86,7 +86,8 @@ it('DESIGN 8: with two keys in the environment npm start serves the catalogue, d
 
   upstreams.groq.answer({ refuse: { status: 500 } });
   const before = upstreams.groq.requests.length;
-  const failing = await calls(CALLS);
+  // Two of three calls go there first, and it is left after at most ten failures: with bad luck after more than twenty calls.
+  const failing = await calls(2 * CALLS);
   expect(failing.map(({ status, provider }) => `${status} ${provider}`)).toEqual(failing.map(() => '200 Together AI'));
   const failed = failing.filter(({ generation }) => generation.provider_responses.length > 1);
   for (const { generation } of failed) {
@@ -99,7 +100,7 @@ it('DESIGN 8: with two keys in the environment npm start serves the catalogue, d
   expect(failed.length).toBeGreaterThan(0);
   expect(upstreams.groq.requests.length - before).toBeLessThanOrEqual(10);
   const left = failing.filter(({ generation }) => availableIn(generation, 'groq')?.health !== 'healthy');
-  expect(left.length).toBeGreaterThan(CALLS / 2);
+  expect(left.length).toBeGreaterThan(CALLS);
   expect(left.at(-1)?.generation.routing.endpoints.available.map(({ endpoint }) => endpoint)).toEqual([endpointOf('together'), endpointOf('groq')]);
 
   upstreams.groq.answer();

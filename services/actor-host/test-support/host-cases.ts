@@ -286,7 +286,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, first, second));
       const owned = (await cluster.rows<{ p: number }>('select p from parts where owner = $1', [first.id])).map(({ p }) => `part.${p}`);
       const announced: string[] = [];
-      cluster.bus.notices.subscribe(patternOf(addresses.partitions), (subject) => announced.push(subject));
+      await cluster.bus.notices.subscribe(patternOf(addresses.partitions), (subject) => announced.push(subject)).ready();
       first.reconnect();
 
       await eventually(() => owned.every((subject) => announced.includes(subject)));
