@@ -2413,10 +2413,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The agent's routines */
+        /** The agent's routines; format=mermaid: a drawing of all */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    format?: "json" | "mermaid";
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
@@ -2432,6 +2434,16 @@ export interface paths {
                         "application/json": {
                             items: components["schemas"]["Journey"][];
                         };
+                        "text/vnd.mermaid": string;
+                    };
+                };
+                /** @description a JSON body */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
                     };
                 };
                 /** @description a JSON body */

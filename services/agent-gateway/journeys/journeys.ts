@@ -44,16 +44,13 @@ export class Journeys {
   async graph(id: string): Promise<JourneyGraph> {
     const routine = this.#byId.get(id);
     if (routine === undefined) throw noSuchJourney();
-    const evaluation = (await this.#evaluated([routine]))(routine);
-    const found = typeof evaluation === 'string' ? {} : evaluation.nodes;
-    const { nodes, edges } = graphOf(routine);
-    return {
-      journey: journeyOf(routine, evaluation),
-      nodes: [...nodes.values()].map((node) => {
-        return { ...node, tools: [...node.tools], labels: [...node.labels], metadata: { ...node.metadata, ...metadataOf(found[node.id]) } };
-      }),
-      edges: edges.map((edge) => ({ ...edge, metadata: {} })),
-    };
+    return journeyGraphOf(routine, (await this.#evaluated([routine]))(routine));
+  }
+
+  /** Of all routines, in the order of `list`. */
+  async graphs(): Promise<JourneyGraph[]> {
+    const evaluated = await this.#evaluated(this.#routines);
+    return this.#routines.map((routine) => journeyGraphOf(routine, evaluated(routine)));
   }
 
   async #evaluated(routines: readonly Routine[]): Promise<(routine: Routine) => Evaluated> {
@@ -71,6 +68,18 @@ export class Journeys {
 }
 
 type Evaluated = RoutineEvaluation | 'pending' | 'failed' | 'done';
+
+function journeyGraphOf(routine: Routine, evaluation: Evaluated): JourneyGraph {
+  const found = typeof evaluation === 'string' ? {} : evaluation.nodes;
+  const { nodes, edges } = graphOf(routine);
+  return {
+    journey: journeyOf(routine, evaluation),
+    nodes: [...nodes.values()].map((node) => {
+      return { ...node, tools: [...node.tools], labels: [...node.labels], metadata: { ...node.metadata, ...metadataOf(found[node.id]) } };
+    }),
+    edges: edges.map((edge) => ({ ...edge, metadata: {} })),
+  };
+}
 
 function metadataOf(evaluation: NodeEvaluation | undefined): Record<string, unknown> {
   if (evaluation === undefined) return {};

@@ -11,17 +11,35 @@ const SHAPES: Readonly<Record<JourneyGraph['nodes'][number]['kind'], readonly [s
   end: ['(((', ')))'],
 };
 
-/** The graph as a Mermaid flowchart. Nodes have numbers for names, since ids of steps may be words of Mermaid, such as `end`. */
-export function mermaidOf({ nodes, edges }: JourneyGraph): string {
-  const names = new Map(nodes.map(({ id }, index) => [id, `n${index}`]));
-  const lines = nodes.map(({ id, kind, action, tools }) => {
+/** The graph as a Mermaid flowchart. */
+export function mermaidOf(graph: JourneyGraph): string {
+  return chartOf(linesOf(graph, 'n'));
+}
+
+/** Several graphs as one Mermaid flowchart, each in a frame with its routine's id and title. */
+export function mermaidOfAll(graphs: readonly JourneyGraph[]): string {
+  const frames = graphs.flatMap((graph, index) => {
+    const { routine_id: id, title } = graph.journey;
+    return [`subgraph r${index}["${labelOf([id, title])}"]`, ...linesOf(graph, `r${index}n`).map((line) => `  ${line}`), 'end'];
+  });
+  return chartOf(frames);
+}
+
+function chartOf(lines: readonly string[]): string {
+  return `${['flowchart TD', ...lines.map((line) => `  ${line}`)].join('\n')}\n`;
+}
+
+/** Nodes are named by a prefix and a number, since ids of steps may be words of Mermaid, such as `end`. */
+function linesOf({ nodes, edges }: JourneyGraph, prefix: string): string[] {
+  const names = new Map(nodes.map(({ id }, index) => [id, `${prefix}${index}`]));
+  const boxes = nodes.map(({ id, kind, action, tools }) => {
     const [open, close] = SHAPES[kind];
-    return `  ${names.get(id)}${open}"${labelOf([id, action ?? tools.join(', ')])}"${close}`;
+    return `${names.get(id)}${open}"${labelOf([id, action ?? tools.join(', ')])}"${close}`;
   });
   const arrows = edges.map(({ source, target, condition }) => {
-    return `  ${names.get(source)} -->${condition === null ? '' : `|"${labelOf([condition])}"|`} ${names.get(target)}`;
+    return `${names.get(source)} -->${condition === null ? '' : `|"${labelOf([condition])}"|`} ${names.get(target)}`;
   });
-  return `${['flowchart TD', ...lines, ...arrows].join('\n')}\n`;
+  return [...boxes, ...arrows];
 }
 
 /** Characters with a meaning in Mermaid or HTML as entities, since labels are rendered as HTML. */

@@ -291,7 +291,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 202: json(replayAnswer) },
     refusals: [...invalid, 404, 409],
   },
-  'GET /journeys': { summary: "The agent's routines", access: 'key', answers: { 200: json(z.object({ items: z.array(journeyAnswer) })) }, refusals: [] },
+  'GET /journeys': {
+    summary: "The agent's routines; format=mermaid: a drawing of all",
+    access: 'key',
+    answers: { 200: { json: z.object({ items: z.array(journeyAnswer) }), or: 'text/vnd.mermaid' } },
+    refusals: [400],
+  },
   'GET /journeys/{journey_id}/graph': {
     summary: 'The graph of a routine, by its journey id or its routine id; format=mermaid: a drawing',
     access: 'key',

@@ -69,6 +69,31 @@ describe('GET /journeys', () => {
       created_at: '2026-01-31T12:00:00Z',
     });
   });
+
+  it('is one drawing of all with format=mermaid, each in a frame of its own', async () => {
+    const reply = await send(app(), 'GET', '/journeys?format=mermaid');
+
+    expect([reply.statusCode, reply.headers['content-type']]).toEqual([200, 'text/vnd.mermaid; charset=utf-8']);
+    const lines = reply.body.split('\n');
+    expect(lines.slice(0, 8)).toEqual([
+      'flowchart TD',
+      '  subgraph r0["nightly"]',
+      '    r0n0(("root"))',
+      '    r0n1((("end")))',
+      '    r0n0 --> r0n1',
+      '  end',
+      '  subgraph r1["refund<br>Old"]',
+      '    r1n0(("root"))',
+    ]);
+    expect(lines.filter((line) => line.includes('subgraph'))).toHaveLength(3);
+    expect(lines.filter((line) => line.trim() === 'end')).toHaveLength(3);
+    expect(lines).toContain('    r2n2 -->|"There is a reason"| r2n3');
+  });
+
+  it('in a form that does not exist is 400', async () => {
+    const reply = await send(app(), 'GET', '/journeys?format=png');
+    expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/format' }]);
+  });
 });
 
 describe('GET /journeys/{journey_id}/graph', () => {
